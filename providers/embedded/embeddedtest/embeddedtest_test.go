@@ -1,0 +1,17 @@
+package embeddedtest_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
+
+func TestServersAreSharedByAllTestsOfAProcess(t *testing.T) {
+	if embeddedtest.Postgres(t) != embeddedtest.Postgres(t) || embeddedtest.Redis(t) != embeddedtest.Redis(t) {
+		t.Error("a second test gets a second server")
+	}
+}

@@ -1,0 +1,455 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ErrNotInstalled says that the server's program is not on this machine, and how to get it.
+var ErrNotInstalled = errors.New("not installed")
+
+const (
+	// Superuser is the role that a new cluster has.
+	Superuser = "postgres"
+
+	oldestPostgres = 15
+	debianPostgres = "/usr/lib/postgresql"
+	postgresComm   = "postgres"
+	postgresPort   = "5432" // only a part of the socket's name: nothing listens on TCP
+	postgresSocket = ".s.PGSQL." + postgresPort
+	pidFile        = "postmaster.pid"
+
+	// startPatience covers the recovery of a crashed cluster.
+	startPatience = 60 * time.Second
+	fastGrace     = 10 * time.Second // for SIGINT: sessions end, a checkpoint is written
+	quitGrace     = 5 * time.Second  // for SIGQUIT: at once, recovery at the next start
+)
+
+// PostgresOptions say where a Postgres lives. Logger may be nil.
+type PostgresOptions struct {
+	DataDir       string            // a folder of its own; made when missing
+	ExtraSettings map[string]string // over the defaults, by the server's own names
+	Logger        *zap.Logger
+}
+
+// Postgres is a private server on a unix socket. Its methods may be called from any goroutine.
+type Postgres struct {
+	// Set by StartPostgres.
+	options PostgresOptions
+	account account
+	folder  string // the server's folder; "data" is the cluster in it
+	sockets string
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	lock   *FolderLock // nil in a guest, which neither starts nor stops the server
+	server *child      // nil in a guest and while stopped
+}
+
+// StartPostgres makes the cluster when there is none, starts the server and answers when it accepts connections. While
+// another process owns the folder it waits for that one's server instead, until ctx ends.
+func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
+	if options.Logger == nil {
+		options.Logger = zap.NewNop()
+	}
+	dir, err := filepath.Abs(options.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("private Postgres: %w", err)
+	}
+	options.DataDir = dir
+	p := &Postgres{options: options}
+	if err := p.prepare(); err != nil {
+		return nil, fmt.Errorf("private Postgres: %w", err)
+	}
+	if p.lock == nil {
+		if err := p.awaitOwner(ctx); err != nil {
+			return nil, fmt.Errorf("private Postgres: %w", err)
+		}
+		return p, nil
+	}
+	if err := p.Start(ctx); err != nil {
+		return nil, errors.Join(err, p.lock.Unlock())
+	}
+	return p, nil
+}
+
+func (p *Postgres) prepare() (err error) {
+	if p.account, err = serverAccount("postgres", "nobody"); err != nil {
+		return err
+	}
+	if p.folder, err = p.account.serverFolder(p.options.DataDir); err != nil {
+		return err
+	}
+	if p.sockets, err = p.account.socketFolder(p.options.DataDir, p.folder, postgresSocket); err != nil {
+		return err
+	}
+	if p.lock, err = LockFolder(p.folder); errors.Is(err, ErrLocked) {
+		return nil
+	}
+	return err
+}
+
+// awaitOwner waits until the server of the folder's owner accepts connections.
+func (p *Postgres) awaitOwner(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if err := poll(ctx, func() (bool, error) { return p.status() == statusReady, nil }); err != nil {
+		return fmt.Errorf("%s has an owner, whose server does not get ready: %w", p.folder, err)
+	}
+	return nil
+}
+
+// Start starts a server that was stopped or died. It is for its owner; with a living server it does nothing.
+func (p *Postgres) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lock == nil || (p.server != nil && !p.server.exited()) {
+		return nil
+	}
+	if err := p.start(ctx); err != nil {
+		return fmt.Errorf("private Postgres: %w", err)
+	}
+	return nil
+}
+
+func (p *Postgres) start(ctx context.Context) error {
+	begin := time.Now()
+	bin, err := findPostgres(p.data())
+	if err != nil {
+		return err
+	}
+	if err := p.clear(ctx); err != nil {
+		return err
+	}
+	if err := p.initialise(ctx, bin); err != nil {
+		return err
+	}
+	logPath := filepath.Join(p.folder, "server.log")
+	log, err := openLog(logPath)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := p.command(filepath.Join(bin, "postgres"), p.arguments()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = p.account.attributes(syscall.SIGINT)
+	server, err := startChild(cmd)
+	if err != nil {
+		return err
+	}
+	if err := p.awaitReady(ctx, server); err != nil {
+		stopErr := server.stop(context.WithoutCancel(ctx), stopStep{syscall.SIGQUIT, quitGrace})
+		return errors.Join(fmt.Errorf("%w; %s", err, lastLines(logPath)), stopErr)
+	}
+	p.server = server
+	p.options.Logger.Info("private Postgres is up", zap.Duration("took", time.Since(begin)), zap.String("folder", p.folder))
+	return nil
+}
+
+func (p *Postgres) awaitReady(ctx context.Context, server *child) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err := poll(ctx, func() (bool, error) {
+		if server.exited() {
+			return false, fmt.Errorf("the server ended while starting: %w", server.err)
+		}
+		return p.status() == statusReady, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the server does not get ready: %w", err)
+	}
+	return err
+}
+
+// clear removes what a gone owner left: its server, when that still runs, and the files that say one does. Only after
+// no process of the cluster is left may the pid file go: it is what guards the shared memory of those processes.
+func (p *Postgres) clear(ctx context.Context) error {
+	err := clearOrphans(ctx, p.data(), postgresComm, p.postmaster,
+		stopStep{syscall.SIGINT, fastGrace}, stopStep{syscall.SIGQUIT, quitGrace})
+	if err != nil {
+		return err
+	}
+	for _, stale := range []string{
+		filepath.Join(p.data(), pidFile),
+		filepath.Join(p.sockets, postgresSocket),
+		filepath.Join(p.sockets, postgresSocket+".lock"),
+	} {
+		if err := os.Remove(stale); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing what an earlier server left: %w", err)
+		}
+	}
+	return nil
+}
+
+// initialise makes the cluster, beside its place first: one that was cut short is never taken for a whole one.
+func (p *Postgres) initialise(ctx context.Context, bin string) error {
+	there, err := exists(filepath.Join(p.data(), "PG_VERSION"))
+	if err != nil || there {
+		return err
+	}
+	unfinished := filepath.Join(p.folder, "data.new")
+	for _, dir := range []string{unfinished, p.data()} { // data without PG_VERSION holds no cluster
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("removing an unfinished cluster: %w", err)
+		}
+	}
+	if err := p.account.makeOwned(unfinished); err != nil {
+		return fmt.Errorf("making the cluster's folder: %w", err)
+	}
+	output := new(strings.Builder)
+	cmd := p.command(filepath.Join(bin, "initdb"), "--pgdata="+unfinished, "--username="+Superuser, "--encoding=UTF8",
+		"--locale=C.UTF-8", "--auth=trust", "--no-instructions")
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = p.account.attributes(syscall.SIGKILL)
+	initdb, err := startChild(cmd)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-initdb.done:
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), initdb.stop(context.WithoutCancel(ctx)))
+	}
+	if initdb.err != nil {
+		return fmt.Errorf("making a cluster with initdb: %w: %s", initdb.err, strings.TrimSpace(output.String()))
+	}
+	if err := os.Rename(unfinished, p.data()); err != nil {
+		return fmt.Errorf("naming the new cluster: %w", err)
+	}
+	return nil
+}
+
+// command runs a program of Postgres without our environment, which may hold secrets and PG* variables.
+func (p *Postgres) command(path string, arguments ...string) *exec.Cmd {
+	cmd := exec.Command(path, arguments...)
+	cmd.Dir = p.folder
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
+	return cmd
+}
+
+// arguments are the settings of a development machine: durable as in production, small in memory, and a log that never
+// shows statements or values.
+func (p *Postgres) arguments() []string {
+	settings := map[string]string{
+		"listen_addresses":        "",
+		"port":                    postgresPort,
+		"unix_socket_directories": p.sockets,
+		"unix_socket_permissions": "0700",
+		"max_connections":         "200",
+		"shared_buffers":          "128MB",
+		"fsync":                   "on",
+		"full_page_writes":        "on",
+		"synchronous_commit":      "on",
+		"wal_level":               "minimal",
+		"max_wal_senders":         "0",
+		"max_wal_size":            "1GB",
+		"min_wal_size":            "128MB",
+		"wal_compression":         "on",
+		"checkpoint_timeout":      "15min",
+		"jit":                     "off",
+		"timezone":                "UTC",
+		"log_timezone":            "UTC",
+		"log_checkpoints":         "off",
+		"log_error_verbosity":     "terse",
+		"log_min_error_statement": "panic",
+	}
+	for name, value := range p.options.ExtraSettings {
+		settings[name] = value
+	}
+	names := make([]string, 0, len(settings))
+	for name := range settings {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	arguments := []string{"-D", p.data()}
+	for _, name := range names {
+		arguments = append(arguments, "-c", name+"="+settings[name])
+	}
+	return arguments
+}
+
+// DSN is the address of a database for a role, as pgx and psql read it.
+func (p *Postgres) DSN(role, database string) string {
+	dsn := url.URL{
+		Scheme:   "postgres",
+		User:     url.User(role),
+		Path:     "/" + database,
+		RawQuery: url.Values{"host": {p.sockets}, "port": {postgresPort}}.Encode(),
+	}
+	return dsn.String()
+}
+
+// Owned reports whether the server ends with this process.
+func (p *Postgres) Owned() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lock != nil
+}
+
+// Done is closed when the server that runs now ends, wanted or not; nil for a guest or a stopped server.
+func (p *Postgres) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server == nil {
+		return nil
+	}
+	return p.server.done
+}
+
+// Stop ends the server: SIGINT (sessions end, checkpoint), SIGQUIT after a grace or when ctx ends. The folder stays ours
+// until Close, so that Start can follow. A guest's Stop does nothing.
+func (p *Postgres) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server == nil {
+		return nil
+	}
+	_ = signalServer(p.server, p.data(), postgresComm, syscall.SIGCONT) // a paused one would not hear
+	err := p.server.stop(ctx, stopStep{syscall.SIGINT, fastGrace}, stopStep{syscall.SIGQUIT, quitGrace})
+	if err != nil {
+		return fmt.Errorf("private Postgres: %w", err)
+	}
+	p.server = nil
+	p.options.Logger.Info("private Postgres is down")
+	return nil
+}
+
+// Close stops the server and gives the folder back.
+func (p *Postgres) Close(ctx context.Context) error {
+	err := p.Stop(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lock == nil {
+		return err
+	}
+	err = errors.Join(err, p.lock.Unlock())
+	p.lock = nil
+	return err
+}
+
+// Restart stops the server as Stop does and starts it again.
+func (p *Postgres) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// Kill ends every process of the server with SIGKILL, as a crash of the machine would, and waits until they are gone.
+func (p *Postgres) Kill() error { return p.signal(syscall.SIGKILL) }
+
+// Pause stops every process of the server without ending it: connections hang. Resume undoes it.
+func (p *Postgres) Pause() error { return p.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (p *Postgres) Resume() error { return p.signal(syscall.SIGCONT) }
+
+func (p *Postgres) signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return signalServer(p.server, p.data(), postgresComm, signal)
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
+
+const statusReady = "ready"
+
+// status is the last line of the pid file, which the server keeps: "starting", "ready", "stopping"; empty without one.
+func (p *Postgres) status() string {
+	const statusLine = 7
+	lines := p.pidLines()
+	if len(lines) <= statusLine {
+		return ""
+	}
+	return strings.TrimSpace(lines[statusLine])
+}
+
+// postmaster is the process id of the pid file, or -1.
+func (p *Postgres) postmaster() int {
+	lines := p.pidLines()
+	if len(lines) == 0 {
+		return -1
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
+	if err != nil {
+		return -1
+	}
+	return pid
+}
+
+func (p *Postgres) pidLines() []string {
+	text, err := os.ReadFile(filepath.Join(p.data(), pidFile))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// findPostgres answers the folder of the programs: those of the version that made the cluster in data, else the newest.
+func findPostgres(data string) (string, error) {
+	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if err == nil {
+		major := strings.TrimSpace(string(version))
+		if bin := filepath.Join(debianPostgres, major, "bin"); runnable(bin) {
+			return bin, nil
+		}
+	}
+	newest, bin := 0, ""
+	folders, _ := filepath.Glob(filepath.Join(debianPostgres, "*", "bin")) // the pattern is well formed
+	for _, folder := range folders {
+		major, err := strconv.Atoi(filepath.Base(filepath.Dir(folder)))
+		if err == nil && major >= oldestPostgres && major > newest && runnable(folder) {
+			newest, bin = major, folder
+		}
+	}
+	if bin != "" {
+		return bin, nil
+	}
+	if path, err := exec.LookPath("postgres"); err == nil && runnable(filepath.Dir(path)) {
+		return filepath.Dir(path), nil
+	}
+	return "", fmt.Errorf("%w: PostgreSQL %d or newer (apt-get install postgresql-15)", ErrNotInstalled, oldestPostgres)
+}
+
+func runnable(bin string) bool {
+	for _, program := range []string{"postgres", "initdb"} {
+		if info, err := os.Stat(filepath.Join(bin, program)); err != nil || info.Mode().Perm()&0o111 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// signalServer signals all processes of a server of ours; after SIGKILL it waits until they are gone.
+func signalServer(server *child, dir, comm string, signal syscall.Signal) error {
+	if server == nil {
+		return errors.New("no server of ours is running")
+	}
+	pids, err := serversIn(dir, comm)
+	if err != nil {
+		return err
+	}
+	signalAll(pids, signal)
+	if signal != syscall.SIGKILL {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	defer cancel()
+	return poll(ctx, func() (bool, error) {
+		left, err := serversIn(dir, comm)
+		return len(left) == 0 && server.exited(), err
+	})
+}

@@ -1,0 +1,260 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	redisSocket = "redis.sock"
+	redisComm   = "redis-server"
+	redisGrace  = 5 * time.Second
+	pingTimeout = time.Second
+)
+
+// RedisOptions say where a Redis lives. Logger may be nil.
+type RedisOptions struct {
+	DataDir string // a folder of its own; made when missing
+	Logger  *zap.Logger
+}
+
+// Redis is a private server on a unix socket, without persistence: it holds limits and hints, never truth. Its methods
+// may be called from any goroutine.
+type Redis struct {
+	// Set by StartRedis.
+	options RedisOptions
+	account account
+	folder  string
+	sockets string
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	lock   *FolderLock // nil in a guest, which neither starts nor stops the server
+	server *child      // nil in a guest and while stopped
+}
+
+// StartRedis starts the server and answers when it accepts connections. While another process owns the folder it waits
+// for that one's server instead, until ctx ends.
+func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
+	if options.Logger == nil {
+		options.Logger = zap.NewNop()
+	}
+	dir, err := filepath.Abs(options.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("private Redis: %w", err)
+	}
+	options.DataDir = dir
+	r := &Redis{options: options}
+	if err := r.prepare(); err != nil {
+		return nil, fmt.Errorf("private Redis: %w", err)
+	}
+	if r.lock == nil {
+		if err := r.await(ctx, nil); err != nil {
+			return nil, fmt.Errorf("private Redis: %s has an owner, whose server does not get ready: %w", r.folder, err)
+		}
+		return r, nil
+	}
+	if err := r.Start(ctx); err != nil {
+		return nil, errors.Join(err, r.lock.Unlock())
+	}
+	return r, nil
+}
+
+func (r *Redis) prepare() (err error) {
+	if r.account, err = serverAccount("redis", "nobody"); err != nil {
+		return err
+	}
+	if r.folder, err = r.account.serverFolder(r.options.DataDir); err != nil {
+		return err
+	}
+	if r.sockets, err = r.account.socketFolder(r.options.DataDir, r.folder, redisSocket); err != nil {
+		return err
+	}
+	if r.lock, err = LockFolder(r.folder); errors.Is(err, ErrLocked) {
+		return nil
+	}
+	return err
+}
+
+// Start starts a server that was stopped or died. It is for its owner; with a living server it does nothing.
+func (r *Redis) Start(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock == nil || (r.server != nil && !r.server.exited()) {
+		return nil
+	}
+	if err := r.start(ctx); err != nil {
+		return fmt.Errorf("private Redis: %w", err)
+	}
+	return nil
+}
+
+func (r *Redis) start(ctx context.Context) error {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return fmt.Errorf("%w: redis-server (apt-get install redis-server)", ErrNotInstalled)
+	}
+	if err := r.account.makeOwned(r.data()); err != nil {
+		return fmt.Errorf("making the server's folder: %w", err)
+	}
+	// Redis has no shared files to lose, and what an owner that is gone left may be obeying its parent-death signal.
+	if err := clearOrphans(ctx, r.data(), redisComm, r.orphan, stopStep{syscall.SIGTERM, redisGrace}); err != nil {
+		return err
+	}
+	if err := os.Remove(r.socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing what an earlier server left: %w", err)
+	}
+	logPath := filepath.Join(r.folder, "server.log")
+	log, err := openLog(logPath)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(program, "--port", "0", "--unixsocket", r.socket(), "--unixsocketperm", "700",
+		"--save", "", "--appendonly", "no", "--dir", r.data(), "--daemonize", "no",
+		"--maxmemory", "256mb", "--maxmemory-policy", "noeviction")
+	cmd.Dir = r.data()
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = r.account.attributes(syscall.SIGTERM)
+	server, err := startChild(cmd)
+	if err != nil {
+		return err
+	}
+	if err := r.await(ctx, server); err != nil {
+		stopErr := server.stop(context.WithoutCancel(ctx), stopStep{syscall.SIGTERM, redisGrace})
+		return errors.Join(fmt.Errorf("%w; %s", err, lastLines(logPath)), stopErr)
+	}
+	r.server = server
+	r.options.Logger.Info("private Redis is up", zap.String("folder", r.folder))
+	return nil
+}
+
+// orphan is any server in our folder: a Redis is one process.
+func (r *Redis) orphan() int {
+	pids, err := serversIn(r.data(), redisComm)
+	if err != nil || len(pids) == 0 {
+		return -1
+	}
+	return pids[0]
+}
+
+// await waits until the server answers PING; server is nil when it is another process's.
+func (r *Redis) await(ctx context.Context, server *child) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	return poll(ctx, func() (bool, error) {
+		if server != nil && server.exited() {
+			return false, fmt.Errorf("the server ended while starting: %w", server.err)
+		}
+		return r.ping(ctx), nil
+	})
+}
+
+func (r *Redis) ping(ctx context.Context) bool {
+	dialer := net.Dialer{Timeout: pingTimeout}
+	connection, err := dialer.DialContext(ctx, "unix", r.socket())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = connection.Close() }()
+	if connection.SetDeadline(time.Now().Add(pingTimeout)) != nil {
+		return false
+	}
+	if _, err := connection.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	return err == nil && answer == "+PONG\r\n"
+}
+
+// URL is the server's address, as go-redis reads it.
+func (r *Redis) URL() string {
+	address := url.URL{Scheme: "unix", Path: r.socket()}
+	return address.String()
+}
+
+// Owned reports whether the server ends with this process.
+func (r *Redis) Owned() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lock != nil
+}
+
+// Done is closed when the server that runs now ends, wanted or not; nil for a guest or a stopped server.
+func (r *Redis) Done() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server == nil {
+		return nil
+	}
+	return r.server.done
+}
+
+// Stop ends the server; the folder stays ours until Close, so that Start can follow. A guest's Stop does nothing.
+func (r *Redis) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server == nil {
+		return nil
+	}
+	_ = signalServer(r.server, r.data(), redisComm, syscall.SIGCONT) // a paused one would not hear
+	if err := r.server.stop(ctx, stopStep{syscall.SIGTERM, redisGrace}); err != nil {
+		return fmt.Errorf("private Redis: %w", err)
+	}
+	r.server = nil
+	r.options.Logger.Info("private Redis is down")
+	return nil
+}
+
+// Close stops the server and gives the folder back.
+func (r *Redis) Close(ctx context.Context) error {
+	err := r.Stop(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock == nil {
+		return err
+	}
+	err = errors.Join(err, r.lock.Unlock())
+	r.lock = nil
+	return err
+}
+
+// Restart stops the server as Stop does and starts it again; what it held is gone.
+func (r *Redis) Restart(ctx context.Context) error {
+	if err := r.Stop(ctx); err != nil {
+		return err
+	}
+	return r.Start(ctx)
+}
+
+// Kill ends the server with SIGKILL and waits until it is gone.
+func (r *Redis) Kill() error { return r.signal(syscall.SIGKILL) }
+
+// Pause stops the server without ending it: connections hang. Resume undoes it.
+func (r *Redis) Pause() error { return r.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (r *Redis) Resume() error { return r.signal(syscall.SIGCONT) }
+
+func (r *Redis) signal(signal syscall.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return signalServer(r.server, r.data(), redisComm, signal)
+}
+
+func (r *Redis) data() string { return filepath.Join(r.folder, "data") }
+
+func (r *Redis) socket() string { return filepath.Join(r.sockets, redisSocket) }
