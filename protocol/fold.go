@@ -1,0 +1,164 @@
+package protocol
+
+import "strings"
+
+// Fold turns a turn's events into the parts of its message. The machine, a snapshot, a reader of a streaming message
+// and the web app all fold alike. It is not safe for concurrent use.
+type Fold struct {
+	parts []*foldPart
+	byID  map[PartID]*foldPart
+}
+
+type foldPart struct {
+	Part
+	text strings.Builder // Text or Code while the part is open
+}
+
+// Apply folds one event. Events that leave the message alone are ignored.
+func (f *Fold) Apply(payload Payload) {
+	switch p := payload.(type) {
+	case *AnswerStarted:
+		f.open(Part{Type: PartText, PartID: p.PartID}, p.Supersedes)
+	case *AnswerDelta:
+		f.grow(p.PartID, p.Delta)
+	case *AnswerCompleted:
+		f.close(p.PartID, p.Text, p.Truncated)
+	case *CodeStarted:
+		f.open(Part{Type: PartCode, PartID: p.PartID, Language: p.Language, Filename: p.Filename}, p.Supersedes)
+	case *CodeDelta:
+		f.grow(p.PartID, p.Delta)
+	case *CodeCompleted:
+		f.close(p.PartID, p.Code, p.Truncated)
+	case *ReasoningStarted:
+		f.open(Part{Type: PartReasoning, PartID: p.PartID}, p.Supersedes)
+	case *ReasoningDelta:
+		f.grow(p.PartID, p.Delta)
+	case *ReasoningCompleted:
+		f.close(p.PartID, p.Text, p.Truncated)
+	case *ToolStarted:
+		f.open(Part{
+			Type: PartTool, PartID: p.PartID, ToolID: &p.ToolID, ToolName: p.ToolName, Kind: p.Kind,
+			Title: p.Title, Input: p.Input, State: p.State,
+		}, p.Supersedes)
+	case *ToolStateChanged:
+		if part := f.byID[p.PartID]; part != nil {
+			part.State = p.State
+		}
+	case *ToolCompleted:
+		if part := f.byID[p.PartID]; part != nil {
+			part.State, part.Output, part.Error, part.DurationMS, part.Open = p.State, p.Output, p.Error, p.DurationMS, false
+		}
+	case *SteeringApplied:
+		id := p.SteeringID
+		f.add(Part{Type: PartNotice, PartID: p.PartID, Kind: "steering", Text: p.Text, SteeringID: &id})
+	case *Notice:
+		f.add(Part{Type: PartNotice, PartID: p.PartID, Kind: p.Kind, Text: p.Text})
+	}
+}
+
+func (f *Fold) add(part Part) *foldPart {
+	if f.byID == nil {
+		f.byID = map[PartID]*foldPart{}
+	}
+	p := &foldPart{Part: part}
+	f.parts = append(f.parts, p)
+	f.byID[part.PartID] = p
+	return p
+}
+
+func (f *Fold) open(part Part, supersedes []PartID) {
+	for _, id := range supersedes {
+		f.drop(id)
+	}
+	f.add(part).Open = true
+}
+
+func (f *Fold) drop(id PartID) {
+	if f.byID[id] == nil {
+		return
+	}
+	delete(f.byID, id)
+	for i, p := range f.parts {
+		if p.PartID == id {
+			f.parts = append(f.parts[:i], f.parts[i+1:]...)
+			return
+		}
+	}
+}
+
+func (f *Fold) grow(id PartID, delta string) {
+	if p := f.byID[id]; p != nil && p.Open {
+		p.text.WriteString(delta)
+	}
+}
+
+func (f *Fold) close(id PartID, whole string, truncated bool) {
+	p := f.byID[id]
+	if p == nil {
+		return
+	}
+	p.text = strings.Builder{}
+	p.Open, p.Truncated = false, truncated
+	if p.Type == PartCode {
+		p.Code = whole
+	} else {
+		p.Text = whole
+	}
+}
+
+// Text is what has been folded into an open or closed text-like part; "" for one that is not there.
+func (f *Fold) Text(id PartID) string {
+	p := f.byID[id]
+	if p == nil {
+		return ""
+	}
+	return p.now().Text + p.now().Code
+}
+
+// Len is the number of bytes of an open part so far.
+func (f *Fold) Len(id PartID) int {
+	if p := f.byID[id]; p != nil {
+		return p.text.Len()
+	}
+	return 0
+}
+
+// Has says whether the part is (still) in the message.
+func (f *Fold) Has(id PartID) bool { return f.byID[id] != nil }
+
+// Count is the number of parts in the message now.
+func (f *Fold) Count() int { return len(f.parts) }
+
+func (p *foldPart) now() Part {
+	part := p.Part
+	if p.Open {
+		if part.Type == PartCode {
+			part.Code = p.text.String()
+		} else if part.Type != PartTool {
+			part.Text = p.text.String()
+		}
+	}
+	return part
+}
+
+// Parts is the message's parts as they stand; never nil.
+func (f *Fold) Parts() []Part {
+	parts := make([]Part, 0, len(f.parts))
+	for _, p := range f.parts {
+		parts = append(parts, p.now())
+	}
+	return parts
+}
+
+// FoldFrames folds a run of log lines and returns the last sequence among them.
+func (f *Fold) FoldFrames(frames []byte) (last int64, err error) {
+	for line := range FrameLines(frames) {
+		envelope, payload, err := DecodeEvent(line)
+		if err != nil {
+			return last, err
+		}
+		f.Apply(payload)
+		last = envelope.Sequence
+	}
+	return last, nil
+}

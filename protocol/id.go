@@ -1,0 +1,214 @@
+package protocol
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ID is a TypeID (0.3): a UUIDv7 that knows what it names. In Postgres it is a plain uuid column; the prefix exists only
+// at the edge, as text: "conv_" and 26 base32 characters. The zero ID names nothing and is never handed out.
+type ID[K kind] [16]byte
+
+type kind interface{ prefix() string }
+
+// The kinds of identifiers. The types are empty: they only carry a prefix.
+type (
+	accountKind      struct{}
+	sessionKind      struct{}
+	conversationKind struct{}
+	messageKind      struct{}
+	branchKind       struct{}
+	followUpKind     struct{}
+	turnKind         struct{}
+	partKind         struct{}
+	toolCallKind     struct{}
+	steeringKind     struct{}
+	projectKind      struct{}
+	fileKind         struct{}
+	usageKind        struct{}
+)
+
+func (accountKind) prefix() string      { return "acct" }
+func (sessionKind) prefix() string      { return "sess" }
+func (conversationKind) prefix() string { return "conv" }
+func (messageKind) prefix() string      { return "msg" }
+func (branchKind) prefix() string       { return "br" }
+func (followUpKind) prefix() string     { return "fu" }
+func (turnKind) prefix() string         { return "turn" }
+func (partKind) prefix() string         { return "part" }
+func (toolCallKind) prefix() string     { return "tl" }
+func (steeringKind) prefix() string     { return "st" }
+func (projectKind) prefix() string      { return "proj" }
+func (fileKind) prefix() string         { return "file" }
+func (usageKind) prefix() string        { return "use" }
+
+// The identifiers of the contract.
+type (
+	AccountID      = ID[accountKind]
+	SessionID      = ID[sessionKind]
+	ConversationID = ID[conversationKind]
+	MessageID      = ID[messageKind]
+	BranchID       = ID[branchKind]
+	FollowUpID     = ID[followUpKind]
+	TurnID         = ID[turnKind]
+	PartID         = ID[partKind]
+	ToolID         = ID[toolCallKind]
+	SteeringID     = ID[steeringKind]
+	ProjectID      = ID[projectKind]
+	FileID         = ID[fileKind]
+	UsageID        = ID[usageKind]
+)
+
+// NodeID names one run of one process. It is new at every start and never leaves the service.
+type NodeID [16]byte
+
+// NewNodeID makes the identity of this process run.
+func NewNodeID() NodeID { return NodeID(newUUIDv7()) }
+
+func (n NodeID) String() string { return uuid.UUID(n).String() }
+
+func newID[K kind]() ID[K] { return ID[K](newUUIDv7()) }
+
+// One function for each kind that the service makes.
+func NewAccountID() AccountID           { return newID[accountKind]() }
+func NewSessionID() SessionID           { return newID[sessionKind]() }
+func NewConversationID() ConversationID { return newID[conversationKind]() }
+func NewMessageID() MessageID           { return newID[messageKind]() }
+func NewBranchID() BranchID             { return newID[branchKind]() }
+func NewFollowUpID() FollowUpID         { return newID[followUpKind]() }
+func NewTurnID() TurnID                 { return newID[turnKind]() }
+func NewPartID() PartID                 { return newID[partKind]() }
+func NewToolID() ToolID                 { return newID[toolCallKind]() }
+func NewSteeringID() SteeringID         { return newID[steeringKind]() }
+func NewUsageID() UsageID               { return newID[usageKind]() }
+
+func newUUIDv7() uuid.UUID {
+	id, err := uuid.NewV7()
+	if err != nil { // the system has no randomness: nothing that follows could be safe
+		panic("protocol: no randomness: " + err.Error())
+	}
+	return id
+}
+
+// DerivePartID names the n-th part of a turn, so that a pure machine can name what it makes: the same turn and number
+// give the same identifier on whatever node, and no clock or randomness is asked. It sorts with its turn.
+func DerivePartID(turn TurnID, n int) PartID { return PartID(derive([16]byte(turn), 1, n)) }
+
+// DeriveToolID names the n-th tool call of a turn, as DerivePartID does.
+func DeriveToolID(turn TurnID, n int) ToolID { return ToolID(derive([16]byte(turn), 2, n)) }
+
+// DeriveFollowUpID names the follow-up in which the n-th steering input of a turn is parked.
+func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive([16]byte(turn), 3, n)) }
+
+func derive(parent [16]byte, salt, n int) [16]byte {
+	tail := binary.BigEndian.Uint64(parent[8:])
+	binary.BigEndian.PutUint64(parent[8:], tail^mix(uint64(salt)<<32|uint64(n)))
+	parent[8] = parent[8]&0x3f | 0x80
+	return parent
+}
+
+// mix is the finaliser of splitmix64.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+const base32Digits = "0123456789abcdefghjkmnpqrstvwxyz"
+
+var base32Values = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 0xff
+	}
+	for i := range len(base32Digits) {
+		values[base32Digits[i]] = byte(i)
+	}
+	return values
+}()
+
+func (id ID[K]) prefixOf() string {
+	var k K
+	return k.prefix()
+}
+
+// Prefix is the kind's prefix without the underscore.
+func (id ID[K]) Prefix() string { return id.prefixOf() }
+
+// IsZero says whether the identifier names nothing.
+func (id ID[K]) IsZero() bool { return id == ID[K]{} }
+
+// Time is when the identifier was made, in milliseconds' precision.
+func (id ID[K]) Time() time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
+}
+
+func (id ID[K]) String() string {
+	text := id.prefixOf()
+	return string(id.AppendText(make([]byte, 0, len(text)+27)))
+}
+
+// AppendText appends "prefix_" and the 26 digits.
+func (id ID[K]) AppendText(b []byte) []byte {
+	b = append(append(b, id.prefixOf()...), '_')
+	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	for shift := 125; shift >= 0; shift -= 5 {
+		var v uint64
+		switch {
+		case shift >= 64:
+			v = hi >> (shift - 64)
+		case shift > 59: // the digit straddles both halves
+			v = lo>>shift | hi<<(64-shift)
+		default:
+			v = lo >> shift
+		}
+		b = append(b, base32Digits[v&31])
+	}
+	return b
+}
+
+// MarshalText writes the TypeID.
+func (id ID[K]) MarshalText() ([]byte, error) { return id.AppendText(nil), nil }
+
+var errIdentifier = errors.New("is not a valid identifier")
+
+// UnmarshalText reads a TypeID of this kind and refuses everything else, other spellings of the same value included.
+func (id *ID[K]) UnmarshalText(text []byte) error {
+	digits, ok := strings.CutPrefix(string(text), id.prefixOf()+"_")
+	if !ok || len(digits) != 26 || digits[0] > '7' {
+		return errIdentifier
+	}
+	var hi, lo uint64
+	for i := range len(digits) {
+		v := base32Values[digits[i]]
+		if v == 0xff {
+			return errIdentifier
+		}
+		hi, lo = hi<<5|lo>>59, lo<<5|uint64(v)
+	}
+	if hi == 0 && lo == 0 {
+		return errIdentifier
+	}
+	binary.BigEndian.PutUint64(id[:8], hi)
+	binary.BigEndian.PutUint64(id[8:], lo)
+	return nil
+}
+
+// ParseID reads a TypeID: ParseID[TurnID] is spelled by the type of the result.
+func ParseID[K kind](text string) (ID[K], error) {
+	var id ID[K]
+	err := id.UnmarshalText([]byte(text))
+	return id, err
+}
+
+// NewToken makes a secret of n random bytes.
+func NewToken(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: the runtime aborts instead
+	return b
+}
