@@ -1,0 +1,272 @@
+// Package s3 keeps objects in a bucket of an S3-compatible store. Uploads go through the transfer manager with a
+// checksum on every part; sizes are checked before anything becomes visible, so that a key is whole or as before.
+//
+// Credentials come from where the AWS tools take them (AWS_ACCESS_KEY_ID and the rest, files, roles), unless options
+// name them.
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	client "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+
+	"turnstone/persistence/objects"
+	"turnstone/protocol"
+)
+
+const (
+	partSize = 8 << 20
+	// multipartFrom is the transfer manager's threshold: below it an object is one request, held in memory.
+	multipartFrom = 16 << 20
+	// partsAtOnce bounds memory: an upload holds at most so many parts.
+	partsAtOnce = 2
+	// attempts are one call and two retries.
+	attempts = 3
+	// abortTimeout is for telling the store to forget the parts of a failed upload.
+	abortTimeout = 10 * time.Second
+)
+
+// Options say which bucket. AccessKey and SecretKey are for stores whose credentials do not come the usual way.
+type Options struct {
+	Endpoint  string // with scheme; empty for AWS itself
+	Region    string
+	Bucket    string
+	AccessKey string
+	SecretKey string
+
+	timeouts timeouts // of tests; else defaultTimeouts
+}
+
+// Store is an objects.Store in a bucket.
+type Store struct {
+	api     *client.Client
+	uploads *transfermanager.Client
+	bucket  string
+	http    *http.Client
+}
+
+var _ objects.Store = (*Store)(nil)
+
+// Open makes a client; it asks the store nothing. Ready does.
+func Open(ctx context.Context, options Options) (*Store, error) {
+	if options.Bucket == "" {
+		return nil, errors.New("object store: a bucket is needed")
+	}
+	if options.timeouts == (timeouts{}) {
+		options.timeouts = defaultTimeouts
+	}
+	httpClient := &http.Client{Transport: options.timeouts.transport()}
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient)}
+	if options.Region != "" {
+		load = append(load, config.WithRegion(options.Region))
+	}
+	if options.AccessKey != "" {
+		load = append(load, config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(options.AccessKey, options.SecretKey, "")))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("object store: %w", err)
+	}
+	api := client.NewFromConfig(loaded, func(o *client.Options) {
+		if options.Endpoint != "" {
+			o.BaseEndpoint = aws.String(options.Endpoint)
+			o.UsePathStyle = true // what is not AWS seldom has a name for each bucket
+		}
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts = attempts })
+		o.DisableLogOutputChecksumValidationSkipped = true // parts have checksums, whole multipart objects have none
+	})
+	uploads := transfermanager.New(api, func(o *transfermanager.Options) {
+		o.PartSizeBytes = partSize
+		o.MultipartUploadThreshold = multipartFrom
+		o.Concurrency = partsAtOnce
+		o.FailTimeout = abortTimeout
+	})
+	return &Store{api: api, uploads: uploads, bucket: options.Bucket, http: httpClient}, nil
+}
+
+// Close drops idle connections.
+func (s *Store) Close() error {
+	s.http.CloseIdleConnections()
+	return nil
+}
+
+// Put implements objects.Store.
+func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64) (objects.Digest, error) {
+	if err := objects.CheckKey(key); err != nil {
+		return objects.Digest{}, err
+	}
+	reading := objects.NewBody(body, size)
+	_, err := s.uploads.UploadObject(ctx, &transfermanager.UploadObjectInput{
+		Bucket: aws.String(s.bucket), Key: aws.String(key), Body: reading, ContentLength: aws.Int64(size),
+	})
+	if err != nil {
+		return objects.Digest{}, fmt.Errorf("putting an object: %w", meaning(err))
+	}
+	return reading.Digest(), nil
+}
+
+// Get implements objects.Store.
+func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	if err := errors.Join(objects.CheckKey(key), objects.CheckRange(offset, length)); err != nil {
+		return nil, err
+	}
+	if length == 0 {
+		return s.empty(ctx, key, offset)
+	}
+	input := &client.GetObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(key)}
+	switch {
+	case length > 0:
+		input.Range = aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
+	case offset > 0:
+		input.Range = aws.String(fmt.Sprintf("bytes=%d-", offset))
+	}
+	output, err := s.api.GetObject(ctx, input)
+	if codeOf(err) == "InvalidRange" {
+		return s.empty(ctx, key, offset) // S3 has no empty ranges, we do
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting an object: %w", meaning(err))
+	}
+	return &objectReader{body: output.Body}, nil
+}
+
+// empty reads nothing of an object, at an offset that it has.
+func (s *Store) empty(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
+	info, err := s.Stat(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if offset > info.Size {
+		return nil, protocol.Errorf(protocol.CodeInvalid, "the object ends before %d", offset)
+	}
+	return http.NoBody, nil
+}
+
+// Stat implements objects.Store.
+func (s *Store) Stat(ctx context.Context, key string) (objects.Info, error) {
+	if err := objects.CheckKey(key); err != nil {
+		return objects.Info{}, err
+	}
+	output, err := s.api.HeadObject(ctx, &client.HeadObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(key)})
+	if err != nil {
+		return objects.Info{}, fmt.Errorf("looking at an object: %w", meaning(err))
+	}
+	return objects.Info{
+		Key: key, Size: aws.ToInt64(output.ContentLength), ModifiedAt: aws.ToTime(output.LastModified),
+	}, nil
+}
+
+// Copy implements objects.Store.
+func (s *Store) Copy(ctx context.Context, from, to string) error {
+	if err := errors.Join(objects.CheckKey(from), objects.CheckKey(to)); err != nil {
+		return err
+	}
+	if from == to { // S3 refuses it; it must still say when there is nothing
+		_, err := s.Stat(ctx, from)
+		return err
+	}
+	_, err := s.api.CopyObject(ctx, &client.CopyObjectInput{
+		Bucket: aws.String(s.bucket), Key: aws.String(to), CopySource: aws.String(url.PathEscape(s.bucket) + "/" + from),
+	})
+	if err != nil {
+		return fmt.Errorf("copying an object: %w", meaning(err))
+	}
+	return nil
+}
+
+// Delete implements objects.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := objects.CheckKey(key); err != nil {
+		return err
+	}
+	_, err := s.api.DeleteObject(ctx, &client.DeleteObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(key)})
+	if err = meaning(err); err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
+		return fmt.Errorf("deleting an object: %w", err)
+	}
+	return nil
+}
+
+// List implements objects.Store.
+func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Info, error) {
+	if err := objects.CheckPrefix(prefix); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		return nil, nil
+	}
+	input := &client.ListObjectsV2Input{
+		Bucket: aws.String(s.bucket), Prefix: aws.String(prefix), MaxKeys: aws.Int32(int32(min(limit, objects.MaxList))),
+	}
+	if after != "" {
+		input.StartAfter = aws.String(after)
+	}
+	output, err := s.api.ListObjectsV2(ctx, input)
+	if err != nil {
+		return nil, fmt.Errorf("listing objects: %w", meaning(err))
+	}
+	found := make([]objects.Info, 0, len(output.Contents))
+	for _, object := range output.Contents {
+		found = append(found, objects.Info{
+			Key: aws.ToString(object.Key), Size: aws.ToInt64(object.Size), ModifiedAt: aws.ToTime(object.LastModified),
+		})
+	}
+	return found, nil
+}
+
+// Ready implements objects.Store: the bucket is there and our credentials reach it.
+func (s *Store) Ready(ctx context.Context) error {
+	_, err := s.api.HeadBucket(ctx, &client.HeadBucketInput{Bucket: aws.String(s.bucket)})
+	if err != nil {
+		return protocol.Errorf(protocol.CodeUnavailable, "object store: %w", err)
+	}
+	return nil
+}
+
+func codeOf(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// meaning gives a store's error its code. What the body or the context said keeps its own.
+func meaning(err error) error {
+	var ours *protocol.Error
+	switch {
+	case err == nil, errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	switch codeOf(err) {
+	case "NoSuchKey", "NotFound":
+		return protocol.Errorf(protocol.CodeNotFound, "there is no such object")
+	default:
+		return protocol.Errorf(protocol.CodeUnavailable, "object store: %w", err)
+	}
+}
+
+// objectReader gives a cut or stalled body its meaning.
+type objectReader struct{ body io.ReadCloser }
+
+func (r *objectReader) Read(p []byte) (int, error) {
+	n, err := r.body.Read(p)
+	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return n, err
+	}
+	return n, meaning(err)
+}
+
+func (r *objectReader) Close() error { return r.body.Close() }

@@ -1,0 +1,66 @@
+package s3
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// timeouts make every call bounded without limiting the size of an object.
+type timeouts struct {
+	connect time.Duration
+	header  time.Duration // from the end of the request to the answer's header
+	stall   time.Duration // without a byte in either direction
+}
+
+var defaultTimeouts = timeouts{connect: 2 * time.Second, header: 10 * time.Second, stall: 15 * time.Second}
+
+const (
+	maxIdle = 32
+	// idleAge is below the stall limit, which would end an idle connection less politely.
+	idleAge   = 10 * time.Second
+	keepAlive = 15 * time.Second
+)
+
+func (t timeouts) transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: t.connect, KeepAlive: keepAlive}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connection, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &progressConn{Conn: connection, stall: t.stall}, nil
+		},
+		TLSHandshakeTimeout:   t.connect,
+		ResponseHeaderTimeout: t.header,
+		MaxIdleConns:          maxIdle,
+		MaxIdleConnsPerHost:   maxIdle,
+		IdleConnTimeout:       idleAge,
+	}
+}
+
+// progressConn fails when nothing moved for a while. Progress in one direction counts for the other: while a part is
+// being sent the transport waits to read all the time.
+type progressConn struct {
+	net.Conn
+	stall time.Duration
+}
+
+func (c *progressConn) Read(p []byte) (int, error) {
+	if err := c.extend(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *progressConn) Write(p []byte) (int, error) {
+	if err := c.extend(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *progressConn) extend() error { return c.SetDeadline(time.Now().Add(c.stall)) }
