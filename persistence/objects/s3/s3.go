@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
@@ -34,6 +35,8 @@ const (
 	partsAtOnce = 2
 	// attempts are one call and two retries.
 	attempts = 3
+	// maxBackoff keeps a failed call near the time that its attempts take.
+	maxBackoff = time.Second
 	// abortTimeout is for telling the store to forget the parts of a failed upload.
 	abortTimeout = 10 * time.Second
 )
@@ -67,8 +70,8 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if options.timeouts == (timeouts{}) {
 		options.timeouts = defaultTimeouts
 	}
-	httpClient := &http.Client{Transport: options.timeouts.transport()}
-	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient)}
+	// A buildable client takes AWS_CA_BUNDLE; its transport, with that in it, is the one we then bound.
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(awshttp.NewBuildableClient())}
 	if options.Region != "" {
 		load = append(load, config.WithRegion(options.Region))
 	}
@@ -80,12 +83,19 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("object store: %w", err)
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if built, ok := loaded.HTTPClient.(*awshttp.BuildableClient); ok {
+		transport = built.GetTransport()
+	}
+	options.timeouts.bound(transport)
+	httpClient := &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	api := client.NewFromConfig(loaded, func(o *client.Options) {
+		o.HTTPClient = httpClient
 		if options.Endpoint != "" {
 			o.BaseEndpoint = aws.String(options.Endpoint)
 			o.UsePathStyle = true // what is not AWS seldom has a name for each bucket
 		}
-		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts = attempts })
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff })
 		o.DisableLogOutputChecksumValidationSkipped = true // parts have checksums, whole multipart objects have none
 	})
 	uploads := transfermanager.New(api, func(o *transfermanager.Options) {
@@ -96,6 +106,9 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	})
 	return &Store{api: api, uploads: uploads, bucket: options.Bucket, http: httpClient}, nil
 }
+
+// noRedirect leaves redirects to the SDK, which signs for the new place.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close drops idle connections.
 func (s *Store) Close() error {
@@ -228,7 +241,9 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 
 // Ready implements objects.Store: the bucket is there and our credentials reach it.
 func (s *Store) Ready(ctx context.Context) error {
-	_, err := s.api.HeadBucket(ctx, &client.HeadBucketInput{Bucket: aws.String(s.bucket)})
+	_, err := s.api.HeadBucket(ctx, &client.HeadBucketInput{Bucket: aws.String(s.bucket)}, func(o *client.Options) {
+		o.Retryer = aws.NopRetryer{} // it will be asked again soon enough
+	})
 	if err != nil {
 		return protocol.Errorf(protocol.CodeUnavailable, "object store: %w", err)
 	}

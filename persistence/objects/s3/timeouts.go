@@ -23,23 +23,20 @@ const (
 	keepAlive = 15 * time.Second
 )
 
-func (t timeouts) transport() *http.Transport {
+// bound sets the limits on a transport.
+func (t timeouts) bound(transport *http.Transport) {
 	dialer := &net.Dialer{Timeout: t.connect, KeepAlive: keepAlive}
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			connection, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return &progressConn{Conn: connection, stall: t.stall}, nil
-		},
-		TLSHandshakeTimeout:   t.connect,
-		ResponseHeaderTimeout: t.header,
-		MaxIdleConns:          maxIdle,
-		MaxIdleConnsPerHost:   maxIdle,
-		IdleConnTimeout:       idleAge,
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &progressConn{Conn: connection, stall: t.stall}, nil
 	}
+	transport.TLSHandshakeTimeout = t.connect
+	transport.ResponseHeaderTimeout = t.header
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	transport.IdleConnTimeout = idleAge
 }
 
 // progressConn fails when nothing moved for a while. Progress in one direction counts for the other: while a part is

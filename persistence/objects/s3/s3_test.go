@@ -1,0 +1,257 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	client "github.com/aws/aws-sdk-go-v2/service/s3"
+	"go.uber.org/goleak"
+
+	"turnstone/persistence/objects"
+	"turnstone/persistence/objects/objectstest"
+	"turnstone/protocol"
+)
+
+const (
+	gatewayModule  = "../../../tools/s3"
+	gatewayProgram = "github.com/versity/versitygw/cmd/versitygw"
+	accessKey      = "turnstone"
+	secretKey      = "turnstone-secret"
+	region         = "us-east-1"
+
+	patience = 30 * time.Second
+)
+
+// gateway is the address of a real S3 server, a child of this process, strict about signatures and checksums.
+var gateway string
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withGateway{m}) }
+
+type withGateway struct{ tests *testing.M }
+
+func (w withGateway) Run() int {
+	stop, err := startGateway()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting an S3 server:", err)
+		return 1
+	}
+	defer stop()
+	return w.tests.Run()
+}
+
+func startGateway() (stop func(), err error) {
+	folder, err := os.MkdirTemp("", "turnstone-s3-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(folder)
+		}
+	}()
+	program, err := filepath.Abs("../../../bin/versitygw")
+	if err != nil {
+		return nil, err
+	}
+	build := exec.Command("go", "build", "-C", gatewayModule, "-o", program, gatewayProgram)
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building it: %w: %s", err, output)
+	}
+	data, sidecar := filepath.Join(folder, "data"), filepath.Join(folder, "sidecar")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // its port is free a moment later, most likely
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, "--port", address, "--access", accessKey, "--secret", secretKey, "--region", region,
+		"--quiet", "posix", "--sidecar", sidecar, data)
+	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed is what it says
+		_ = os.RemoveAll(folder)
+	}
+	if err := awaitListener(address); err != nil {
+		stop()
+		return nil, err
+	}
+	gateway = "http://" + address
+	return stop, nil
+}
+
+func awaitListener(address string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not listen: %w", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func open(t *testing.T, options Options) *Store {
+	t.Helper()
+	options.Region, options.AccessKey, options.SecretKey = region, accessKey, secretKey
+	s, err := Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+var buckets atomic.Int64
+
+// openBucket is a store on a new bucket of the gateway.
+func openBucket(t *testing.T) *Store {
+	t.Helper()
+	s := open(t, Options{Endpoint: gateway, Bucket: fmt.Sprintf("bucket-%d", buckets.Add(1))})
+	if _, err := s.api.CreateBucket(t.Context(), &client.CreateBucketInput{Bucket: aws.String(s.bucket)}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestS3IsAStore(t *testing.T) {
+	objectstest.Run(t, func(t *testing.T) objects.Store { return openBucket(t) })
+}
+
+func TestAFailedUploadLeavesNoParts(t *testing.T) {
+	s := openBucket(t)
+	broken := errors.New("the client went away")
+	body := io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), failing{broken})
+	if _, err := s.Put(t.Context(), "q/cut", body, 30<<20); !errors.Is(err, broken) {
+		t.Fatalf("the error is %v", err)
+	}
+	left, err := s.api.ListMultipartUploads(t.Context(), &client.ListMultipartUploadsInput{Bucket: aws.String(s.bucket)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left.Uploads) != 0 {
+		t.Errorf("%d uploads are left open", len(left.Uploads))
+	}
+}
+
+// What changes on its way is refused by the store, since every request carries its checksum.
+func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
+	s := openBucket(t)
+	target, err := url.Parse(gateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // it is signed
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte("marker"), []byte("barker"), 1)))
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	through := open(t, Options{Endpoint: server.URL, Bucket: s.bucket})
+	if _, err := through.Put(t.Context(), "q/plain", strings.NewReader("unchanged"), 9); err != nil {
+		t.Fatal(err)
+	}
+	_, err = through.Put(t.Context(), "q/changed", strings.NewReader("has a marker"), 12)
+	if protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := s.Stat(t.Context(), "q/changed"); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("changed bytes were stored (%v)", err)
+	}
+}
+
+func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	wrongKey := Options{Endpoint: gateway, Bucket: "nobody-made-this-one"}
+	for _, options := range []Options{{Endpoint: gone.URL, Bucket: "b"}, wrongKey} {
+		s := open(t, options)
+		_, putErr := s.Put(t.Context(), "q/a", strings.NewReader("x"), 1)
+		_, listErr := s.List(t.Context(), "", "", 1)
+		for _, err := range []error{putErr, listErr, s.Ready(t.Context())} {
+			if protocol.CodeOf(err) != protocol.CodeUnavailable {
+				t.Errorf("%s: the error is %v", options.Endpoint, err)
+			}
+		}
+	}
+}
+
+// A store that takes the connection and says nothing, or stops in the middle of an object, is given up in time.
+func TestAStoreThatHangsIsGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("the first bytes"))
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	s := open(t, Options{
+		Endpoint: server.URL, Bucket: "b",
+		timeouts: timeouts{connect: time.Second, header: 50 * time.Millisecond, stall: 100 * time.Millisecond},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Ready(ctx); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("without an answer: %v", err)
+	}
+	reader, err := s.Get(ctx, "q/a", 0, objects.ToEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	got, err := io.ReadAll(reader)
+	if string(got) != "the first bytes" || protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("in the middle of an object: %q, %v", got, err)
+	}
+}
+
+// failing is a body that breaks.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
