@@ -1,0 +1,232 @@
+package clamd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"turnstone/protocol"
+	"turnstone/providers/scanner/scannertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// daemon speaks clamd's protocol. Empty fields mean what a good one does.
+type daemon struct {
+	t        *testing.T
+	listener net.Listener
+
+	// Set before it serves.
+	verdict   string // instead of a judgement
+	version   string
+	pong      string
+	streamMax int64
+	hang      bool // takes the command and says nothing
+}
+
+func serve(t *testing.T, d *daemon, network, address string) *Scanner {
+	t.Helper()
+	var err error
+	d.t = t
+	if d.listener, err = net.Listen(network, address); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			connection, err := d.listener.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer func() { _ = connection.Close() }()
+				d.answer(connection)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = d.listener.Close()
+		group.Wait()
+	})
+	s, err := New(d.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func serveTCP(t *testing.T, d *daemon) *Scanner { return serve(t, d, "tcp", "127.0.0.1:0") }
+
+func (d *daemon) answer(connection net.Conn) {
+	reader := bufio.NewReader(connection)
+	command, err := reader.ReadString(0)
+	if err != nil {
+		return
+	}
+	if d.hang {
+		_, _ = io.Copy(io.Discard, reader) // until the client goes
+		return
+	}
+	reply := ""
+	switch command {
+	case "zPING\x00":
+		reply = or(d.pong, "PONG")
+	case "zVERSION\x00":
+		reply = or(d.version, "ClamAV 1.4.6/27800/"+time.Now().Format(databaseDate))
+	case "zINSTREAM\x00":
+		if reply = d.judge(reader); reply == "" {
+			return
+		}
+	default:
+		reply = "UNKNOWN COMMAND"
+	}
+	_, _ = fmt.Fprintf(connection, "%s\x00", reply) // a client that is gone is its own business
+}
+
+func (d *daemon) judge(reader io.Reader) string {
+	var body bytes.Buffer
+	for {
+		var size uint32
+		if err := binary.Read(reader, binary.BigEndian, &size); err != nil {
+			return ""
+		}
+		if size == 0 {
+			break
+		}
+		if d.streamMax > 0 && int64(body.Len())+int64(size) > d.streamMax {
+			return "INSTREAM size limit exceeded. ERROR"
+		}
+		if _, err := io.CopyN(&body, reader, int64(size)); err != nil {
+			return ""
+		}
+	}
+	if d.verdict != "" {
+		return d.verdict
+	}
+	if bytes.Contains(body.Bytes(), []byte(scannertest.EICAR)) {
+		return "stream: Eicar-Signature FOUND"
+	}
+	return "stream: OK"
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+func TestClamdIsAScanner(t *testing.T) {
+	t.Run("tcp", func(t *testing.T) { scannertest.Run(t, serveTCP(t, &daemon{})) })
+	t.Run("unix", func(t *testing.T) {
+		scannertest.Run(t, serve(t, &daemon{}, "unix", filepath.Join(t.TempDir(), "clamd")))
+	})
+}
+
+func TestOnlyAnExactOKIsClean(t *testing.T) {
+	for _, reply := range []string{
+		"OK", "stream: ok", "stream: OK ", "stream:OK", "stream: OK\n", "stream: OK FOUND?", "stream: FOUND", "stream:  FOUND",
+		"stream: Can't open file ERROR", "INSTREAM: Error ERROR", "garbage",
+	} {
+		verdict, err := serveTCP(t, &daemon{verdict: reply}).Scan(t.Context(), strings.NewReader("x"), 1)
+		if protocol.CodeOf(err) != protocol.CodeUnavailable || verdict.Clean {
+			t.Errorf("%q: %+v, %v", reply, verdict, err)
+		}
+	}
+	verdict, err := serveTCP(t, &daemon{verdict: "stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND"}).
+		Scan(t.Context(), strings.NewReader("x"), 1)
+	if err != nil || verdict.Clean || verdict.Signature != "Heuristics.Limits.Exceeded.MaxFileSize" {
+		t.Errorf("what was not scanned whole: %+v, %v", verdict, err)
+	}
+}
+
+func TestMoreThanItTakesIsTooLarge(t *testing.T) {
+	s := serveTCP(t, &daemon{streamMax: 100})
+	_, err := s.Scan(t.Context(), strings.NewReader(strings.Repeat("x", 101)), 101)
+	if protocol.CodeOf(err) != protocol.CodeTooLarge {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestADaemonThatIsAwayOrHangsIsUnavailable(t *testing.T) {
+	gone, err := New(filepath.Join(t.TempDir(), "nothing"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gone.Scan(t.Context(), strings.NewReader("x"), 1); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("away: %v", err)
+	}
+	if err := gone.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("away, ready: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	hanging := serveTCP(t, &daemon{hang: true})
+	if _, err := hanging.Scan(ctx, strings.NewReader("x"), 1); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("hanging: %v", err)
+	}
+	cancelled, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := hanging.Scan(cancelled, strings.NewReader("x"), 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+}
+
+func TestReadinessNeedsRecentSignatures(t *testing.T) {
+	dated := func(age time.Duration) string {
+		return "ClamAV 1.4.6/27800/" + time.Now().Add(-age).Format(databaseDate)
+	}
+	for _, c := range []struct {
+		daemon daemon
+		ready  bool
+	}{
+		{daemon{version: dated(6 * 24 * time.Hour)}, true},
+		{daemon{version: dated(8 * 24 * time.Hour)}, false},
+		{daemon{version: "ClamAV 1.4.6"}, false},
+		{daemon{version: "ClamAV 1.4.6/27800/yesterday"}, false},
+		{daemon{pong: "PANG"}, false},
+	} {
+		err := serveTCP(t, &c.daemon).Ready(t.Context())
+		if (err == nil) != c.ready || err != nil && protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Errorf("%q %q: %v", c.daemon.version, c.daemon.pong, err)
+		}
+	}
+}
+
+func TestAScanTakesBoundedTime(t *testing.T) {
+	for size, want := range map[int64]time.Duration{-1: 30 * time.Second, 0: 30 * time.Second, 10 << 20: 40 * time.Second, 1 << 40: 180 * time.Second} {
+		if got := scanTime(size); got != want {
+			t.Errorf("%d bytes may take %s, want %s", size, got, want)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for address, want := range map[string]Scanner{
+		"127.0.0.1:3310":             {"tcp", "127.0.0.1:3310"},
+		"tcp:clamd:3310":             {"tcp", "clamd:3310"},
+		"/run/clamav/clamd.ctl":      {"unix", "/run/clamav/clamd.ctl"},
+		"unix:/run/clamav/clamd.ctl": {"unix", "/run/clamav/clamd.ctl"},
+	} {
+		if got, err := New(address); err != nil || *got != want {
+			t.Errorf("%s: %+v, %v", address, got, err)
+		}
+	}
+	for _, address := range []string{"", "clamd", "unix:"} {
+		if got, err := New(address); err == nil {
+			t.Errorf("%q is taken for %+v", address, got)
+		}
+	}
+}
