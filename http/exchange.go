@@ -1,0 +1,76 @@
+package http
+
+import (
+	"context"
+	stdhttp "net/http"
+	"net/netip"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// exchange is what is known about one request. It travels in the request's context and is touched by its goroutine only.
+type exchange struct {
+	server    *Server
+	requestID string
+	began     time.Time
+	address   netip.Addr // of the client, by trusted proxies only; invalid when unknown
+	pattern   string     // the route's, never the path: paths hold identifiers and tokens
+	caller    *Caller    // nil on public routes
+	body      []byte     // once it was read
+	bodyRead  bool
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	ex, _ := ctx.Value(exchangeKey{}).(*exchange)
+	if ex == nil {
+		panic("http: a request outside of the frame")
+	}
+	return ex
+}
+
+// Caller is who asks, as the session says. Nothing that a client sends besides its token changes it.
+type Caller struct {
+	AccountID       protocol.AccountID
+	SessionID       protocol.SessionID
+	ExpiresAt       time.Time  // the absolute end of the session
+	Reauthenticated *time.Time // until when routes that need a recent sign-in pass
+	tokenHash       []byte
+}
+
+// callerOf tells who asks. Only routes with a session have one.
+func callerOf(ctx context.Context) *Caller {
+	caller := exchangeOf(ctx).caller
+	if caller == nil {
+		panic("http: a public route asks for its caller")
+	}
+	return caller
+}
+
+// requestIDOf names the request in logs, audit rows and messages to actors.
+func requestIDOf(ctx context.Context) string { return exchangeOf(ctx).requestID }
+
+// recorder remembers the status for the log and whether the answer has begun. Unwrap keeps http.ResponseController
+// working.
+type recorder struct {
+	stdhttp.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= stdhttp.StatusOK {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = stdhttp.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *recorder) Unwrap() stdhttp.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,39 @@
+package http
+
+import (
+	"io"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"turnstone/protocol"
+)
+
+// wireOptions is how answers are written: times in UTC with milliseconds, absent lists as [], omitempty as Go's own encoder
+// understands it.
+var wireOptions = json.JoinOptions(
+	jsonv1.OmitEmptyWithLegacySemantics(true),
+	json.Deterministic(true),
+	json.WithMarshalers(json.MarshalToFunc(func(out *jsontext.Encoder, at time.Time) error {
+		return out.WriteToken(jsontext.String(at.UTC().Format(protocol.TimeFormat)))
+	})),
+)
+
+// writeJSON writes one value and a newline.
+func writeJSON(w io.Writer, v any) error {
+	if err := json.MarshalWrite(w, v, wireOptions); err != nil {
+		return err
+	}
+	_, err := w.Write([]byte{'\n'})
+	return err
+}
+
+// jsonFormat reads names exactly as they are spelled, refuses a name that comes twice and text that is not UTF-8.
+// encoding/json would take "TITLE" for "title", past the validation of either.
+var jsonFormat = huma.Format{
+	Marshal:   writeJSON,
+	Unmarshal: func(data []byte, v any) error { return json.Unmarshal(data, v) },
+}

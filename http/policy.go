@@ -1,0 +1,54 @@
+package http
+
+import "slices"
+
+// bucket names a limit. A request draws from its account's bucket, or from its address's where nobody is signed in.
+type bucket string
+
+// The buckets. Reads is kept in the process, so that it can always decide; the others live in Redis.
+const (
+	noBucket      bucket = ""
+	bucketReads   bucket = "reads"
+	bucketWrites  bucket = "writes"
+	bucketChat    bucket = "chat"
+	bucketSearch  bucket = "search"
+	bucketUploads bucket = "uploads"
+	bucketSignIn  bucket = "signin"
+	bucketShares  bucket = "shares"
+)
+
+// maxBody is what a JSON body may hold.
+const maxBody = 1 << 20
+
+// Policy is what has to hold before a route's handler runs. The zero Policy is the strict one: it needs a session and,
+// for an unsafe method, the CSRF header.
+type Policy struct {
+	Public     bool   // no session needed; publicRoutes in policy_test.go lists every one
+	Bucket     bucket // which limit the request draws from; noBucket: the handler draws itself, or nothing is limited
+	Sudo       bool   // needs a sign-in that is at most ten minutes old
+	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
+	Idempotent bool   // a creating POST: takes Idempotency-Key
+	Conflicts  bool   // may answer 409
+}
+
+// The usual policies.
+var (
+	reads   = Policy{Bucket: bucketReads}
+	writes  = Policy{Bucket: bucketWrites, Conflicts: true}
+	creates = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
+)
+
+func (p Policy) noStore() Policy { p.NoStore = true; return p }
+func (p Policy) sudo() Policy    { p.Sudo = true; return p }
+
+func (p Policy) cacheControl() string {
+	if p.NoStore {
+		return "no-store"
+	}
+	return "private, no-cache"
+}
+
+var safeMethods = []string{"GET", "HEAD", "OPTIONS"}
+
+// safe says whether a method changes nothing, by its definition.
+func safe(method string) bool { return slices.Contains(safeMethods, method) }

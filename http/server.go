@@ -1,0 +1,131 @@
+package http
+
+import (
+	"context"
+	"fmt"
+	stdhttp "net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Config is what a Server needs. Nothing in it changes after New.
+type Config struct {
+	Secrets [][]byte // one, or two while the first replaces the second
+	Limiter Limiter
+	Log     *zap.Logger
+	Now     func() time.Time // nil: the clock
+	Metrics prometheus.Registerer
+
+	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
+	AllowedOrigins []string       // other origins that may call with credentials
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+}
+
+// Server answers the API. It holds no state of requests; what lives is in the packages behind it.
+type Server struct {
+	Config
+	log      *zap.Logger
+	now      func() time.Time
+	router   *chi.Mux
+	api      huma.API
+	origins  *stdhttp.CrossOriginProtection
+	metrics  *metrics
+	keys     *keys
+	routes   []route
+	policies map[string]Policy // by "METHOD /pattern"
+}
+
+// Limits of a connection (the body and stream limits stand where they are applied).
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10
+)
+
+// New builds the handler and the document of all routes.
+func New(config Config) (*Server, error) { return newServer(config, (*Server).table) }
+
+func newServer(config Config, table func(*Server) []route) (*Server, error) {
+	s := &Server{Config: config, log: config.Log, now: config.Now}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = zap.NewNop()
+	}
+	var err error
+	if s.keys, err = newKeys(config.Secrets); err != nil {
+		return nil, fmt.Errorf("the secret: %w", err)
+	}
+	if s.origins, err = s.originChecks(); err != nil {
+		return nil, fmt.Errorf("approved origins: %w", err)
+	}
+	if s.metrics, err = newMetrics(config.Metrics); err != nil {
+		return nil, fmt.Errorf("metrics of requests: %w", err)
+	}
+	s.mount(table(s))
+	return s, nil
+}
+
+// mount makes the router and the document from the table.
+func (s *Server) mount(routes []route) {
+	s.router = chi.NewMux()
+	s.router.Use(s.begin, s.cors(), middleware.GetHead)
+	s.router.NotFound(s.unknownPath)
+	s.router.MethodNotAllowed(s.unknownMethod)
+	s.api = huma.NewAPI(apiConfig(), adapter{s})
+	s.api.UseMiddleware(s.checkPath, s.readBody)
+	s.routes = routes
+	s.policies = make(map[string]Policy, len(s.routes))
+	for _, t := range s.routes {
+		s.policies[t.method+" "+t.path] = t.policy
+		t.register(s.api, t.operation(s.api))
+	}
+	describeIdentifiers(s.api.OpenAPI())
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) { s.router.ServeHTTP(w, r) }
+
+// Listener is an http.Server with the limits that every connection of ours gets. There is no timeout for writing:
+// streams are long, and set a deadline for each flush.
+func Listener(handler stdhttp.Handler, log *zap.Logger) *stdhttp.Server {
+	return &stdhttp.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: zap.NewStdLog(log.Named("listener")),
+	}
+}
+
+// adapter puts huma's operations into the router, each behind the guard that its policy asks for.
+type adapter struct{ server *Server }
+
+func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	policy := op.Metadata["policy"].(Policy)
+	a.server.router.Method(op.Method, op.Path, a.server.guard(policy, op, handler))
+}
+
+func (a adapter) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	a.server.router.ServeHTTP(w, r)
+}
+
+func apiConfig() huma.Config {
+	config := huma.DefaultConfig("Turnstone", "1")
+	config.CreateHooks = nil // no $schema in answers
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.AllowAdditionalPropertiesByDefault = true // unknown fields are ignored
+	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
+	return config
+}
+
+// withTimeout bounds a request that is no stream.
+func withTimeout(r *stdhttp.Request) (*stdhttp.Request, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	return r.WithContext(ctx), cancel
+}
