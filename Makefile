@@ -1,0 +1,72 @@
+# Turnstone. `make help` says what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help run build test check generate bench lint generated go debian-run debian-test FORCE
+
+BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
+# Stamped here and not by Go, which fails in a clone that belongs to somebody else.
+LDFLAGS   := -buildvcs=false -ldflags '-X main.buildSHA=$(BUILD_SHA)'
+# One package may take so long: the tests that kill the whole program again and again are in one.
+TEST_TIMEOUT ?= 10m
+TESTS ?= ./...
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: debian-run build ## a first look: private servers, a scripted model, a seeded sign-in; Ctrl-C stops all of it
+	@exec bin/turnstone dev
+
+build: go ## bin/turnstone
+	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
+
+test: debian-test go bin/gotestsum ## all tests, on real servers, with the race detector
+	bin/gotestsum --format pkgname --hide-summary=output -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TESTS)
+
+check: lint generated ## lint, and whether generated files are up to date
+
+generate: bin/turnstone-race ## what is generated from the code: reference pages, the OpenAPI document, schemas
+	bin/turnstone-race config doc > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
+
+bench: debian-test go ## the Go benchmarks, on this machine's own disk
+	mkdir -p tmp && chmod 711 tmp
+	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
+
+lint: go bin/golangci-lint
+	bin/golangci-lint run
+	cd tools && go mod verify >/dev/null
+
+# The tree may hold changes of its own: what counts is that generating adds none.
+generated:
+	@state() { { git diff; git ls-files --others --exclude-standard -z | xargs -0 -r sha256sum; } | sha256sum; }; \
+	before=$$(state); $(MAKE) --no-print-directory generate >/dev/null; \
+	if [ "$$before" != "$$(state)" ]; then \
+		git --no-pager diff --stat; echo "Generated files were not up to date: commit what make generate made." >&2; exit 1; \
+	fi
+
+# The one build variant of everything that tests, checks and generators run.
+bin/turnstone-race: FORCE | go
+	go build -race -buildvcs=false -o $@ ./cmd/turnstone
+
+bin/gotestsum: tools/go.mod tools/go.sum | go
+	go build -C tools -o ../$@ gotest.tools/gotestsum
+
+bin/golangci-lint: tools/go.mod tools/go.sum | go
+	go build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+go:
+	@command -v go >/dev/null || { echo "Missing: Go 1.26 (https://go.dev/dl); put it on the PATH and run make again." >&2; exit 1; }
+
+# package=what proves that it is there
+POSTGRES := postgresql-15=/usr/lib/postgresql/1[5-9]/bin/postgres
+REDIS    := redis-server=redis-server
+
+debian-run:
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)'
+
+debian-test: # the race detector needs a C compiler
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git
+
+FORCE:
