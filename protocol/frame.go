@@ -29,3 +29,38 @@ func SkipFrames(frames []byte, n int64) []byte {
 	}
 	return frames
 }
+
+// FrameHead reads the sequence and the type of a frame without decoding it, from the fixed beginning that AppendEvent
+// writes.
+func FrameHead(frame []byte) (sequence int64, eventType string, ok bool) {
+	const beforeSequence, beforeType = `,"sequence":`, `,"type":"`
+	i := bytes.Index(frame, []byte(beforeSequence))
+	if i < 0 {
+		return 0, "", false
+	}
+	rest := frame[i+len(beforeSequence):]
+	n := 0
+	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+		sequence = sequence*10 + int64(rest[n]-'0')
+		n++
+	}
+	kind, found := bytes.CutPrefix(rest[n:], []byte(beforeType))
+	if n == 0 || !found {
+		return 0, "", false
+	}
+	end := bytes.IndexByte(kind, '"')
+	if end < 0 {
+		return 0, "", false
+	}
+	return sequence, string(kind[:end]), true
+}
+
+// EndsTurn says whether the last frame of a run is turn.finished.
+func EndsTurn(frames []byte) bool {
+	frames = bytes.TrimRight(frames, "\n")
+	if i := bytes.LastIndexByte(frames, '\n'); i >= 0 {
+		frames = frames[i+1:]
+	}
+	_, kind, ok := FrameHead(frames)
+	return ok && kind == "turn.finished"
+}

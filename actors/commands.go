@@ -1,0 +1,103 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"turnstone/protocol"
+)
+
+const (
+	commandTry   = 2 * time.Second        // for one answer of a living actor: its commit included
+	commandWait  = 8 * time.Second        // in all: longer than a takeover
+	commandPause = 100 * time.Millisecond // between two looks for the owner
+)
+
+// Command asks a turn, wherever it lives, and waits for what was decided and stored. A command may be asked again with
+// the same identifiers: it takes effect once. When no answer comes in time nothing is known, and the error says so:
+// protocol.CodeUnavailable.
+func (n *Node) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *Command) (protocol.SteeringReceipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		if live := n.live(turn); live != nil && live.account == account {
+			receipt, err := n.askActor(ctx, live, c)
+			if !errors.Is(err, errGone) {
+				return receipt, err
+			}
+		}
+		receipt, decided, err := n.fromRecord(ctx, account, turn, c)
+		if decided || err != nil {
+			return receipt, err
+		}
+		if sleep(ctx, commandPause) != nil {
+			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
+		}
+	}
+}
+
+func (n *Node) askActor(ctx context.Context, live *liveTurn, c *Command) (protocol.SteeringReceipt, error) {
+	question := ask{command: c, reply: make(chan answer, 1)}
+	n.system.Root.Send(live.pid, question)
+	timer := time.NewTimer(commandTry)
+	defer timer.Stop()
+	select {
+	case a := <-question.reply:
+		return a.receipt, a.err
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return protocol.SteeringReceipt{}, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "outcome_unknown", RetryAfter: 1}
+}
+
+// fromRecord answers for a turn that does not live here, from what is durable. decided is false while somebody else is
+// to decide.
+func (n *Node) fromRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
+	head, err := n.turnLog.TurnHead(ctx, account, turn)
+	if err != nil {
+		return receipt, false, err
+	}
+	kind, key := protocol.RecordSteering, c.ClientID
+	if c.Kind == CommandCancel {
+		kind, key = protocol.RecordCancel, ""
+	}
+	if c.Kind != CommandWithdraw {
+		record, err := n.turnLog.TurnRecord(ctx, account, turn, kind, key)
+		if err != nil {
+			return receipt, false, err
+		}
+		if record != nil && (c.Kind == CommandInput || !head.State.Terminal()) {
+			return replayedReceipt(turn, record, c)
+		}
+	}
+	if head.State.Terminal() {
+		return receipt, true, steeringClosed(turn, head.State)
+	}
+	return receipt, false, nil
+}
+
+func replayedReceipt(turn protocol.TurnID, record *protocol.TurnRecord, c *Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
+	var body steeringRecord // a cancel's record has the same beginning
+	if err := json.Unmarshal(record.Body, &body); err != nil {
+		return receipt, false, err
+	}
+	if c.Kind == CommandInput && body.Hash != c.Hash {
+		return receipt, true, errSteeringReused
+	}
+	return protocol.SteeringReceipt{
+		SteeringID: body.SteeringID, TurnID: turn, State: "accepted", Sequence: record.Sequence, Replayed: true,
+	}, true, nil
+}
+
+// CancelTurn cancels a turn on behalf of the account, as before a deletion. A turn that has ended is no error.
+func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
+	_, err := n.Command(ctx, account, turn, &Command{
+		Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: CommandScopeAll, By: "user",
+	})
+	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {
+		return err
+	}
+	return nil
+}

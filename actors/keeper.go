@@ -1,0 +1,214 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+// The rhythm of the lease. A node is dead when its counter stood still in deadLooks consecutive looks over at least
+// deadAfter of the looker's own monotonic clock; clocks of two machines are never compared.
+const (
+	renewEvery    = 700 * time.Millisecond
+	staleLook     = 1400 * time.Millisecond // more than this between two own renewals: what was seen says nothing
+	deadLooks     = 5
+	deadAfter     = 3 * time.Second
+	keeperTimeout = time.Second // of one call to the directory
+	claimLimit    = 20
+	queueEvery    = 7 // rounds between two looks at standing queues: about 5 s
+	tailPoll      = 250 * time.Millisecond
+	releaseWait   = 5 * time.Second // for the appends that are in flight when a drain's grace is over
+)
+
+// sighting is what the reaper knows of another node.
+type sighting struct {
+	renewals int64
+	looks    int
+	since    time.Time
+}
+
+// keeper keeps the lease of this node, finds nodes that are dead, and turns that nobody runs.
+type keeper struct {
+	node    *Node
+	seen    map[protocol.NodeID]sighting
+	renewed time.Time
+	missing map[protocol.TurnID]int32 // own turns without an actor at the last look, by epoch
+	round   int
+}
+
+// keep runs until the node stops. The first round comes at once, so that a restart adopts without waiting.
+func (n *Node) keep() {
+	k := &keeper{node: n, seen: map[protocol.NodeID]sighting{}, missing: map[protocol.TurnID]int32{}}
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		if err := k.turn(time.Now()); errors.Is(err, protocol.ErrFenced) {
+			n.log.Error("declared dead by others: giving up every turn")
+			n.giveUp()
+			return
+		} else if err != nil && n.ctx.Err() == nil {
+			n.log.Warn("lease round failed", zap.Error(err))
+		}
+		select {
+		case <-ticker.C:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// turn is one round: renew, look at the others, take over, start what stands.
+func (k *keeper) turn(now time.Time) error {
+	n := k.node
+	ctx, cancel := context.WithTimeout(n.ctx, keeperTimeout)
+	defer cancel()
+	if err := n.directory.Renew(ctx, n.id); err != nil {
+		return err
+	}
+	if now.Sub(k.renewed) > staleLook { // we were away ourselves: nobody else's silence means anything
+		clear(k.seen)
+	}
+	k.renewed = now
+	if err := k.reap(ctx, now); err != nil {
+		return err
+	}
+	if n.Draining() {
+		return nil
+	}
+	if err := k.adopt(ctx); err != nil {
+		return err
+	}
+	k.round++
+	if k.round%queueEvery == 0 {
+		started, err := n.directory.StandingQueues(ctx, n.id, claimLimit, n.Begin)
+		for _, turn := range started {
+			n.run(turn)
+		}
+		return err
+	}
+	return nil
+}
+
+// reap buries nodes whose counter stands still.
+func (k *keeper) reap(ctx context.Context, now time.Time) error {
+	n := k.node
+	renewals, err := n.directory.Renewals(ctx)
+	if err != nil {
+		return err
+	}
+	for id, counter := range renewals {
+		if id == n.id {
+			continue
+		}
+		s, known := k.seen[id]
+		if !known || s.renewals != counter {
+			k.seen[id] = sighting{renewals: counter, looks: 1, since: now}
+			continue
+		}
+		s.looks++
+		k.seen[id] = s
+		if s.looks < deadLooks || now.Sub(s.since) < deadAfter {
+			continue
+		}
+		buried, err := n.directory.Bury(ctx, id, counter)
+		if err != nil {
+			return err
+		}
+		if buried {
+			n.log.Warn("declared a silent node dead", zap.Stringer("dead", id))
+		}
+		delete(k.seen, id)
+	}
+	for id := range k.seen {
+		if _, there := renewals[id]; !there {
+			delete(k.seen, id)
+		}
+	}
+	return nil
+}
+
+// adopt takes over orphans, and own turns whose actor is gone for two looks.
+func (k *keeper) adopt(ctx context.Context) error {
+	n := k.node
+	claims, err := n.directory.ClaimOrphans(ctx, n.id, claimLimit)
+	if err != nil {
+		return err
+	}
+	own, err := n.directory.OwnTurns(ctx, n.id)
+	if err != nil {
+		return err
+	}
+	missing := map[protocol.TurnID]int32{}
+	for _, turn := range own {
+		if live := n.live(turn.TurnID); live != nil && live.epoch == turn.Epoch || claimed(claims, turn.TurnID) {
+			continue
+		}
+		if epoch, twice := k.missing[turn.TurnID]; !twice || epoch != turn.Epoch {
+			missing[turn.TurnID] = turn.Epoch
+			continue
+		}
+		claim, err := n.directory.ReclaimTurn(ctx, n.id, turn.AccountID, turn.TurnID, turn.Epoch)
+		if errors.Is(err, protocol.ErrFenced) {
+			continue // it ended, or moved, in between
+		} else if err != nil {
+			return err
+		}
+		claims = append(claims, claim)
+	}
+	k.missing = missing
+	for _, claim := range claims {
+		n.goes(func() { n.adopt(claim) })
+	}
+	return nil
+}
+
+func claimed(claims []protocol.Claim, turn protocol.TurnID) bool {
+	for _, claim := range claims {
+		if claim.TurnID == turn {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt brings a claimed turn back to life from its log. When that fails now, the keeper finds it without an actor and
+// tries again.
+func (n *Node) adopt(claim protocol.Claim) {
+	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
+	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+	defer cancel()
+	stored, err := n.store.LoadTurn(ctx, claim.AccountID, claim.TurnID)
+	if err != nil {
+		log.Warn("adoption failed", zap.Error(err))
+		return
+	}
+	m, err := restoreTurnMachine(stored, n.specs, n.model.Continues())
+	if err != nil {
+		log.Error("a turn's log cannot be read", zap.Error(err))
+		return
+	}
+	s := newStream(m.sequence)
+	if len(stored.Frames) > 0 && len(stored.Frames) <= maxTail {
+		s.publish(1, m.sequence, stored.Frames, false)
+	}
+	n.stats.adopted.Add(1)
+	log.Info("turn adopted", zap.String("cause", claim.Cause), zap.Int64("sequence", m.sequence))
+	n.spawn(m, claim.Epoch, s, adoptTurn{claim.Cause})
+}
+
+// giveUp ends every actor without a word to the store, then tells the process.
+func (n *Node) giveUp() {
+	n.mu.Lock()
+	n.stopped = true
+	for _, live := range n.turns {
+		n.system.Root.Send(live.pid, abandonTurn{})
+	}
+	n.mu.Unlock()
+	if n.fenced != nil {
+		n.fenced()
+	}
+}

@@ -1,0 +1,357 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+
+	"turnstone/protocol"
+)
+
+// Config is what a node is made of.
+type Config struct {
+	Store        TurnStore
+	Log          TurnLog
+	Directory    Directory
+	Model        Model
+	Routes       Routes
+	Tools        []Tool
+	MaxLiveTurns int    // an account
+	Address      string // where peers reach this node; empty on a single machine
+	// Predecessor names the node that ran on this data folder before and, by the folder's lock, surely does not any
+	// more; nil when unknown.
+	Predecessor *protocol.NodeID
+	Logger      *zap.Logger
+	// Fenced is called once when the node was declared dead by others: the process must end or start anew.
+	Fenced func()
+}
+
+// Node owns every turn that lives in this process: it starts them, finds them, takes over those of processes that are
+// gone, and hands them on when it drains.
+type Node struct {
+	// Set by NewNode.
+	id           protocol.NodeID
+	store        TurnStore
+	turnLog      TurnLog
+	directory    Directory
+	model        Model
+	routes       Routes
+	tools        map[string]Tool
+	specs        map[string]ToolSpec
+	toolList     []ModelTool
+	maxLiveTurns int
+	address      string
+	predecessor  *protocol.NodeID
+	log          *zap.Logger
+	fenced       func()
+	system       *actor.ActorSystem
+	stats        stats
+
+	ctx    context.Context // ends with Stop: calls, tools and keepers end with it
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	turns    map[protocol.TurnID]*liveTurn // guarded by mu: actors that are alive or linger
+	draining bool                          // guarded by mu
+	stopped  bool                          // guarded by mu
+	quiet    chan struct{}                 // guarded by mu: non-nil while Drain waits for the last turn
+}
+
+// liveTurn is how the node finds an actor.
+type liveTurn struct {
+	account protocol.AccountID
+	epoch   int32
+	pid     *actor.PID
+	stream  *stream
+	done    chan struct{} // closed when the actor has stopped
+	over    bool          // guarded by Node.mu: it only lingers
+}
+
+type stats struct {
+	started, finished, adopted, broken, modelCalls, modelFailures atomic.Int64
+}
+
+// Stats are the node's counters since its start.
+type Stats struct {
+	Live                                                          int
+	Started, Finished, Adopted, Broken, ModelCalls, ModelFailures int64
+}
+
+// NewNode makes a node; nothing runs before Start.
+func NewNode(c Config) *Node {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{
+		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
+		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
+		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
+		turns: map[protocol.TurnID]*liveTurn{},
+	}
+	for _, tool := range c.Tools {
+		spec := tool.Spec()
+		n.tools[spec.Name], n.specs[spec.Name] = tool, spec
+		n.toolList = append(n.toolList, ModelTool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+	}
+	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(zapslog.NewHandler(c.Logger.Named("actors").WithOptions(zap.IncreaseLevel(zap.ErrorLevel)).Core()))
+	}))
+	return n
+}
+
+// ID names this run of the process.
+func (n *Node) ID() protocol.NodeID { return n.id }
+
+// Model is the provider behind every route.
+func (n *Node) Model() Model { return n.model }
+
+// Start registers the node and begins to keep its lease, its turns and its neighbours' orphans.
+func (n *Node) Start(ctx context.Context) error {
+	if err := n.directory.Register(ctx, n.id, n.address, n.predecessor); err != nil {
+		return fmt.Errorf("registering the node: %w", err)
+	}
+	n.goes(n.keep)
+	return nil
+}
+
+// goes runs f in a goroutine that Stop waits for; a node that stops begins nothing.
+func (n *Node) goes(f func()) {
+	n.mu.Lock()
+	if n.stopped {
+		n.mu.Unlock()
+		return
+	}
+	n.wg.Add(1)
+	n.mu.Unlock()
+	go func() {
+		defer n.wg.Done()
+		f()
+	}()
+}
+
+// Begin makes the first transition of a turn; see protocol.TurnStart. It is pure but for the time of the events.
+func (n *Node) Begin(spec *protocol.TurnSpec) (protocol.TurnBegin, error) {
+	spec.Routing = n.routes.Resolve(spec.Requested, spec.Input)
+	m := newTurnMachine(spec, n.specs, n.model.Continues())
+	m.begin()
+	d := m.take()
+	frames, err := encodeEvents(spec.TurnID, 1, spec.CreatedAt, d.events)
+	return protocol.TurnBegin{Frames: frames, Last: m.sequence, State: m.state, Accepts: m.accepts, Payloads: d.events}, err
+}
+
+// StartTurn commits a turn and brings it to life here; or does what start.IfBusy says. The result's Spec, when set, can
+// be followed with Follow.
+func (n *Node) StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
+	n.mu.Lock()
+	draining := n.draining || n.stopped
+	n.mu.Unlock()
+	if draining {
+		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node takes no new turns", RetryAfter: 1}
+	}
+	start.Owner, start.Begin, start.MaxLiveTurns = n.id, n.Begin, n.maxLiveTurns
+	result, err := n.store.StartTurn(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	if result.Spec != nil && !result.Replayed {
+		n.run(protocol.StartedTurn{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
+	}
+	return result, nil
+}
+
+// run brings a turn that was just committed to life.
+func (n *Node) run(started protocol.StartedTurn) {
+	m := newTurnMachine(started.Spec, n.specs, n.model.Continues())
+	for _, payload := range started.Begin.Payloads {
+		m.apply(payload)
+	}
+	s := newStream(0)
+	s.publish(1, started.Begin.Last, started.Begin.Frames, false)
+	n.stats.started.Add(1)
+	n.spawn(m, started.Epoch, s, proceedTurn{})
+}
+
+// spawn makes the actor of a turn, unless one of this epoch lives already.
+func (n *Node) spawn(m *turnMachine, epoch int32, s *stream, first any) {
+	turn := m.spec.TurnID
+	toolCtx, stopTool := context.WithCancel(n.ctx)
+	a := &turnActor{
+		node: n, machine: m, epoch: epoch, stream: s, results: restoredResults(m), toolCtx: toolCtx, stopTool: stopTool,
+		log: n.log.Named("turn").With(zap.Stringer("turn", turn), zap.Int32("epoch", epoch)),
+	}
+	n.mu.Lock()
+	if old := n.turns[turn]; n.stopped || old != nil && old.epoch >= epoch {
+		n.mu.Unlock()
+		stopTool()
+		return
+	}
+	live := &liveTurn{account: m.spec.AccountID, epoch: epoch, stream: s, done: make(chan struct{})}
+	a.done = live.done
+	props := actor.PropsFromProducer(func() actor.Actor { return a })
+	live.pid = n.system.Root.SpawnPrefix(props, "turn")
+	n.turns[turn] = live
+	n.mu.Unlock()
+	n.system.Root.Send(live.pid, first)
+	route := n.routes[m.spec.Routing.Profile]
+	left := max(time.Second, time.Until(m.spec.CreatedAt.Add(route.Deadline)))
+	n.system.Root.Send(live.pid, deadlineIn{left})
+}
+
+// ended hears that an actor takes no more decisions; it is found for commands while it lingers.
+func (n *Node) ended(a *turnActor) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if live := n.turns[a.machine.spec.TurnID]; live != nil && live.epoch == a.epoch {
+		live.over = true
+		if a.fate == lost {
+			delete(n.turns, a.machine.spec.TurnID)
+		}
+	}
+	n.checkQuiet()
+}
+
+// forget drops an actor that has lingered.
+func (n *Node) forget(a *turnActor) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if live := n.turns[a.machine.spec.TurnID]; live != nil && live.epoch == a.epoch {
+		delete(n.turns, a.machine.spec.TurnID)
+	}
+	n.checkQuiet()
+}
+
+// checkQuiet wakes Drain when no turn is alive; with mu held.
+func (n *Node) checkQuiet() {
+	if n.quiet == nil {
+		return
+	}
+	for _, live := range n.turns {
+		if !live.over {
+			return
+		}
+	}
+	close(n.quiet)
+	n.quiet = nil
+}
+
+// finishedTurn counts an end and runs the turn that follows from the queue.
+func (n *Node) finishedTurn(end *ending, next *protocol.StartedTurn) {
+	n.stats.finished.Add(1)
+	if next != nil {
+		n.run(*next)
+	}
+}
+
+// live finds the actor of a turn, nil when it is not here.
+func (n *Node) live(turn protocol.TurnID) *liveTurn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.turns[turn]
+}
+
+// Follow makes a reader of a turn that the account owns, from a sequence on. The caller has checked the ownership.
+func (n *Node) Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *Reader {
+	return &Reader{node: n, account: account, turn: turn, cursor: after}
+}
+
+// Head tells where a turn of the account stands, live or finished.
+func (n *Node) Head(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (protocol.TurnHead, error) {
+	return n.turnLog.TurnHead(ctx, account, turn)
+}
+
+// Stats reads the counters.
+func (n *Node) Stats() Stats {
+	n.mu.Lock()
+	live := 0
+	for _, l := range n.turns {
+		if !l.over {
+			live++
+		}
+	}
+	n.mu.Unlock()
+	return Stats{
+		Live: live, Started: n.stats.started.Load(), Finished: n.stats.finished.Load(), Adopted: n.stats.adopted.Load(),
+		Broken: n.stats.broken.Load(), ModelCalls: n.stats.modelCalls.Load(), ModelFailures: n.stats.modelFailures.Load(),
+	}
+}
+
+// Drain hands the node's turns on: no new ones, those that live may end within grace, the rest is released at a
+// persisted boundary for another node, or the next process, to adopt.
+func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
+	n.mu.Lock()
+	n.draining = true
+	quiet := make(chan struct{})
+	n.quiet = quiet
+	n.checkQuiet()
+	n.mu.Unlock()
+	if err := n.directory.Drain(ctx, n.id); err != nil {
+		n.log.Warn("drain not announced", zap.Error(err))
+	}
+	wait, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	select {
+	case <-quiet:
+	case <-wait.Done():
+		n.releaseAll(ctx)
+	}
+	released, err := n.directory.Release(ctx, n.id)
+	if err != nil {
+		return fmt.Errorf("releasing turns: %w", err)
+	}
+	n.log.Info("drained", zap.Int("released", released))
+	return nil
+}
+
+// releaseAll asks every actor to stop at a persisted boundary and waits for them.
+func (n *Node) releaseAll(ctx context.Context) {
+	n.mu.Lock()
+	quiet := make(chan struct{})
+	n.quiet = quiet
+	for _, live := range n.turns {
+		if !live.over {
+			n.system.Root.Send(live.pid, releaseTurn{})
+		}
+	}
+	n.checkQuiet()
+	n.mu.Unlock()
+	wait, cancel := context.WithTimeout(ctx, releaseWait)
+	defer cancel()
+	select {
+	case <-quiet:
+	case <-wait.Done(): // the store is away: the lease will tell
+	}
+}
+
+// Stop ends everything at once and waits for it. Turns that live go on elsewhere, from their logs.
+func (n *Node) Stop() {
+	n.mu.Lock()
+	n.stopped = true
+	turns := make([]*liveTurn, 0, len(n.turns))
+	for _, live := range n.turns {
+		turns = append(turns, live)
+	}
+	n.mu.Unlock()
+	n.cancel()
+	for _, live := range turns {
+		live.stream.abandon()
+		n.system.Root.Stop(live.pid)
+	}
+	for _, live := range turns {
+		<-live.done
+	}
+	n.wg.Wait()
+	n.system.Shutdown()
+}
+
+// Draining says whether the node refuses new turns.
+func (n *Node) Draining() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.draining
+}

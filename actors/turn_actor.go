@@ -1,0 +1,421 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+const (
+	cancelGrace = 5 * time.Second // what is still out after this is closed without its answer
+	linger      = 2 * time.Second // an actor that is done answers for this long, so that no command falls into a hole
+)
+
+// turnActor is the shell around one turn's machine: it takes messages, lets the machine decide, and performs what was
+// decided in the order of commit. While a batch is being stored it decides nothing; what arrives gathers and becomes the
+// next batch, so the log's chunks grow with the load and a quiet service shows each token after one commit.
+type turnActor struct {
+	// Set by the node.
+	node    *Node
+	machine *turnMachine
+	epoch   int32
+	stream  *stream
+	log     *zap.Logger
+	done    chan struct{}
+
+	// Owned by Receive.
+	self     *actor.PID
+	waiting  []any // messages that the machine has not seen
+	inFlight bool
+	fate     fate
+	feed     *modelFeed
+	stopCall context.CancelFunc
+	results  map[protocol.ToolID]toolResult
+	toolCtx  context.Context
+	stopTool context.CancelFunc
+	timers   []*time.Timer
+}
+
+// fate is what an actor that takes no more decisions answers.
+type fate uint8
+
+const (
+	alive    fate = iota
+	finished      // the turn's end is durable: the machine still answers commands, without events
+	lost          // fenced, released or broken: the turn is somebody else's, or will be taken up again
+)
+
+// Messages to a turn's actor, beside stored.
+type (
+	proceedTurn struct{}
+	adoptTurn   struct{ cause string }
+	feedReady   struct{}
+	toolDone    struct {
+		id      protocol.ToolID
+		output  string
+		failure *protocol.ToolError
+		took    time.Duration
+	}
+	deadlineIn     struct{ left time.Duration }
+	deadlinePassed struct{}
+	abandonTurn    struct{}
+	gracePassed    struct{}
+	lingerPassed   struct{}
+	releaseTurn    struct{}
+	ask            struct {
+		command *Command
+		reply   chan answer // buffered: the actor never waits
+	}
+)
+
+type answer struct {
+	receipt protocol.SteeringReceipt
+	err     error
+}
+
+// errGone says that this actor cannot answer for the turn any more: look the command up, or ask its new owner.
+var errGone = errors.New("the turn's actor is gone")
+
+// Receive takes one message. It never blocks, and a panic of ours ends this turn's actor, not the node: the turn is
+// taken up again, from its log, under a new epoch.
+func (a *turnActor) Receive(c actor.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("turn actor broke", zap.String("panic", fmt.Sprint(p)), zap.ByteString("stack", debug.Stack()))
+			a.node.stats.broken.Add(1)
+			a.lose()
+		}
+	}()
+	switch message := c.Message().(type) {
+	case *actor.Started:
+		a.self = c.Self()
+	case *actor.Stopping:
+		a.self = nil // nothing is posted to it any more
+		a.lose()
+	case stored:
+		a.inFlight = false
+		settle(message)
+		if message.err != nil {
+			a.log.Warn("turn given up", zap.Error(message.err))
+			a.lose()
+		}
+	case lingerPassed:
+		a.node.forget(a)
+		c.Stop(c.Self())
+		return
+	case deadlineIn:
+		a.after(message.left, deadlinePassed{})
+	case abandonTurn:
+		a.lose()
+	case releaseTurn:
+		a.waiting = append(a.waiting, message)
+	case *actor.Stopped:
+		close(a.done)
+		return
+	default:
+		a.waiting = append(a.waiting, message)
+	}
+	for !a.inFlight && len(a.waiting) > 0 {
+		a.advance()
+	}
+}
+
+func (a *turnActor) post(message any) { a.node.system.Root.Send(a.self, message) }
+
+func (a *turnActor) after(d time.Duration, message any) {
+	self := a.self
+	a.timers = append(a.timers, time.AfterFunc(d, func() { a.node.system.Root.Send(self, message) }))
+}
+
+// advance lets the machine decide on all that waits, and commits it as one step.
+func (a *turnActor) advance() {
+	waiting := a.waiting
+	a.waiting = nil
+	var answers []func(error)
+	for i, message := range waiting {
+		if _, release := message.(releaseTurn); release && a.fate == alive {
+			if len(a.machine.d.events) == 0 { // at a persisted boundary
+				a.settleAnswers(answers, nil)
+				a.waiting = waiting[i+1:]
+				a.lose()
+				return
+			}
+			a.waiting = append(a.waiting, waiting[i:]...) // after the commit of what was decided so far
+			break
+		}
+		if reply := a.decide(message); reply != nil {
+			answers = append(answers, reply)
+		}
+	}
+	d := a.machine.take()
+	if a.fate != alive {
+		a.settleAnswers(answers, nil)
+		return
+	}
+	a.inFlight = commit(a.step(d, answers), a.post)
+}
+
+func (a *turnActor) settleAnswers(answers []func(error), err error) {
+	for _, reply := range answers {
+		reply(err)
+	}
+}
+
+// decide shows the machine one message. It returns how to answer the caller, if there is one.
+func (a *turnActor) decide(message any) func(error) {
+	m := a.machine
+	if question, ok := message.(ask); ok {
+		return a.question(question)
+	}
+	if a.fate != alive {
+		return nil
+	}
+	switch message := message.(type) {
+	case proceedTurn:
+		m.proceed()
+	case adoptTurn:
+		m.adopt(message.cause)
+	case feedReady:
+		a.decideFeed()
+	case toolDone:
+		if m.tool(message.id) != nil {
+			result := toolResult{output: message.output}
+			if message.failure != nil {
+				result = toolResult{output: message.failure.Code + ": " + message.failure.Detail, failed: true}
+			}
+			a.results[message.id] = result
+		}
+		m.toolEnded(message.id, message.output, message.failure, message.took)
+	case deadlinePassed:
+		m.deadline()
+	case gracePassed:
+		m.graceOver()
+	}
+	return nil
+}
+
+func (a *turnActor) question(question ask) func(error) {
+	if a.fate == lost {
+		return func(error) { question.reply <- answer{err: errGone} }
+	}
+	receipt, refusal := a.machine.command(question.command)
+	return func(err error) {
+		switch {
+		case err != nil: // not stored by us; whoever asks looks whether it was stored at all
+			question.reply <- answer{err: errGone}
+		case refusal != nil:
+			question.reply <- answer{err: refusal}
+		default:
+			question.reply <- answer{receipt: receipt}
+		}
+	}
+}
+
+func (a *turnActor) decideFeed() {
+	feed, m := a.feed, a.machine
+	if feed == nil {
+		return
+	}
+	for _, item := range feed.take() {
+		switch {
+		case item.trim:
+			m.contextTrimmed(feed.call)
+		case item.hint > 0:
+			m.hint = item.hint
+		case item.over:
+			var failure *ModelError
+			if errors.As(item.err, &failure) {
+				m.modelFailed(feed.call, failure)
+			} else if item.err != nil {
+				m.modelFailed(feed.call, &ModelError{Code: "model_unavailable", Retryable: true, Err: item.err})
+			} else { // after ChunkStop this is late and changes nothing
+				m.modelFailed(feed.call, &ModelError{Code: "model_protocol", Retryable: true})
+			}
+		case item.kind == ChunkText:
+			m.modelText(feed.call, string(item.text))
+		case item.kind == ChunkReasoning:
+			m.modelReasoning(feed.call, string(item.text))
+		case item.kind == ChunkStop:
+			m.modelStopped(feed.call, item.chunk.Stop)
+		default:
+			m.modelNotes(feed.call, &item.chunk)
+		}
+	}
+}
+
+// step turns a decision into what commit runs.
+func (a *turnActor) step(d *decision, answers []func(error)) step {
+	s := step{
+		perform: func() { a.perform(d.effects) },
+		answer:  func(err error) { a.settleAnswers(answers, err) },
+	}
+	if len(d.events) == 0 {
+		return s
+	}
+	batch, err := a.batch(d)
+	if err != nil {
+		panic(err)
+	}
+	s.show = func() {
+		a.stream.publish(batch.First, batch.Last, batch.Frames, d.ending != nil)
+		a.logTransition(batch)
+	}
+	if d.ending == nil {
+		s.store = func(done func(error)) { a.node.store.Append(batch, done) }
+		return s
+	}
+	s.store = func(done func(error)) { a.node.finish(a, batch, d.ending, done) }
+	s.perform = func() {
+		a.perform(d.effects)
+		if a.fate == alive {
+			a.end(finished)
+		}
+	}
+	return s
+}
+
+// batch encodes the decided events: the bytes that the log, every reader and every replay will have.
+func (a *turnActor) batch(d *decision) (*protocol.TurnAppend, error) {
+	m := a.machine
+	b := &protocol.TurnAppend{
+		AccountID: m.spec.AccountID, TurnID: m.spec.TurnID, Owner: a.node.id, Epoch: a.epoch,
+		First: m.sequence - int64(len(d.events)) + 1, Last: m.sequence,
+		State: m.state, Accepts: m.accepts, Records: d.records,
+	}
+	frames, err := encodeEvents(m.spec.TurnID, b.First, time.Now(), d.events)
+	b.Frames = frames
+	return b, err
+}
+
+func encodeEvents(turn protocol.TurnID, first int64, at time.Time, events []protocol.Payload) ([]byte, error) {
+	frames := make([]byte, 0, 256*len(events))
+	var err error
+	for i, payload := range events {
+		if frames, err = protocol.AppendEvent(frames, turn, first+int64(i), at, payload); err != nil {
+			return nil, err
+		}
+		frames = append(frames, '\n')
+	}
+	return frames, nil
+}
+
+func (a *turnActor) logTransition(b *protocol.TurnAppend) {
+	if entry := a.log.Check(zap.DebugLevel, "turn appended"); entry != nil {
+		entry.Write(zap.Int64("sequence", b.Last), zap.String("state", string(b.State)), zap.Int("bytes", len(b.Frames)))
+	}
+}
+
+// perform starts effects; their results come back as messages.
+func (a *turnActor) perform(effects []effect) {
+	if a.fate != alive { // stored after all, but the turn is not ours to act for any more
+		return
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case callModel:
+			a.startCall()
+		case stopModel:
+			if a.stopCall != nil {
+				a.stopCall()
+			}
+		case runTool:
+			a.startTool(e.call)
+		case stopTools:
+			a.stopTool()
+		case startGrace:
+			a.after(cancelGrace, gracePassed{})
+		}
+	}
+}
+
+// startCall asks the model in a goroutine of its own.
+func (a *turnActor) startCall() {
+	if a.stopCall != nil {
+		a.stopCall()
+	}
+	ctx, cancel := context.WithCancel(a.node.ctx)
+	a.stopCall = cancel
+	m, self := a.machine, a.self
+	feed := &modelFeed{call: m.call, wake: func() { a.node.system.Root.Send(self, feedReady{}) }}
+	a.feed = feed
+	c := m.context(a.toolResults())
+	route := a.node.routes[m.spec.Routing.Profile]
+	a.node.goes(func() {
+		defer cancel()
+		err := a.node.ask(ctx, c, route, feed)
+		_ = feed.put(ctx, feedItem{over: true, err: err})
+	})
+}
+
+// toolResults is what each tool answered, as the model should read it; a copy, because the call reads it later.
+func (a *turnActor) toolResults() map[protocol.ToolID]toolResult {
+	results := make(map[protocol.ToolID]toolResult, len(a.results))
+	for id, result := range a.results {
+		results[id] = result
+	}
+	return results
+}
+
+// restoredResults reads the tools' answers back from the message.
+func restoredResults(m *turnMachine) map[protocol.ToolID]toolResult {
+	results := map[protocol.ToolID]toolResult{}
+	for _, part := range m.fold.Parts() {
+		if part.Type != protocol.PartTool || !part.State.Terminal() {
+			continue
+		}
+		result := toolResult{output: part.Output}
+		if part.Error != nil {
+			result = toolResult{output: part.Error.Code + ": " + part.Error.Detail, failed: true}
+		}
+		results[*part.ToolID] = result
+	}
+	return results
+}
+
+func (a *turnActor) startTool(call *toolCall) {
+	id, input, tool, ctx, self := call.id, call.input, a.node.tools[call.name], a.toolCtx, a.self
+	began := time.Now()
+	a.node.goes(func() {
+		output, failure := runBounded(ctx, tool, input)
+		a.node.system.Root.Send(self, toolDone{id: id, output: output, failure: failure, took: time.Since(began)})
+	})
+}
+
+// lose ends the actor without an end of the turn.
+func (a *turnActor) lose() {
+	if a.fate == alive {
+		a.stream.abandon()
+		a.end(lost)
+	}
+	for _, message := range a.waiting {
+		if question, ok := message.(ask); ok {
+			question.reply <- answer{err: errGone}
+		}
+	}
+	a.waiting = nil
+}
+
+// end stops all that runs for the turn and lets the actor linger.
+func (a *turnActor) end(f fate) {
+	a.fate = f
+	for _, timer := range a.timers {
+		timer.Stop()
+	}
+	a.timers = nil
+	if a.stopCall != nil {
+		a.stopCall()
+	}
+	a.stopTool()
+	a.feed = nil
+	a.node.ended(a)
+	if a.self != nil { // else it is stopping already
+		a.after(linger, lingerPassed{})
+	}
+}

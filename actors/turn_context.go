@@ -1,0 +1,114 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"turnstone/protocol"
+)
+
+// bytesPerToken is a cautious guess for cutting the window before anything is sent: real tokenizers yield 3 to 4.5
+// bytes of English a token, and fewer of other scripts.
+const bytesPerToken = 3
+
+// callContext is a model step as the machine knows it, copied out so that the call's goroutine can build the request.
+type callContext struct {
+	call, step int
+	spec       *protocol.TurnSpec
+	steps      []stepResult
+	results    map[protocol.ToolID]toolResult
+	inputs     map[int][]string // by the step that they were applied in
+	prefix     string           // of a cut answer that is continued
+}
+
+type toolResult struct {
+	output string
+	failed bool
+}
+
+// context copies what the next call needs.
+func (m *turnMachine) context(results map[protocol.ToolID]toolResult) callContext {
+	c := callContext{
+		call: m.call, step: m.step(), spec: m.spec, steps: m.steps, results: results, inputs: map[int][]string{},
+		prefix: string(m.text),
+	}
+	for _, input := range m.inputs {
+		if input.step > 0 {
+			c.inputs[input.step] = append(c.inputs[input.step], input.text)
+		}
+	}
+	return c
+}
+
+// buildRequest makes the request of one model step: the window of earlier messages, then what this turn did so far. It
+// reads O(window) rows. trimmed tells that older messages were left out.
+func buildRequest(ctx context.Context, store TurnStore, c callContext, route Route, tools []ModelTool) (request ModelRequest, trimmed bool, err error) {
+	window := (route.ContextTokens - route.MaxOutputTokens) * bytesPerToken
+	s := c.spec
+	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, window)
+	if err != nil {
+		return request, false, fmt.Errorf("reading the conversation: %w", err)
+	}
+	request = ModelRequest{
+		Model: route.Model, System: systemPrompt(trimmed), Tools: tools, ReasoningEffort: route.ReasoningEffort,
+		MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: c.step,
+	}
+	for _, message := range history {
+		if text := messageText(message); text != "" {
+			request.Messages = append(request.Messages, ModelMessage{Role: message.Role, Text: text})
+		}
+	}
+	for _, step := range c.steps {
+		request.Messages = append(request.Messages, c.stepMessages(step)...)
+	}
+	for _, text := range c.inputs[c.step] {
+		request.Messages = append(request.Messages, ModelMessage{Role: protocol.RoleUser, Text: text})
+	}
+	if c.prefix != "" {
+		request.Messages = append(request.Messages, ModelMessage{Role: protocol.RoleAssistant, Text: c.prefix})
+	}
+	return request, trimmed, nil
+}
+
+// stepMessages is a finished step as the model sees it: the inputs it was given, what it said, what its tools answered.
+func (c *callContext) stepMessages(step stepResult) []ModelMessage {
+	var messages []ModelMessage
+	for _, text := range c.inputs[step.Step] {
+		messages = append(messages, ModelMessage{Role: protocol.RoleUser, Text: text})
+	}
+	messages = append(messages, ModelMessage{
+		Role: protocol.RoleAssistant, Text: step.Text, ToolCalls: step.Calls, Opaque: step.Opaque, OpaqueOwner: step.Owner,
+	})
+	for i, call := range step.Calls {
+		result := c.results[step.Tools[i]]
+		messages = append(messages, ModelMessage{Role: "tool", ToolCallID: call.ID, Text: result.output, ToolFailed: result.failed})
+	}
+	return messages
+}
+
+// messageText is a stored message as the model should read it again. Reasoning and tool traffic of earlier turns are
+// left out; what was steered stands where it was said.
+func messageText(message protocol.HistoryMessage) string {
+	var text []byte
+	for _, part := range message.Parts {
+		switch {
+		case part.Type == protocol.PartNotice && part.Kind == "steering":
+			text = append(text, "\n[The user added: "+part.Text+"]\n"...)
+		default:
+			text = appendPartText(text, part)
+		}
+	}
+	if message.Role == protocol.RoleAssistant && message.Status == protocol.MessageCancelled && len(text) > 0 {
+		text = append(text, "\n[The user stopped this answer here.]"...)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func systemPrompt(trimmed bool) string {
+	const base = "You are a helpful, honest assistant. Answer in the language of the user. Use Markdown; put code into fenced blocks with their language."
+	if trimmed {
+		return base + " The beginning of this conversation was left out because it is too long; say so when the user refers to it."
+	}
+	return base
+}

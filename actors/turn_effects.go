@@ -1,0 +1,143 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+const (
+	defaultToolTimeout = time.Minute
+	maxToolOutput      = 64 << 10 // what a tool may say to the model and the reader
+	finishPause        = 50 * time.Millisecond
+	maxFinishPause     = time.Second
+)
+
+// ask makes one model call: it builds the request and streams the answer into the feed.
+func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelFeed) error {
+	request, trimmed, err := buildRequest(ctx, n.store, c, route, n.toolList)
+	if err != nil {
+		return err
+	}
+	if trimmed && c.step == 1 {
+		if err := feed.put(ctx, feedItem{trim: true}); err != nil {
+			return err
+		}
+	}
+	if err := feed.put(ctx, feedItem{hint: max(1, requestBytes(&request)/4)}); err != nil {
+		return err
+	}
+	n.stats.modelCalls.Add(1)
+	err = n.model.Stream(ctx, request, func(chunk ModelChunk) error {
+		if chunk.Kind == ChunkOpaque {
+			chunk.Opaque = json.RawMessage(storable(string(chunk.Opaque)))
+		}
+		return feed.emit(ctx, chunk)
+	})
+	if err != nil && ctx.Err() == nil {
+		n.stats.modelFailures.Add(1)
+		n.log.Warn("model call failed", zap.Stringer("turn", c.spec.TurnID), zap.Int("step", c.step), zap.Error(err))
+	}
+	return err
+}
+
+func requestBytes(r *ModelRequest) int {
+	size := len(r.System)
+	for _, message := range r.Messages {
+		size += len(message.Text)
+	}
+	return size
+}
+
+// runBounded runs a tool within its time and cuts what it says to its bound. A panic of a tool is a failure of the tool.
+func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output string, failure *protocol.ToolError) {
+	timeout := tool.Spec().Timeout
+	if timeout == 0 {
+		timeout = defaultToolTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			output, failure = "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
+		}
+	}()
+	output, err := tool.Run(bounded, input)
+	if err == nil {
+		return cleanOutput(output), nil
+	}
+	var shown *ToolFailure
+	switch {
+	case errors.As(err, &shown):
+		return "", &protocol.ToolError{Code: shown.Code, Detail: shown.Detail}
+	case ctx.Err() != nil:
+		return "", &protocol.ToolError{Code: "cancelled", Detail: "The turn ended first."}
+	case bounded.Err() != nil:
+		return "", &protocol.ToolError{Code: "timeout", Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
+	}
+	return "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
+}
+
+// cleanOutput bounds a tool's output and drops characters that only hide things from a reader: zero-width, bidi
+// overrides and tag characters.
+func cleanOutput(output string) string {
+	if len(output) > maxToolOutput {
+		output = output[:maxToolOutput] + "\n[cut]"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+			return -1
+		}
+		return r
+	}, storable(output))
+}
+
+// finish stores the end of a turn, again and again until it is stored or the turn is somebody else's. It runs in a
+// goroutine of its own, because the end is a transaction.
+func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, done func(error)) {
+	spec := a.machine.spec
+	f := &protocol.TurnFinish{
+		TurnAppend: *batch, Spec: spec, StopReason: end.reason, Usage: end.usage, Error: end.err,
+		ModelID: spec.Routing.ModelID, Parts: a.machine.fold.Parts(), Status: messageStatus(end.state), Parked: end.parked,
+		PauseQueue: end.state != protocol.TurnCompleted, DropQueue: end.drop,
+		At: time.Now(), MaxLiveTurns: n.maxLiveTurns, Begin: n.Begin,
+	}
+	n.goes(func() {
+		pause := finishPause
+		for {
+			next, err := n.store.FinishTurn(n.ctx, f)
+			if err == nil {
+				n.finishedTurn(end, next)
+				done(nil)
+				return
+			}
+			if errors.Is(err, protocol.ErrFenced) || n.ctx.Err() != nil {
+				done(err)
+				return
+			}
+			n.log.Warn("end of a turn not stored yet", zap.Stringer("turn", spec.TurnID), zap.Error(err))
+			_ = sleep(n.ctx, pause)
+			pause = min(2*pause, maxFinishPause)
+		}
+	})
+}
+
+// sleep waits, or returns ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

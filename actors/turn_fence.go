@@ -1,0 +1,120 @@
+package actors
+
+import "strings"
+
+// fenceSplitter finds fenced code blocks (``` at the start of a line) in text that arrives in pieces of any size. It
+// holds back only what cannot be decided yet: backticks at the start of a line, the line of a fence, and white space
+// before the next text. Fences that are indented or made of tildes stay text, which Markdown shows as well.
+type fenceSplitter struct {
+	inCode    bool
+	lineStart bool
+	blank     bool   // the text part has not begun: nothing but white space so far
+	lead      string // that white space
+	held      string // undecided
+}
+
+// fenceSink takes what the splitter finds.
+type fenceSink interface {
+	writeText(text string)
+	openCode(language string)
+	writeCode(code string)
+	closeCode()
+}
+
+const (
+	fence        = "```"
+	maxFenceLine = 200  // a longer line is no fence
+	maxLead      = 4096 // more white space than this is text
+)
+
+func newFenceSplitter() fenceSplitter { return fenceSplitter{lineStart: true, blank: true} }
+
+// resume goes on after text that was split before.
+func (s *fenceSplitter) resume(text []byte, inCode bool) {
+	*s = fenceSplitter{inCode: inCode, lineStart: len(text) == 0 || text[len(text)-1] == '\n'}
+}
+
+// feed splits one more piece.
+func (s *fenceSplitter) feed(delta string, sink fenceSink) {
+	rest := s.held + delta
+	for s.held = ""; rest != ""; {
+		line, terminated := rest, false
+		if i := strings.IndexByte(rest, '\n'); i >= 0 {
+			line, terminated = rest[:i+1], true
+		}
+		if s.lineStart && s.mayBeFence(line) {
+			if !terminated {
+				s.held = rest
+				return
+			}
+			if language, ok := s.fenceLine(line); ok {
+				s.toggle(language, sink)
+				rest = rest[len(line):]
+				continue
+			}
+		}
+		s.write(line, sink)
+		s.lineStart = terminated
+		rest = rest[len(line):]
+	}
+}
+
+// end decides what was held back, when nothing follows.
+func (s *fenceSplitter) end(sink fenceSink) {
+	held := s.held
+	s.held = ""
+	switch _, ok := s.fenceLine(held); {
+	case held == "":
+	case ok && s.inCode:
+		s.toggle("", sink)
+	default:
+		s.write(held, sink)
+	}
+}
+
+func (s *fenceSplitter) toggle(language string, sink fenceSink) {
+	s.lead = ""
+	if s.inCode = !s.inCode; s.inCode {
+		sink.openCode(language)
+		return
+	}
+	s.blank = true
+	sink.closeCode()
+}
+
+func (s *fenceSplitter) write(text string, sink fenceSink) {
+	if s.inCode {
+		sink.writeCode(text)
+		return
+	}
+	if s.blank {
+		text = s.lead + text
+		if s.lead = text; strings.TrimSpace(text) == "" && len(text) < maxLead {
+			return
+		}
+		s.blank, s.lead = false, ""
+	}
+	sink.writeText(text)
+}
+
+// mayBeFence says whether a line, or the beginning of one, can still turn out to be a fence.
+func (s *fenceSplitter) mayBeFence(line string) bool {
+	if len(line) < len(fence) {
+		return strings.HasPrefix(fence, line)
+	}
+	return strings.HasPrefix(line, fence) && len(line) <= maxFenceLine
+}
+
+// fenceLine reads a whole line as a fence: the opening one with its language, or the closing one.
+func (s *fenceSplitter) fenceLine(line string) (language string, ok bool) {
+	info, ok := strings.CutPrefix(line, fence)
+	if !ok || strings.Contains(info, "`") {
+		return "", false
+	}
+	info = strings.TrimSpace(info)
+	if s.inCode {
+		return "", info == ""
+	}
+	language, _, _ = strings.Cut(info, " ")
+	return language, true
+}

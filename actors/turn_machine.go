@@ -1,0 +1,565 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"turnstone/protocol"
+)
+
+// turnMachine decides what a turn does. It is pure: no clock, store, goroutine or randomness; time and identifiers come
+// in as values. It is also event-sourced: what must survive a crash changes only in apply and applyRecord, which run
+// alike when an event is decided and when the log is read again after a takeover.
+type turnMachine struct {
+	// Set by newTurnMachine.
+	spec      *protocol.TurnSpec
+	tools     map[string]ToolSpec
+	continues bool // the model goes on from a prefix
+
+	// Durable: changed by apply and applyRecord only.
+	state     protocol.TurnState
+	accepts   bool
+	sequence  int64 // of the last event
+	fold      protocol.Fold
+	parts     int // parts ever made: the next part's number
+	calls     int // tool calls ever made: the next call's number
+	stepParts []protocol.PartID
+	open      protocol.PartID // the open text, code or reasoning part; zero: none
+	openType  protocol.PartType
+	steps     []stepResult
+	toolCalls []*toolCall // of the last finished step
+	rounds    int         // steps that called tools
+	inputs    []*steeringInput
+	cancelled *cancelRequest
+	adoptions int
+	ended     bool
+
+	// Of the running process: lost with it, made anew by adopt.
+	call     int  // number of the model call; chunks of another one are late
+	calling  bool // a model call is out
+	retried  bool // this step's one continuation was used
+	cut      []protocol.PartID
+	splitter fenceSplitter
+	text     []byte // what the model said in this step, fences included
+	pending  []ModelToolCall
+	opaque   json.RawMessage
+	usage    ModelUsage // of this step
+	hint     int        // estimated input tokens of the call
+	d        *decision
+}
+
+// stepResult is a finished model step: what later steps need to see of it. It is stored as a record before any of its
+// tools runs.
+type stepResult struct {
+	Step   int               `json:"step"`
+	Text   string            `json:"text"`
+	Calls  []ModelToolCall   `json:"calls,omitempty"`
+	Tools  []protocol.ToolID `json:"tools,omitempty"` // of Calls, in their order
+	Opaque json.RawMessage   `json:"opaque,omitempty"`
+	Owner  string            `json:"owner,omitempty"` // the provider family that made Opaque
+	Cut    bool              `json:"cut,omitempty"`   // ended by an interrupt
+	Usage  ModelUsage        `json:"usage"`
+}
+
+type toolCall struct {
+	id       protocol.ToolID
+	part     protocol.PartID
+	name     string
+	input    json.RawMessage
+	state    protocol.ToolState
+	output   string
+	failure  *protocol.ToolError
+	readOnly bool
+}
+
+type steeringInput struct {
+	id       protocol.SteeringID
+	clientID string
+	text     string
+	delivery protocol.Delivery
+	sequence int64
+	hash     string
+	step     int    // > 0: applied in that step
+	returned string // the reason, when it was returned
+}
+
+type steeringRecord struct {
+	SteeringID protocol.SteeringID `json:"steering_id"`
+	Hash       string              `json:"hash"`
+}
+
+type cancelRequest struct {
+	SteeringID protocol.SteeringID `json:"steering_id"`
+	Scope      string              `json:"scope"`
+	sequence   int64
+}
+
+// decision is what one run of triggers leads to: first the events and records become durable, then the events become
+// visible, then the effects happen, then the answers are given.
+type decision struct {
+	events  []protocol.Payload
+	records []protocol.TurnRecord
+	effects []effect
+	ending  *ending
+}
+
+// effect is something to be done in the world after the commit.
+type effect interface{ isEffect() }
+
+type (
+	callModel  struct{ call, step int }
+	stopModel  struct{}
+	runTool    struct{ call *toolCall }
+	stopTools  struct{}
+	startGrace struct{} // of cancelling
+)
+
+func (callModel) isEffect()  {}
+func (stopModel) isEffect()  {}
+func (runTool) isEffect()    {}
+func (stopTools) isEffect()  {}
+func (startGrace) isEffect() {}
+
+// ending is how a turn ends.
+type ending struct {
+	state  protocol.TurnState
+	reason protocol.StopReason
+	usage  protocol.Usage
+	err    *protocol.TurnError
+	parked []protocol.ParkedInput
+	drop   bool // the queue goes with it
+}
+
+// Limits of one turn, beside those that its route sets.
+const (
+	maxModelSteps = 64 // model calls of one turn, so that steering cannot keep one alive for ever
+	maxToolCalls  = 50 // tool calls of one turn
+	maxAdoptions  = 3  // takeovers before a turn is given up as incomplete
+)
+
+func newTurnMachine(spec *protocol.TurnSpec, tools map[string]ToolSpec, continues bool) *turnMachine {
+	return &turnMachine{
+		spec: spec, tools: tools, continues: continues,
+		state: protocol.TurnQueued, d: new(decision), splitter: newFenceSplitter(),
+	}
+}
+
+// restoreTurnMachine reads a turn back from its log.
+func restoreTurnMachine(stored *protocol.StoredTurn, tools map[string]ToolSpec, continues bool) (*turnMachine, error) {
+	m := newTurnMachine(stored.Spec, tools, continues)
+	bySequence := map[int64][]protocol.TurnRecord{}
+	for _, record := range stored.Records {
+		bySequence[record.Sequence] = append(bySequence[record.Sequence], record)
+	}
+	for line := range protocol.FrameLines(stored.Frames) {
+		envelope, payload, err := protocol.DecodeEvent(line)
+		if err != nil {
+			return nil, err
+		}
+		if envelope.Sequence != m.sequence+1 {
+			return nil, fmt.Errorf("the log of %s jumps from %d to %d", m.spec.TurnID, m.sequence, envelope.Sequence)
+		}
+		m.apply(payload)
+		for _, record := range bySequence[m.sequence] {
+			if err := m.applyRecord(record); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, nil
+}
+
+// take hands out what was decided since the last take.
+func (m *turnMachine) take() *decision {
+	d := m.d
+	m.d = new(decision)
+	return d
+}
+
+// emit decides an event.
+func (m *turnMachine) emit(payload protocol.Payload) {
+	m.apply(payload)
+	m.d.events = append(m.d.events, payload)
+}
+
+// record decides a private record, which goes with the last event.
+func (m *turnMachine) record(kind, key string, body any) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		panic("actors: a record cannot be encoded: " + err.Error())
+	}
+	record := protocol.TurnRecord{Kind: kind, Key: key, Sequence: m.sequence, Body: encoded}
+	if err := m.applyRecord(record); err != nil {
+		panic("actors: a record cannot be applied: " + err.Error())
+	}
+	m.d.records = append(m.d.records, record)
+}
+
+func (m *turnMachine) effect(e effect) { m.d.effects = append(m.d.effects, e) }
+
+// move makes a legal move and tells it. An illegal one is a defect: the actor stops before anything is stored.
+func (m *turnMachine) move(trigger string, accepts bool) {
+	to, ok := protocol.NextTurnState(m.state, trigger)
+	if !ok {
+		panic(fmt.Sprintf("actors: turn in %s cannot %s", m.state, trigger))
+	}
+	if to != m.state || accepts != m.accepts {
+		m.emit(&protocol.TurnStateChanged{State: to, AcceptingSteering: accepts})
+	}
+}
+
+// apply changes the durable state by one event.
+func (m *turnMachine) apply(payload protocol.Payload) {
+	m.sequence++
+	m.fold.Apply(payload)
+	switch p := payload.(type) {
+	case *protocol.TurnStarted:
+		m.accepts = p.AcceptingSteering
+	case *protocol.TurnStateChanged:
+		m.state, m.accepts = p.State, p.AcceptingSteering
+	case *protocol.AnswerStarted:
+		m.opened(p.PartID, protocol.PartText, p.Supersedes)
+	case *protocol.CodeStarted:
+		m.opened(p.PartID, protocol.PartCode, p.Supersedes)
+	case *protocol.ReasoningStarted:
+		m.opened(p.PartID, protocol.PartReasoning, p.Supersedes)
+	case *protocol.AnswerCompleted, *protocol.CodeCompleted, *protocol.ReasoningCompleted:
+		m.open = protocol.PartID{}
+	case *protocol.ToolStarted:
+		m.parts++
+		m.calls++
+		m.toolCalls = append(m.toolCalls, &toolCall{
+			id: p.ToolID, part: p.PartID, name: p.ToolName, input: p.Input, state: p.State,
+			readOnly: m.tools[p.ToolName].ReadOnly,
+		})
+	case *protocol.ToolStateChanged:
+		if call := m.tool(p.ToolID); call != nil {
+			call.state = p.State
+		}
+	case *protocol.ToolCompleted:
+		if call := m.tool(p.ToolID); call != nil {
+			call.state, call.output, call.failure = p.State, p.Output, p.Error
+		}
+	case *protocol.SteeringAccepted:
+		m.inputs = append(m.inputs, &steeringInput{
+			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence,
+		})
+	case *protocol.SteeringApplied:
+		m.parts++
+		if input := m.input(p.SteeringID); input != nil {
+			input.step = p.Step
+		}
+	case *protocol.SteeringReturned:
+		if input := m.input(p.SteeringID); input != nil {
+			input.returned = p.Reason
+		}
+	case *protocol.Notice:
+		m.parts++
+	case *protocol.TurnRecoveringEvent:
+		m.adoptions = p.Attempt
+	case *protocol.TurnFinished:
+		m.ended = true
+	}
+}
+
+func (m *turnMachine) opened(id protocol.PartID, kind protocol.PartType, supersedes []protocol.PartID) {
+	m.parts++
+	if len(supersedes) > 0 {
+		m.stepParts = nil
+	}
+	m.stepParts = append(m.stepParts, id)
+	m.open, m.openType = id, kind
+}
+
+// applyRecord changes the durable state by one private record.
+func (m *turnMachine) applyRecord(record protocol.TurnRecord) error {
+	var err error
+	switch record.Kind {
+	case protocol.RecordStep:
+		var step stepResult
+		if err = json.Unmarshal(record.Body, &step); err == nil {
+			m.steps = append(m.steps, step)
+			m.stepParts, m.toolCalls = nil, nil
+			if len(step.Calls) > 0 {
+				m.rounds++
+			}
+		}
+	case protocol.RecordSteering:
+		var body steeringRecord
+		if err = json.Unmarshal(record.Body, &body); err == nil {
+			if input := m.input(body.SteeringID); input != nil {
+				input.hash = body.Hash
+			}
+		}
+	case protocol.RecordCancel:
+		m.cancelled = &cancelRequest{sequence: record.Sequence}
+		err = json.Unmarshal(record.Body, m.cancelled)
+	}
+	if err != nil {
+		return fmt.Errorf("reading record %s %q of %s: %w", record.Kind, record.Key, m.spec.TurnID, err)
+	}
+	return nil
+}
+
+func (m *turnMachine) tool(id protocol.ToolID) *toolCall {
+	for _, call := range m.toolCalls {
+		if call.id == id {
+			return call
+		}
+	}
+	return nil
+}
+
+func (m *turnMachine) input(id protocol.SteeringID) *steeringInput {
+	for _, input := range m.inputs {
+		if input.id == id {
+			return input
+		}
+	}
+	return nil
+}
+
+// step is the number of the model step under way: one more than those that finished.
+func (m *turnMachine) step() int { return len(m.steps) + 1 }
+
+func (m *turnMachine) newPart() protocol.PartID {
+	return protocol.DerivePartID(m.spec.TurnID, m.parts+1)
+}
+
+// begin makes the first transition: it is stored together with the turn itself.
+func (m *turnMachine) begin() {
+	s := m.spec
+	m.emit(&protocol.TurnStarted{
+		ConversationID: s.ConversationID, BranchID: s.BranchID, UserMessageID: s.UserMessageID,
+		AssistantMessageID: s.AssistantMessageID, ParentMessageID: s.ParentMessageID, AcceptingSteering: true,
+	})
+	routing := s.Routing
+	m.emit(&routing)
+	m.move("begin", true)
+}
+
+// proceed goes on from the durable state: after begin, and after a takeover.
+func (m *turnMachine) proceed() {
+	if len(m.toolCalls) > 0 {
+		m.runTools()
+		return
+	}
+	m.startStep()
+}
+
+// adopt takes a turn over from a process that is gone.
+func (m *turnMachine) adopt(cause string) {
+	if m.ended {
+		return
+	}
+	m.emit(&protocol.TurnRecoveringEvent{Attempt: m.adoptions + 1, Cause: cause})
+	if m.state == protocol.TurnCancelling {
+		m.finishCancelled()
+		return
+	}
+	m.move("adopt", m.accepts)
+	if m.adoptions > maxAdoptions {
+		m.finish("stop_short", protocol.StopError, &protocol.TurnError{
+			Code: "interrupted", Detail: "The service was restarted too often while this answer was written.", Retryable: true,
+		})
+		return
+	}
+	m.move("resume", m.accepts)
+	m.cutStep()
+	for _, call := range m.toolCalls {
+		if call.state != protocol.ToolRunning {
+			continue
+		}
+		if !call.readOnly { // it may have happened; asking again could do it twice
+			m.completeTool(call, protocol.ToolOutcomeUnknown, "", &protocol.ToolError{
+				Code: "outcome_unknown", Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
+			}, 0)
+			continue
+		}
+		m.effect(runTool{call})
+	}
+	m.proceed()
+}
+
+// The triggers of a model call. Each carries the number of the call it belongs to.
+
+func (m *turnMachine) late(call int) bool {
+	return m.ended || call != m.call || !m.calling || m.state == protocol.TurnCancelling
+}
+
+// modelText takes more of the answer.
+func (m *turnMachine) modelText(call int, delta string) {
+	if m.late(call) {
+		return
+	}
+	m.text = append(m.text, delta...)
+	m.splitter.feed(delta, m)
+}
+
+// modelReasoning takes more of a reasoning summary.
+func (m *turnMachine) modelReasoning(call int, delta string) {
+	if m.late(call) || delta == "" {
+		return
+	}
+	if m.open.IsZero() || m.openType != protocol.PartReasoning {
+		m.closePart(false)
+		m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
+	}
+	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: delta})
+}
+
+// modelNotes takes what says nothing to the reader: calls, usage, opaque state.
+func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
+	if m.late(call) {
+		return
+	}
+	switch chunk.Kind {
+	case ChunkToolCall:
+		m.pending = append(m.pending, chunk.ToolCall)
+	case ChunkUsage:
+		m.usage = chunk.Usage
+	case ChunkOpaque:
+		m.opaque = chunk.Opaque
+	}
+}
+
+// contextTrimmed tells the reader that older messages were left out of the model's sight.
+func (m *turnMachine) contextTrimmed(call int) {
+	if m.late(call) || m.step() > 1 || len(m.stepParts) > 0 || m.parts > 0 {
+		return
+	}
+	m.emit(&protocol.Notice{
+		PartID: m.newPart(), Index: m.index(), Kind: "context_trimmed",
+		Text: "This conversation is longer than the model can read at once. Its oldest messages were left out of this answer.",
+	})
+}
+
+// modelStopped ends a step.
+func (m *turnMachine) modelStopped(call int, stop ModelStop) {
+	if m.state == protocol.TurnCancelling {
+		m.modelGone(call)
+		return
+	}
+	if m.late(call) {
+		return
+	}
+	m.calling = false
+	m.splitter.end(m)
+	m.closePart(stop == StopMaxTokens)
+	m.settleCut()
+	switch {
+	case len(m.pending) > 0 && stop != StopRefusal && stop != StopMaxTokens:
+		m.callTools()
+	case stop == StopMaxTokens:
+		m.finish("stop_short", protocol.StopMaxTokens, nil)
+	case stop == StopRefusal:
+		m.finish("complete", protocol.StopRefusal, nil)
+	case m.waiting() && m.step() < maxModelSteps:
+		m.endStep(false)
+		m.startStep()
+	default:
+		m.finish("complete", protocol.StopEndTurn, nil)
+	}
+}
+
+// modelFailed ends a step without its end. A cut answer is continued, or asked again, once.
+func (m *turnMachine) modelFailed(call int, failure *ModelError) {
+	if m.state == protocol.TurnCancelling {
+		m.modelGone(call)
+		return
+	}
+	if m.late(call) {
+		return
+	}
+	m.calling = false
+	if failure.Cut && !m.retried && failure.Code != "model_protocol" {
+		m.cutStep()
+		m.retried = true
+		m.startStep()
+		return
+	}
+	err := &protocol.TurnError{Code: failure.Code, Detail: modelFailureDetail(failure.Code), Retryable: failure.Retryable}
+	if m.said() {
+		m.finish("stop_short", protocol.StopError, err)
+		return
+	}
+	m.finish("fail", protocol.StopError, err)
+}
+
+func modelFailureDetail(code string) string {
+	switch code {
+	case "model_rate_limited":
+		return "The model is overloaded. Try again in a moment."
+	case "model_unauthorized":
+		return "The service's access to the model was refused."
+	case "model_rejected":
+		return "The model refused the request."
+	case "model_context_exceeded":
+		return "The conversation is too long for the model."
+	case "model_protocol":
+		return "The model's answer could not be understood."
+	}
+	return "The model could not be reached, or stopped answering."
+}
+
+// modelGone hears that a cancelled call is over.
+func (m *turnMachine) modelGone(call int) {
+	if call == m.call && m.calling {
+		m.calling = false
+		m.finishWhenQuiet()
+	}
+}
+
+// said tells whether the reader has any of the answer.
+func (m *turnMachine) said() bool {
+	for _, part := range m.fold.Parts() {
+		if part.Type == protocol.PartText || part.Type == protocol.PartCode {
+			return true
+		}
+	}
+	return false
+}
+
+// startStep asks the model, with every input that waits.
+func (m *turnMachine) startStep() {
+	for _, input := range m.inputs {
+		if input.step == 0 && input.returned == "" {
+			m.emit(&protocol.SteeringApplied{
+				SteeringID: input.id, PartID: m.newPart(), Index: m.index(), Text: input.text, Step: m.step(),
+			})
+		}
+	}
+	m.call++
+	m.calling = true
+	m.pending, m.opaque, m.usage = nil, nil, ModelUsage{}
+	m.effect(callModel{call: m.call, step: m.step()})
+}
+
+// endStep records a finished step, so that a takeover does not ask for it again.
+func (m *turnMachine) endStep(cut bool) {
+	step := stepResult{
+		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Cut: cut, Usage: m.stepUsage(),
+	}
+	for i := range m.pending {
+		step.Tools = append(step.Tools, protocol.DeriveToolID(m.spec.TurnID, m.calls+1+i))
+	}
+	m.record(protocol.RecordStep, fmt.Sprint(step.Step), step)
+	m.text, m.retried, m.splitter = nil, false, newFenceSplitter()
+	m.pending, m.opaque, m.usage, m.hint = nil, nil, ModelUsage{}, 0
+}
+
+func (m *turnMachine) stepUsage() ModelUsage {
+	if m.usage != (ModelUsage{}) || m.hint == 0 && len(m.text) == 0 {
+		return m.usage
+	}
+	return ModelUsage{InputTokens: m.hint, OutputTokens: (len(m.text) + 3) / 4, Estimated: true}
+}
+
+func (m *turnMachine) waiting() bool {
+	for _, input := range m.inputs {
+		if input.step == 0 && input.returned == "" {
+			return true
+		}
+	}
+	return false
+}

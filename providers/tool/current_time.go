@@ -1,0 +1,41 @@
+package tool
+
+import (
+	"context"
+	_ "embed" // the description
+	"encoding/json"
+	"time"
+	_ "time/tzdata" // zones on machines that have none
+
+	"turnstone/actors"
+)
+
+//go:embed current_time.md
+var currentTimeDescription string
+
+// CurrentTime tells the time.
+type CurrentTime struct{}
+
+// Spec implements actors.Tool.
+func (CurrentTime) Spec() actors.ToolSpec {
+	return actors.ToolSpec{
+		Name: "current_time", Kind: "compute", Title: "Look at the clock", Description: currentTimeDescription, ReadOnly: true,
+		Timeout: 5 * time.Second,
+		Schema:  json.RawMessage(`{"type":"object","properties":{"time_zone":{"type":"string","description":"IANA name, as Europe/Berlin."}},"additionalProperties":false}`),
+	}
+}
+
+// Run implements actors.Tool: {"time_zone": "…"?} gives the weekday, the time and the zone.
+func (CurrentTime) Run(_ context.Context, input json.RawMessage) (string, error) {
+	var in struct {
+		TimeZone string `json:"time_zone"`
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return "", &actors.ToolFailure{Code: "invalid_input", Detail: "The input is no JSON object."}
+	}
+	zone, err := time.LoadLocation(in.TimeZone)
+	if err != nil || in.TimeZone == "Local" {
+		return "", &actors.ToolFailure{Code: "invalid_time_zone", Detail: "There is no time zone of this name."}
+	}
+	return time.Now().In(zone).Format("Monday, 2006-01-02 15:04:05 MST (-07:00)"), nil
+}

@@ -1,0 +1,22 @@
+package tool
+
+import (
+	"go/constant"
+	"math/big"
+)
+
+// ratOf reads a value as a fraction.
+func ratOf(value constant.Value) *big.Rat {
+	switch v := constant.Val(constant.ToFloat(value)).(type) {
+	case *big.Rat:
+		return v
+	case *big.Float: // very large or small numbers leave the exact form
+		r, _ := v.Rat(nil)
+		return r
+	case int64:
+		return new(big.Rat).SetInt64(v)
+	case *big.Int:
+		return new(big.Rat).SetInt(v)
+	}
+	return new(big.Rat)
+}
