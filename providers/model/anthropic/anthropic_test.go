@@ -1,0 +1,21 @@
+package anthropic_test
+
+import (
+	"testing"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+	"turnstone/providers/model/anthropic"
+	"turnstone/providers/model/modeltest"
+)
+
+func subject() modeltest.Subject {
+	return modeltest.Subject{
+		Wire: modeltest.Anthropic, Family: anthropic.Family, SendsSealed: true,
+		New: func(baseURL, key string, times model.Options) (actors.Model, error) {
+			return anthropic.New(anthropic.Options{BaseURL: baseURL, APIKey: key, Times: times})
+		},
+	}
+}
+
+func TestMessagesKeepTheContract(t *testing.T) { modeltest.Run(t, subject()) }

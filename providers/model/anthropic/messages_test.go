@@ -1,0 +1,125 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"turnstone/actors"
+	"turnstone/providers/model/modeltest"
+)
+
+func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
+	for _, each := range []struct{ prefix, continuation, whole string }{
+		{"A small wader", " of the shore.", "A small wader of the shore."},
+		{"A small wader ", " of the shore.", "A small wader of the shore."}, // the white space that was not sent comes again
+		{"A small wader ", "of the shore.", "A small wader of the shore."},
+		{"First.\n\n", "\n\nSecond.", "First.\n\nSecond."},
+		{"First.\n\n", "\nSecond.", "First.\n\nSecond."},
+	} {
+		server := modeltest.NewServer(modeltest.Anthropic, modeltest.Script{Steps: []modeltest.Step{
+			{Text: []string{each.continuation[:1], each.continuation[1:]}},
+		}})
+		asked, err := New(Options{BaseURL: server.URL, Continues: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks, err := modeltest.Ask(t.Context(), t, asked, actors.ModelRequest{
+			Model: "claude-sonnet-4-5", MaxOutputTokens: 8000, ReasoningEffort: "high",
+			Messages: []actors.ModelMessage{{Role: "user", Text: "What is it?"}, {Role: "assistant", Text: each.prefix}},
+		})
+		if got := each.prefix + modeltest.TextOf(chunks); err != nil || got != each.whole {
+			t.Errorf("%q and %q gave %q, %v", each.prefix, each.continuation, got, err)
+		}
+		if raw := string(server.Requests()[0].Raw); strings.Contains(raw, `"thinking"`) {
+			t.Errorf("a continuation must not think: %s", raw)
+		}
+		if !asked.Continues() {
+			t.Error("continues")
+		}
+		server.Close()
+	}
+}
+
+func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
+	for name, want := range map[string]string{
+		"claude-3-5-haiku-latest":  ``,
+		"claude-sonnet-4-20250514": `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-5":          `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-6":          `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"a-model-of-next-year":     `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+	} {
+		params, _ := paramsOf(actors.ModelRequest{
+			Model: name, MaxOutputTokens: 4000, ReasoningEffort: "high", Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
+		})
+		raw, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			t.Fatal(err)
+		}
+		delete(fields, "messages")
+		delete(fields, "model")
+		delete(fields, "max_tokens")
+		if raw, _ = json.Marshal(fields); string(raw) != "{"+want+"}" {
+			t.Errorf("%s: %s", name, raw)
+		}
+	}
+}
+
+func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
+	messages, _ := messagesOf([]actors.ModelMessage{
+		{Role: "user", Text: "one"}, {Role: "user", Text: " "}, {Role: "user", Text: "two"},
+		{Role: "assistant"}, // nothing was said: no message
+		{Role: "user", Text: "three"},
+		{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: "a", Name: "f", Input: json.RawMessage(`{}`)}}},
+		{Role: "tool", ToolCallID: "a", Text: "r", ToolFailed: true}, {Role: "user", Text: "four"},
+	})
+	var shape []string
+	for _, message := range messages {
+		shape = append(shape, string(message.Role)+strings.Repeat("+", len(message.Content)))
+	}
+	if got := strings.Join(shape, " "); got != "user+++ assistant+ user++" {
+		t.Error(got)
+	}
+	if result := messages[2].Content[0].OfToolResult; result == nil || !result.IsError.Value {
+		t.Error("the failed result must come first and say so")
+	}
+}
+
+func TestRedactedThinkingGoesBackAsItCame(t *testing.T) {
+	raw, err := json.Marshal([]map[string]any{{"raw": thought{Redacted: "xyz"}}, {"text": 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, blocks := blocksOf(actors.ModelMessage{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
+	if len(blocks) != 2 || blocks[0].OfRedactedThinking == nil || blocks[0].OfRedactedThinking.Data != "xyz" {
+		t.Errorf("got %+v", blocks)
+	}
+}
+
+func TestTheEnvironmentIsNotRead(t *testing.T) {
+	for name, value := range map[string]string{
+		"ANTHROPIC_API_KEY": "key-of-the-environment", "ANTHROPIC_AUTH_TOKEN": "token-of-the-environment",
+		"ANTHROPIC_BASE_URL": "http://127.0.0.1:1/", "ANTHROPIC_CUSTOM_HEADERS": "X-Stray: 1", "HTTP_PROXY": "http://127.0.0.1:1",
+	} {
+		t.Setenv(name, value)
+	}
+	server := modeltest.NewServer(modeltest.Anthropic, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"ok"}}}})
+	defer server.Close()
+	asked, err := New(Options{BaseURL: server.URL + "/v1/", APIKey: "ours"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := modeltest.Ask(t.Context(), t, asked, actors.ModelRequest{
+		Model: "m", MaxOutputTokens: 10, Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	header := server.Requests()[0].Header
+	if header.Get("X-Api-Key") != "ours" || header.Get("Authorization") != "" || header.Get("X-Stray") != "" {
+		t.Errorf("sent %v", header)
+	}
+}

@@ -1,0 +1,166 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+// thought is a signed block of thinking as it is kept in a message's opaque part.
+type thought struct {
+	Thinking  string `json:"thinking,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"`
+}
+
+// attempt asks once. The end is message_stop; a stream without it was cut.
+func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+	params, trimmed := paramsOf(request)
+	stream := m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
+	defer stream.Close()
+	answer := answer{call: call, repeated: trimmed}
+	for stream.Next() {
+		event := stream.Current()
+		if event.Type == "message_stop" {
+			return answer.finish()
+		}
+		if err := answer.take(event); err != nil {
+			return err
+		}
+	}
+	return streamError(stream.Err())
+}
+
+// streamError gives an error event of the stream its meaning; the SDK keeps the event's bytes.
+func streamError(err error) error {
+	var event *sdk.Error
+	if errors.As(err, &event) {
+		return model.ProviderFailure(0, nil, []byte(event.RawJSON()))
+	}
+	return err
+}
+
+// answer gathers what comes in pieces: the open block, the count, the reason of the end.
+type answer struct {
+	call     *model.Call
+	repeated string // white space that the caller has already: a continuation must not bring it again
+	reason   sdk.StopReason
+	usage    actors.ModelUsage
+
+	kind      string // of the open block
+	id, name  string
+	input     strings.Builder
+	thinking  strings.Builder
+	signature string
+	redacted  string
+}
+
+func (a *answer) take(event sdk.MessageStreamEventUnion) error {
+	switch event.Type {
+	case "message_start":
+		usage := event.Message.Usage
+		a.count(usage.InputTokens, usage.CacheReadInputTokens, usage.CacheCreationInputTokens)
+		a.usage.OutputTokens = int(usage.OutputTokens)
+		if event.Message.JSON.Usage.Valid() {
+			a.call.Usage(a.usage)
+		}
+	case "content_block_start":
+		return a.begin(event.ContentBlock)
+	case "content_block_delta":
+		return a.delta(event.Delta)
+	case "content_block_stop":
+		return a.end()
+	case "message_delta":
+		a.reason = event.Delta.StopReason
+		if event.JSON.Usage.Valid() {
+			usage := event.Usage
+			a.count(usage.InputTokens, usage.CacheReadInputTokens, usage.CacheCreationInputTokens)
+			a.usage.OutputTokens = int(usage.OutputTokens)
+			a.usage.ReasoningTokens = int(usage.OutputTokensDetails.ThinkingTokens)
+			a.call.Usage(a.usage)
+		}
+	}
+	return nil
+}
+
+// count keeps the larger sums: the last event may leave the input out. The format counts cached input apart, we
+// within.
+func (a *answer) count(input, read, created int64) {
+	a.usage.InputTokens = max(a.usage.InputTokens, int(input+read+created))
+	a.usage.CachedInputTokens = max(a.usage.CachedInputTokens, int(read))
+}
+
+func (a *answer) begin(block sdk.ContentBlockStartEventContentBlockUnion) error {
+	a.kind, a.id, a.name, a.signature, a.redacted = block.Type, block.ID, block.Name, block.Signature, block.Data
+	a.input.Reset()
+	a.thinking.Reset()
+	if block.Type == "thinking" {
+		return a.think(block.Thinking)
+	}
+	return a.text(block.Text)
+}
+
+func (a *answer) delta(delta sdk.MessageStreamEventUnionDelta) error {
+	switch delta.Type {
+	case "text_delta":
+		return a.text(delta.Text)
+	case "thinking_delta":
+		return a.think(delta.Thinking)
+	case "signature_delta":
+		a.signature += delta.Signature
+	case "input_json_delta":
+		a.input.WriteString(delta.PartialJSON)
+	}
+	return nil
+}
+
+func (a *answer) text(text string) error {
+	for a.repeated != "" && text != "" {
+		if text[0] != a.repeated[0] {
+			a.repeated = ""
+			break
+		}
+		text, a.repeated = text[1:], a.repeated[1:]
+	}
+	return a.call.Text(text)
+}
+
+func (a *answer) think(text string) error {
+	a.thinking.WriteString(text)
+	return a.call.Reasoning(text)
+}
+
+func (a *answer) end() error {
+	switch a.kind {
+	case "tool_use":
+		return a.call.ToolCall(a.id, a.name, a.input.String())
+	case "thinking", "redacted_thinking":
+		raw, err := json.Marshal(thought{Thinking: a.thinking.String(), Signature: a.signature, Redacted: a.redacted})
+		if err != nil {
+			return model.Protocol(err)
+		}
+		a.call.Opaque(raw)
+	}
+	return nil
+}
+
+func (a *answer) finish() error {
+	switch a.reason {
+	case "refusal":
+		a.call.Refuse()
+	case "max_tokens", "model_context_window_exceeded":
+		return a.call.Stop(actors.StopMaxTokens)
+	case "":
+		if a.call.Empty() {
+			return model.Protocol(errors.New("the stream holds no answer"))
+		}
+	}
+	return a.call.Stop(actors.StopEndTurn)
+}

@@ -1,0 +1,216 @@
+package model
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/actors"
+)
+
+func TestEstimateIsNearAndBounded(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "hello world": 2, "The quick brown fox jumps over the lazy dog.": 10} {
+		if got := Estimate(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	sentence := "The quick brown fox jumps over the lazy dog. "
+	if got, want := Estimate(strings.Repeat(sentence, 100_000)), 1_000_000; got < want*95/100 || got > want*105/100 {
+		t.Errorf("a long text: %d, want about %d", got, want)
+	}
+	for _, hostile := range []string{strings.Repeat("a", 8<<20), strings.Repeat(" ", 8<<20), strings.Repeat("\x80", 1<<20), strings.Repeat("鳥", 1<<20)} {
+		begin := time.Now()
+		if got := Estimate(hostile); got <= 0 || got > len(hostile) {
+			t.Errorf("%q…: %d", hostile[:8], got)
+		}
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("%q… took %s", hostile[:8], took)
+		}
+	}
+}
+
+func TestSampleCountsWhatItDoesNotKeep(t *testing.T) {
+	var kept sample
+	for range 3 * estimateSample / 10 {
+		kept.add("ten bytes.")
+	}
+	if got, want := kept.tokens(), 3*Estimate(strings.Repeat("ten bytes.", estimateSample/10)); got < want*9/10 || got > want*11/10 {
+		t.Errorf("got %d, want about %d", got, want)
+	}
+	if kept.text.Len() > estimateSample {
+		t.Errorf("kept %d bytes", kept.text.Len())
+	}
+}
+
+func TestErrorsOfProvidersAreRead(t *testing.T) {
+	for body, want := range map[string]providerError{
+		`{"error":{"message":"m","type":"t","param":"p","code":"c"}}`:             {"t", "c", "p", "m"},
+		`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`:      {"overloaded_error", "", "", "m"},
+		`{"object":"error","message":"m","type":"BadRequestError","code":400}`:    {"BadRequestError", "400", "", "m"},
+		`{"error":"model not found"}`:                                             {"", "", "", "model not found"},
+		`{"type":"error","code":"server_error","message":"m","param":null}`:       {"error", "server_error", "", "m"},
+		`{"error":{"code":400,"message":"m","type":"exceed_context_size_error"}}`: {"exceed_context_size_error", "400", "", "m"},
+		`<html>`: {}, ``: {}, `[]`: {}, `null`: {}, `{"error":null}`: {}, `{"error":[1]}`: {},
+	} {
+		if got := readProviderError([]byte(body)); got != want {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+}
+
+func TestErrorsHaveOneMeaning(t *testing.T) {
+	for _, each := range []struct {
+		status    int
+		body      string
+		code      string
+		retryable bool
+	}{
+		{429, `{"error":{"code":"insufficient_quota"}}`, codeRateLimited, false},
+		{429, ``, codeRateLimited, true},
+		{529, ``, codeUnavailable, true},
+		{408, ``, codeUnavailable, true},
+		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`, codeContextExceeded, false},
+		{400, `{"error":{"type":"exceed_context_size_error"}}`, codeContextExceeded, false},
+		{422, ``, codeRejected, false},
+		{302, ``, codeProtocol, false},
+		{0, `{"error":{"code":503,"message":"busy"}}`, codeUnavailable, true},
+		{0, `{"type":"error","error":{"type":"overloaded_error"}}`, codeUnavailable, true},
+		{0, `{"code":"rate_limit_exceeded"}`, codeRateLimited, true},
+		{0, `{"code":"invalid_prompt"}`, codeRejected, false},
+		{0, `{"code":"context_length_exceeded"}`, codeContextExceeded, false},
+		{0, `{"error":{"type":"authentication_error"}}`, codeUnauthorized, false},
+	} {
+		got := ProviderFailure(each.status, nil, []byte(each.body))
+		if got.Code != each.code || got.Retryable != each.retryable {
+			t.Errorf("%d %s: %+v", each.status, each.body, got)
+		}
+	}
+}
+
+func TestRetryAfterIsReadInEveryForm(t *testing.T) {
+	for _, each := range []struct {
+		name, value string
+		low, high   time.Duration
+	}{
+		{"Retry-After", "2", 2 * time.Second, 2 * time.Second},
+		{"Retry-After", "0.5", time.Second / 2, time.Second / 2},
+		{"Retry-After-Ms", "250", time.Second / 4, time.Second / 4},
+		{"Retry-After", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), 50 * time.Second, time.Minute},
+		{"Retry-After", "-1", 0, 0}, {"Retry-After", "NaN", 0, 0}, {"Retry-After", "1e300", 0, 0}, {"Retry-After", "soon", 0, 0},
+	} {
+		if got := retryAfter(http.Header{each.name: {each.value}}); got < each.low || got > each.high {
+			t.Errorf("%s: %s gave %s", each.name, each.value, got)
+		}
+	}
+}
+
+func TestToolInputIsAlwaysAnObject(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": "{}", "null": "{}", " {\"a\":1} ": `{"a":1}`, "{\"a\":": `{"invalid_arguments":"{\"a\":"}`, "[1]": `{"invalid_arguments":"[1]"}`,
+	} {
+		if got := string(inputObject(arguments)); got != want {
+			t.Errorf("%q gave %s", arguments, got)
+		}
+	}
+}
+
+func TestReplayFollowsTheOrderAndSurvivesChanges(t *testing.T) {
+	var made layout
+	made.addRaw(json.RawMessage(`"r1"`))
+	made.addText(3)
+	made.addText(2)
+	made.addRaw(json.RawMessage(`"r2"`))
+	made.addCall()
+	opaque := made.encode()
+	walk := func(message actors.ModelMessage) string {
+		var steps []string
+		Replay(message, "us", func(raw json.RawMessage) { steps = append(steps, string(raw)) },
+			func(text string) { steps = append(steps, text) },
+			func(call actors.ModelToolCall) { steps = append(steps, call.Name) })
+		return strings.Join(steps, " ")
+	}
+	message := actors.ModelMessage{Text: "12345", ToolCalls: []actors.ModelToolCall{{Name: "f"}}, Opaque: opaque, OpaqueOwner: "us"}
+	for _, each := range []struct {
+		change func(*actors.ModelMessage)
+		want   string
+	}{
+		{func(*actors.ModelMessage) {}, `"r1" 12345 "r2" f`},
+		{func(m *actors.ModelMessage) { m.Text = "12" }, `"r1" 12 "r2" f`},
+		{func(m *actors.ModelMessage) { m.Text = "1234567" }, `"r1" 12345 "r2" f 67`},
+		{func(m *actors.ModelMessage) { m.ToolCalls = nil }, `"r1" 12345 "r2"`},
+		{func(m *actors.ModelMessage) { m.OpaqueOwner = "them" }, `12345 f`},
+		{func(m *actors.ModelMessage) { m.Opaque = json.RawMessage(`{"x"`) }, `12345 f`},
+	} {
+		changed := message
+		each.change(&changed)
+		if got := walk(changed); got != each.want {
+			t.Errorf("got %s, want %s", got, each.want)
+		}
+	}
+	if (&layout{blocks: []block{{Text: 1}}}).encode() != nil {
+		t.Error("a step without parts of the provider needs no opaque part")
+	}
+}
+
+// inspectAll runs a body through the guard's book-keeping in reads of size bytes.
+func inspectAll(body io.Reader, size int) (*guard, *actors.ModelError) {
+	watched := &guard{}
+	buffer := make([]byte, size)
+	for {
+		n, err := body.Read(buffer)
+		if failure := watched.inspect(buffer[:n]); failure != nil {
+			return watched, failure
+		}
+		if err != nil {
+			watched.endLine()
+			return watched, nil
+		}
+	}
+}
+
+func TestGuardSeesTheMarkerHoweverItIsCut(t *testing.T) {
+	for body, want := range map[string]bool{
+		"data: {}\n\ndata: [DONE]\n\n": true, "data:[DONE]\n\n": true, "data: [DONE]\r\n\r\n": true, "data: [DONE]": true,
+		"data: {}\n\n": false, "event: [DONE]\n\n": false, ": data: [DONE]\n": false, "data: \"[DONE]\"\n": false,
+	} {
+		for size := 1; size <= len(body); size++ {
+			watched, failure := inspectAll(strings.NewReader(body), size)
+			if failure != nil || watched.done != want {
+				t.Errorf("%q by %d: %v, %v", body, size, watched.done, failure)
+			}
+		}
+	}
+}
+
+func TestGuardBoundsEventsOfManyLinesAndTheWhole(t *testing.T) {
+	line := "data: " + strings.Repeat("a", 1000) + "\n"
+	for name, each := range map[string]struct {
+		body string
+		fits bool
+	}{
+		"many lines in an event": {strings.Repeat(line, maxEventBytes/1000), false},
+		"many events":            {strings.Repeat(line+"\n", maxEventBytes/500), true},
+		"too much":               {strings.Repeat(line+"\n", maxAnswerBytes/1000), false},
+		"a line of 8 MiB":        {"data: " + strings.Repeat("a", maxEventBytes), false},
+		"a line below":           {"data: " + strings.Repeat("a", maxEventBytes-6) + "\n\ndata: [DONE]\n\n", true},
+	} {
+		if _, failure := inspectAll(strings.NewReader(each.body), 32<<10); (failure == nil) != each.fits {
+			t.Errorf("%s: %v", name, failure)
+		}
+	}
+}
+
+func TestBaseURLs(t *testing.T) {
+	for _, wrong := range []string{"", "localhost:8080", "/v1", "ftp://host", "http://", "https://user:pass@host", "https://host/?key=1", "http://%zz"} {
+		if _, err := NewClient("x", wrong, Options{}); err == nil || (wrong != "" && slices.Contains(strings.Fields(err.Error()), wrong)) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if got := TrimBase("https://api.anthropic.com/v1/", "/v1"); got != "https://api.anthropic.com" {
+		t.Error(got)
+	}
+}

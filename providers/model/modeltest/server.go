@@ -1,0 +1,436 @@
+// Package modeltest holds servers that speak the wire formats of model providers, and the suite that every provider
+// must pass. The servers are strict where vendors are (a tool result without its call is refused), record what they
+// were asked, and can misbehave in every way that a network and a hurried gateway can. Tests of the whole program start
+// them too.
+package modeltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"turnstone/actors"
+)
+
+// The wire formats.
+const (
+	Chat      = "chat"      // OpenAI Chat Completions
+	Responses = "responses" // OpenAI Responses
+	Anthropic = "anthropic" // Anthropic Messages
+)
+
+// Fault is how an answer goes wrong.
+type Fault int
+
+// The faults. Those that say so happen once Step.After pieces were sent.
+const (
+	NoFault        Fault = iota
+	SlowHeader           // nothing at all is sent, until the client leaves
+	SlowBody             // the header is sent and nothing else, until the client leaves
+	Stall                // after: silence, until the client leaves
+	Cut                  // after: the connection breaks in the middle of a frame
+	NoMarker             // after: the answer ends well formed, without its end marker
+	Garbage              // after: bytes that are no event stream, then the end
+	BadJSON              // after: an event whose data is no JSON
+	ErrorEvent           // after: the wire format's error event, with Step.Error
+	EndlessLine          // after: a line that does not end
+	EndlessHeaders       // a header that does not end
+	HTML                 // 200 and a page
+)
+
+// Error is the body of a refusal or of an error event.
+type Error struct{ Type, Code, Message string }
+
+// Step is the answer to one request.
+type Step struct {
+	Status     int    // 0 means 200; anything else is a refusal with Error
+	RetryAfter string // header
+	Location   string // header
+	Error      Error
+
+	Reasoning []string // pieces of one summary
+	Text      []string // pieces
+	ToolCalls []actors.ModelToolCall
+	Stop      actors.ModelStop   // empty: as it follows from ToolCalls
+	Usage     *actors.ModelUsage // nil: the provider counts nothing
+
+	Fault Fault
+	After int // pieces before the fault
+}
+
+// Script is how a server answers.
+type Script struct {
+	Steps    []Step             // the answer to the first request, to the second, …; the last is repeated
+	React    func(Request) Step // decides instead of Steps
+	Interval time.Duration      // between pieces
+	Key      string             // the API key that is asked for; empty takes any
+	NoModels bool               // the list of models does not exist
+}
+
+// Request is what a server was asked, in the words of actors.
+type Request struct {
+	Header    http.Header
+	Model     string
+	System    string
+	Messages  []actors.ModelMessage
+	Tools     []string
+	MaxTokens int
+	Effort    string
+	Raw       json.RawMessage
+}
+
+// maxEndless bounds what the endless faults send to a client that does not defend itself.
+const maxEndless = 64 << 20
+
+// Server speaks one wire format on a loopback address. Safe for concurrent use.
+type Server struct {
+	URL string // the base URL to configure
+
+	wire    string
+	http    *httptest.Server
+	close   sync.Once
+	closing chan struct{}
+	aborted chan struct{}
+	sent    atomic.Int64
+
+	mu       sync.Mutex
+	script   Script    // guarded by mu
+	requests []Request // guarded by mu
+}
+
+// NewServer starts a server; the caller closes it.
+func NewServer(wire string, script Script) *Server {
+	server := &Server{
+		wire: wire, script: script, closing: make(chan struct{}), aborted: make(chan struct{}, 1<<10),
+	}
+	server.http = httptest.NewServer(http.HandlerFunc(server.serve))
+	server.URL = server.http.URL
+	if wire != Anthropic {
+		server.URL += "/v1"
+	}
+	return server
+}
+
+// Close ends the answers under way and stops the server. It may be called again.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		close(s.closing)
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+}
+
+// SetScript changes how the next requests are answered; Steps begin anew after the requests so far.
+func (s *Server) SetScript(script Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script, s.requests = script, nil
+}
+
+// Requests are the questions so far (since SetScript), the list of models excepted.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Aborted yields once for every answer that the client left before it was sent whole.
+func (s *Server) Aborted() <-chan struct{} { return s.aborted }
+
+// Sent is how many bytes of answers were written.
+func (s *Server) Sent() int64 { return s.sent.Load() }
+
+var paths = map[string]string{
+	Chat: "/v1/chat/completions", Responses: "/v1/responses", Anthropic: "/v1/messages",
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	script := s.script
+	s.mu.Unlock()
+	out := &writer{server: s, w: w, r: r, wire: s.wire, interval: script.Interval}
+	switch {
+	case script.Key != "" && r.Header.Get("Authorization") != "Bearer "+script.Key && r.Header.Get("X-Api-Key") != script.Key:
+		out.refuse(Step{Status: http.StatusUnauthorized, Error: Error{Type: "authentication_error", Code: "invalid_api_key"}})
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet && !script.NoModels:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"list","data":[]}`)
+	case r.URL.Path == paths[s.wire] && r.Method == http.MethodPost:
+		s.answer(out, script)
+	default:
+		out.refuse(Step{Status: http.StatusNotFound, Error: Error{Type: "not_found_error", Message: "no such path"}})
+	}
+}
+
+func (s *Server) answer(out *writer, script Script) {
+	body, err := io.ReadAll(out.r.Body)
+	if err != nil {
+		return
+	}
+	request, err := parse(s.wire, body)
+	if err == nil {
+		err = check(s.wire, request)
+	}
+	if err != nil {
+		out.refuse(Step{Status: http.StatusBadRequest, Error: Error{Type: "invalid_request_error", Message: err.Error()}})
+		return
+	}
+	request.Header = out.r.Header
+	s.mu.Lock()
+	turn := len(s.requests)
+	s.requests = append(s.requests, request)
+	s.mu.Unlock()
+	if script.React != nil {
+		out.play(script.React(request), request)
+	} else {
+		out.play(script.Steps[min(turn, len(script.Steps)-1)], request)
+	}
+}
+
+// check refuses what every vendor refuses.
+func check(wire string, request Request) error {
+	open := map[string]bool{}
+	for i, message := range request.Messages {
+		if message.Role == "tool" {
+			if !open[message.ToolCallID] {
+				return fmt.Errorf("message %d answers no open tool call: %q", i, message.ToolCallID)
+			}
+			delete(open, message.ToolCallID)
+		} else if len(open) > 0 {
+			return fmt.Errorf("message %d follows tool calls without results", i)
+		}
+		for _, call := range message.ToolCalls {
+			open[call.ID] = true
+		}
+	}
+	if len(open) > 0 || len(request.Messages) == 0 {
+		return fmt.Errorf("the conversation ends with open tool calls, or is empty")
+	}
+	last := request.Messages[len(request.Messages)-1]
+	if wire == Anthropic && last.Role == "assistant" && last.Text != strings.TrimRight(last.Text, " \n\t") {
+		return fmt.Errorf("final assistant content cannot end with trailing whitespace")
+	}
+	return nil
+}
+
+// ToolThenAnswer reacts like a model that calls tool with input and then answers with its result.
+func ToolThenAnswer(tool, input string) func(Request) Step {
+	return func(request Request) Step {
+		usage := &actors.ModelUsage{InputTokens: 20, OutputTokens: 5}
+		if last := request.Messages[len(request.Messages)-1]; last.Role == "tool" {
+			return Step{Text: []string{"The tool ", "says: ", last.Text}, Usage: usage}
+		}
+		return Step{Usage: usage, ToolCalls: []actors.ModelToolCall{
+			{ID: fmt.Sprintf("call_%d", len(request.Messages)), Name: tool, Input: json.RawMessage(input)},
+		}}
+	}
+}
+
+// writer answers one request.
+type writer struct {
+	server   *Server
+	wire     string
+	w        http.ResponseWriter
+	r        *http.Request
+	interval time.Duration
+	pieces   int
+	step     Step
+}
+
+// left is how a writer unwinds when the client, or the server, is gone.
+type left struct{}
+
+func (o *writer) play(step Step, request Request) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			if _, gone := reason.(left); !gone {
+				panic(reason)
+			}
+		}
+	}()
+	o.step = step
+	switch {
+	case step.Status != 0 && step.Status != http.StatusOK:
+		o.refuse(step)
+	case step.Fault == SlowHeader:
+		o.wait()
+	case step.Fault == EndlessHeaders:
+		o.endlessHeaders()
+	case step.Fault == HTML:
+		o.w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(o.w, "<html><body>Welcome to the gateway</body></html>")
+	default:
+		o.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		o.w.WriteHeader(http.StatusOK)
+		o.flush()
+		if step.Fault == SlowBody {
+			o.wait()
+		}
+		o.speak(step, request)
+	}
+}
+
+func (o *writer) speak(step Step, request Request) {
+	if step.Stop == "" && len(step.ToolCalls) > 0 {
+		step.Stop = actors.StopToolCalls
+	} else if step.Stop == "" {
+		step.Stop = actors.StopEndTurn
+	}
+	switch o.wire {
+	case Chat:
+		o.speakChat(step, request)
+	case Responses:
+		o.speakResponses(step, request)
+	case Anthropic:
+		o.speakAnthropic(step, request)
+	}
+}
+
+func (o *writer) refuse(step Step) {
+	if step.RetryAfter != "" {
+		o.w.Header().Set("Retry-After", step.RetryAfter)
+	}
+	if step.Location != "" {
+		o.w.Header().Set("Location", step.Location)
+	}
+	o.w.Header().Set("Content-Type", "application/json")
+	o.w.WriteHeader(step.Status)
+	o.write(encode(o.errorBody(step.Error)))
+}
+
+func (o *writer) errorBody(e Error) map[string]any {
+	if o.wire == Anthropic {
+		return map[string]any{"type": "error", "error": map[string]any{"type": e.Type, "message": e.Message}}
+	}
+	return map[string]any{"error": map[string]any{"type": e.Type, "code": e.Code, "message": e.Message, "param": nil}}
+}
+
+// piece is called before each piece of the answer: it keeps the pace and lets the fault happen.
+func (o *writer) piece() {
+	if o.step.Fault != NoFault && o.pieces == o.step.After {
+		o.fault()
+	}
+	if o.pieces++; o.pieces > 1 && o.interval > 0 {
+		timer := time.NewTimer(o.interval)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-o.server.closing:
+			panic(left{})
+		case <-o.r.Context().Done():
+		}
+	}
+	if o.r.Context().Err() != nil {
+		o.leave()
+	}
+}
+
+// end is called before the end of the answer: a fault that waits for more pieces than there were happens now.
+func (o *writer) end() {
+	if o.step.Fault != NoFault && o.pieces <= o.step.After {
+		o.fault()
+	}
+}
+
+func (o *writer) fault() {
+	switch o.step.Fault {
+	case Stall:
+		o.wait()
+	case Cut:
+		o.write([]byte("data: {\"half\": "))
+		o.flush()
+		panic(http.ErrAbortHandler)
+	case NoMarker:
+	case Garbage:
+		o.write(bytes.Repeat([]byte("\x00\xff\x13 this is not an event stream\n"), 20))
+	case BadJSON:
+		o.frame("content_block_delta", []byte(`{"choices": [{]`))
+	case ErrorEvent:
+		body := o.errorBody(o.step.Error)
+		if o.wire == Responses { // this format has the fields at the top
+			body = map[string]any{"type": "error", "code": o.step.Error.Code, "message": o.step.Error.Message, "param": nil}
+		}
+		o.frame("error", encode(body))
+	case EndlessLine:
+		o.write([]byte("data: "))
+		for filler := bytes.Repeat([]byte("a"), 64<<10); o.server.Sent() < maxEndless; {
+			o.write(filler)
+			o.flush()
+		}
+	}
+	panic(left{})
+}
+
+func (o *writer) endlessHeaders() {
+	conn, _, err := http.NewResponseController(o.w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	line := []byte("HTTP/1.1 200 OK\r\n")
+	for i := 0; i < maxEndless/64; i++ {
+		if _, err := conn.Write(line); err != nil {
+			return
+		}
+		line = fmt.Appendf(line[:0], "X-Fill-%d: %s\r\n", i, strings.Repeat("a", 48))
+	}
+}
+
+// wait holds the answer until the client leaves.
+func (o *writer) wait() {
+	select {
+	case <-o.server.closing:
+		panic(left{})
+	case <-o.r.Context().Done():
+		o.leave()
+	}
+}
+
+// leave notes that the client is gone.
+func (o *writer) leave() {
+	select {
+	case <-o.server.closing:
+	case o.server.aborted <- struct{}{}:
+	default: // nobody has looked for a long time
+	}
+	panic(left{})
+}
+
+// frame sends one event.
+func (o *writer) frame(event string, data []byte) {
+	if o.wire != Chat {
+		o.write([]byte("event: " + event + "\n"))
+	}
+	o.write(slices.Concat([]byte("data: "), data, []byte("\n\n")))
+	o.flush()
+}
+
+func (o *writer) write(data []byte) {
+	n, err := o.w.Write(data)
+	o.server.sent.Add(int64(n))
+	if err != nil {
+		o.leave()
+	}
+}
+
+func (o *writer) flush() {
+	if http.NewResponseController(o.w).Flush() != nil {
+		o.leave()
+	}
+}
+
+func encode(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("modeltest: %v", err))
+	}
+	return data
+}

@@ -1,0 +1,210 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+// streamChat asks once by Chat Completions. Compatible servers differ in what they leave out (usage, tool identifiers,
+// choices, the reason of the end), so only two things are required: that the stream ends with [DONE], and that it held
+// something.
+func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+	params, err := m.chatParams(request)
+	if err != nil {
+		return err
+	}
+	stream := m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
+	defer stream.Close()
+	answer := chatAnswer{call: call}
+	for stream.Next() {
+		if err := answer.take(stream.Current()); err != nil {
+			return err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return streamError(err)
+	}
+	if !call.Terminated() {
+		return nil
+	}
+	return answer.finish()
+}
+
+func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
+	params := sdk.ChatCompletionNewParams{
+		Model:           request.Model,
+		Messages:        chatMessages(request),
+		ReasoningEffort: shared.ReasoningEffort(request.ReasoningEffort),
+		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if limit := int64(request.MaxOutputTokens); limit > 0 && m.native {
+		params.MaxCompletionTokens = param.NewOpt(limit)
+	} else if limit > 0 {
+		params.MaxTokens = param.NewOpt(limit)
+	}
+	for _, tool := range request.Tools {
+		schema, err := parameters(tool)
+		if err != nil {
+			return params, err
+		}
+		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema,
+		}))
+	}
+	return params, nil
+}
+
+func chatMessages(request actors.ModelRequest) []sdk.ChatCompletionMessageParamUnion {
+	messages := make([]sdk.ChatCompletionMessageParamUnion, 0, len(request.Messages)+1)
+	if request.System != "" {
+		messages = append(messages, sdk.SystemMessage(request.System))
+	}
+	for _, message := range request.Messages {
+		switch message.Role {
+		case "assistant":
+			messages = append(messages, chatAssistant(message))
+		case "tool":
+			messages = append(messages, sdk.ToolMessage(toolResult(message), message.ToolCallID))
+		default:
+			messages = append(messages, sdk.UserMessage(message.Text))
+		}
+	}
+	return messages
+}
+
+func chatAssistant(message actors.ModelMessage) sdk.ChatCompletionMessageParamUnion {
+	assistant := sdk.ChatCompletionAssistantMessageParam{}
+	if message.Text != "" || len(message.ToolCalls) == 0 {
+		assistant.Content.OfString = param.NewOpt(message.Text)
+	}
+	for _, call := range message.ToolCalls {
+		assistant.ToolCalls = append(assistant.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID: call.ID,
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+					Name: call.Name, Arguments: string(call.Input),
+				},
+			},
+		})
+	}
+	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &assistant}
+}
+
+// chatAnswer gathers what comes in pieces: tool calls, and why it ended.
+type chatAnswer struct {
+	call   *model.Call
+	pieces []toolPiece
+	reason string
+}
+
+type toolPiece struct {
+	index               int64
+	id, name, arguments string
+}
+
+func (a *chatAnswer) take(chunk sdk.ChatCompletionChunk) error {
+	if chunk.JSON.Usage.Valid() {
+		a.call.Usage(actors.ModelUsage{
+			InputTokens:       int(chunk.Usage.PromptTokens),
+			OutputTokens:      int(chunk.Usage.CompletionTokens),
+			ReasoningTokens:   int(chunk.Usage.CompletionTokensDetails.ReasoningTokens),
+			CachedInputTokens: int(chunk.Usage.PromptTokensDetails.CachedTokens),
+		})
+	}
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 {
+			continue // one answer was asked for
+		}
+		if choice.FinishReason != "" {
+			a.reason = choice.FinishReason
+		}
+		if err := a.takeDelta(choice.Delta); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *chatAnswer) takeDelta(delta sdk.ChatCompletionChunkChoiceDelta) error {
+	if err := a.call.Reasoning(reasoningOf(delta)); err != nil {
+		return err
+	}
+	if delta.Refusal != "" {
+		a.call.Refuse()
+	}
+	if err := a.call.Text(delta.Content + delta.Refusal); err != nil {
+		return err
+	}
+	for _, tool := range delta.ToolCalls {
+		a.takeTool(tool.Index, tool.ID, tool.Function.Name, tool.Function.Arguments)
+	}
+	if function := delta.FunctionCall; function.Name != "" || function.Arguments != "" {
+		a.takeTool(0, "", function.Name, function.Arguments)
+	}
+	return nil
+}
+
+// takeTool joins the pieces of a call by their index. Some servers send every call whole under index 0: another
+// identifier with a name begins another call.
+func (a *chatAnswer) takeTool(index int64, id, name, arguments string) {
+	for i := len(a.pieces) - 1; i >= 0; i-- {
+		piece := &a.pieces[i]
+		if piece.index != index {
+			continue
+		}
+		if name != "" && id != "" && piece.id != "" && id != piece.id {
+			break
+		}
+		if piece.id == "" {
+			piece.id = id
+		}
+		if piece.name == "" {
+			piece.name = name
+		}
+		piece.arguments += arguments
+		return
+	}
+	a.pieces = append(a.pieces, toolPiece{index: index, id: id, name: name, arguments: arguments})
+}
+
+// reasoningOf reads the fields by which compatible servers stream what a model thinks; OpenAI's own streams none here.
+func reasoningOf(delta sdk.ChatCompletionChunkChoiceDelta) string {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		var text string
+		if field, found := delta.JSON.ExtraFields[name]; found && json.Unmarshal([]byte(field.Raw()), &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// finish runs after [DONE].
+func (a *chatAnswer) finish() error {
+	switch a.reason {
+	case "length":
+		return a.call.Stop(actors.StopMaxTokens)
+	case "content_filter":
+		a.call.Refuse()
+	case "error", "abort":
+		return model.Unavailable(errors.New("the provider ended the answer with finish_reason=" + a.reason))
+	case "":
+		if a.call.Empty() && len(a.pieces) == 0 {
+			return model.Protocol(errors.New("the stream holds no answer"))
+		}
+	}
+	for _, piece := range a.pieces {
+		if err := a.call.ToolCall(piece.id, piece.name, piece.arguments); err != nil {
+			return err
+		}
+	}
+	return a.call.Stop(actors.StopEndTurn)
+}

@@ -1,0 +1,23 @@
+package openai
+
+import (
+	"testing"
+
+	"turnstone/actors"
+)
+
+// OpenAI's reasoning models refuse max_tokens; many compatible servers know nothing else.
+func TestTheLimitHasTwoNames(t *testing.T) {
+	for base, native := range map[string]bool{
+		"": true, "https://api.openai.com/v1": true, "https://x.openai.azure.com/openai/v1": true, "http://localhost:11434/v1": false,
+	} {
+		made, err := New(Options{BaseURL: base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := made.chatParams(actors.ModelRequest{MaxOutputTokens: 7})
+		if err != nil || (params.MaxCompletionTokens.Value == 7) != native || (params.MaxTokens.Value == 7) == native {
+			t.Errorf("%s: %v, %v, %v", base, params.MaxCompletionTokens, params.MaxTokens, err)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+// streamResponses asks once by the Responses format. Its end is an event of its own (completed, incomplete or failed);
+// a stream without one was cut.
+func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+	params, err := responseParams(request)
+	if err != nil {
+		return err
+	}
+	stream := m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
+	defer stream.Close()
+	for stream.Next() {
+		event := stream.Current()
+		switch event.Type {
+		case "response.completed", "response.incomplete":
+			return finishResponse(event.Response, call)
+		case "response.failed":
+			return model.ProviderFailure(0, nil, []byte(event.Response.Error.RawJSON()))
+		case "error":
+			return model.ProviderFailure(0, nil, []byte(event.RawJSON()))
+		}
+		if err := takeEvent(event, call); err != nil {
+			return err
+		}
+	}
+	return streamError(stream.Err())
+}
+
+func responseParams(request actors.ModelRequest) (responses.ResponseNewParams, error) {
+	params := responses.ResponseNewParams{
+		Model: request.Model,
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responseItems(request.Messages)},
+		Store: param.NewOpt(false),
+	}
+	if request.System != "" {
+		params.Instructions = param.NewOpt(request.System)
+	}
+	if request.MaxOutputTokens > 0 {
+		params.MaxOutputTokens = param.NewOpt(int64(request.MaxOutputTokens))
+	}
+	if request.ReasoningEffort != "" { // models that do not reason refuse all three
+		params.Reasoning = shared.ReasoningParam{
+			Effort: shared.ReasoningEffort(request.ReasoningEffort), Summary: shared.ReasoningSummaryAuto,
+		}
+		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	}
+	for _, tool := range request.Tools {
+		schema, err := parameters(tool)
+		if err != nil {
+			return params, err
+		}
+		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
+			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema, Strict: param.NewOpt(false),
+		}})
+	}
+	return params, nil
+}
+
+func responseItems(messages []actors.ModelMessage) responses.ResponseInputParam {
+	items := make(responses.ResponseInputParam, 0, len(messages))
+	add := func(item responses.ResponseInputItemUnionParam) { items = append(items, item) }
+	say := func(role responses.EasyInputMessageRole) func(string) {
+		return func(text string) { add(responses.ResponseInputItemParamOfMessage(text, role)) }
+	}
+	for _, message := range messages {
+		switch message.Role {
+		case "assistant":
+			model.Replay(message, Family,
+				func(raw json.RawMessage) {
+					var item responses.ResponseReasoningItemParam
+					if json.Unmarshal(raw, &item) == nil {
+						add(responses.ResponseInputItemUnionParam{OfReasoning: &item})
+					}
+				},
+				say(responses.EasyInputMessageRoleAssistant),
+				func(call actors.ModelToolCall) {
+					add(responses.ResponseInputItemParamOfFunctionCall(string(call.Input), call.ID, call.Name))
+				})
+		case "tool":
+			add(responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
+				CallID: param.NewOpt(message.ToolCallID),
+				Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(toolResult(message))},
+			}})
+		default:
+			say(responses.EasyInputMessageRoleUser)(message.Text)
+		}
+	}
+	return items
+}
+
+func takeEvent(event responses.ResponseStreamEventUnion, call *model.Call) error {
+	switch event.Type {
+	case "response.output_text.delta":
+		return call.Text(event.Delta)
+	case "response.refusal.delta":
+		call.Refuse()
+		return call.Text(event.Delta)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		return call.Reasoning(event.Delta)
+	case "response.reasoning_summary_part.added":
+		if event.SummaryIndex > 0 {
+			return call.Reasoning("\n\n")
+		}
+	case "response.output_item.done":
+		return takeItem(event.Item, call)
+	}
+	return nil
+}
+
+func takeItem(item responses.ResponseOutputItemUnion, call *model.Call) error {
+	switch {
+	case item.Type == "function_call" && item.Status != "incomplete":
+		return call.ToolCall(item.CallID, item.Name, item.Arguments.OfString)
+	case item.Type == "reasoning" && item.EncryptedContent != "": // without it the provider cannot read it again
+		sealed := responses.ResponseReasoningItemParam{ID: item.ID, EncryptedContent: param.NewOpt(item.EncryptedContent)}
+		sealed.Summary = []responses.ResponseReasoningItemSummaryParam{} // required, also when empty
+		for _, summary := range item.Summary {
+			sealed.Summary = append(sealed.Summary, responses.ResponseReasoningItemSummaryParam{Text: summary.Text})
+		}
+		raw, err := json.Marshal(sealed)
+		if err != nil {
+			return model.Protocol(err)
+		}
+		call.Opaque(raw)
+	}
+	return nil
+}
+
+func finishResponse(response responses.Response, call *model.Call) error {
+	if response.JSON.Usage.Valid() {
+		call.Usage(actors.ModelUsage{
+			InputTokens:       int(response.Usage.InputTokens),
+			OutputTokens:      int(response.Usage.OutputTokens),
+			ReasoningTokens:   int(response.Usage.OutputTokensDetails.ReasoningTokens),
+			CachedInputTokens: int(response.Usage.InputTokensDetails.CachedTokens),
+		})
+	}
+	switch response.IncompleteDetails.Reason {
+	case "":
+		return call.Stop(actors.StopEndTurn)
+	case "content_filter":
+		call.Refuse()
+	}
+	return call.Stop(actors.StopMaxTokens)
+}

@@ -1,0 +1,159 @@
+package scripted
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"turnstone/actors"
+)
+
+// directiveOpen begins a directive: [[script key=value …]].
+const (
+	directiveOpen  = "[[script"
+	directiveClose = "]]"
+)
+
+// What a directive may ask for at most: anybody who may chat may write one.
+const (
+	maxTokens = 200_000
+	maxTools  = 20
+	maxWait   = 10 * time.Minute
+)
+
+// Script is a directive that was understood.
+type Script struct {
+	Tokens    int           // words of text
+	TTFT      time.Duration // before the first chunk; below 0: the model's own
+	Interval  time.Duration // between tokens; below 0: the model's own
+	Tools     []Tool        // called together, before any text
+	Code      string        // language of a fenced block in the middle of the text; empty for none
+	Reasoning int           // words of a reasoning summary
+	Fail      int           // a ModelError once this many tokens of text stand; below 0: never
+	Stall     Stall
+}
+
+// Tool is one call of a directive.
+type Tool struct {
+	Name string
+	Wait time.Duration // before it is called
+	Fail bool          // with an input that the tool refuses
+}
+
+// Stall is a pause within the text.
+type Stall struct {
+	At  int // token; below 0: never
+	For time.Duration
+}
+
+const defaultTokens = 40
+
+var unscripted = Script{TTFT: -1, Interval: -1, Fail: -1, Stall: Stall{At: -1}}
+
+// Parse reads the first directive in text, and says whether there is one. Keys and values that it does not know are
+// left out: other parts of the service read the same directive.
+func Parse(text string) (Script, bool) {
+	_, rest, found := strings.Cut(text, directiveOpen)
+	if !found {
+		return unscripted, false
+	}
+	body, _, closed := strings.Cut(rest, directiveClose)
+	if !closed {
+		return unscripted, false
+	}
+	script := unscripted
+	script.Tokens = defaultTokens
+	for _, field := range strings.Fields(body) {
+		key, value, _ := strings.Cut(field, "=")
+		script.set(key, value)
+	}
+	return script, true
+}
+
+func (s *Script) set(key, value string) {
+	switch key {
+	case "tokens":
+		setCount(&s.Tokens, value)
+	case "reasoning":
+		setCount(&s.Reasoning, value)
+	case "fail":
+		setCount(&s.Fail, value)
+	case "ttft":
+		setWait(&s.TTFT, value)
+	case "interval":
+		setWait(&s.Interval, value)
+	case "code":
+		s.Code = value
+	case "stall":
+		at, wait, _ := strings.Cut(value, ":")
+		setCount(&s.Stall.At, at)
+		setWait(&s.Stall.For, wait)
+	case "tool":
+		name, rest, _ := strings.Cut(value, ":")
+		wait, outcome, _ := strings.Cut(rest, ":")
+		if name != "" && len(s.Tools) < maxTools {
+			tool := Tool{Name: name, Fail: outcome == "fail"}
+			setWait(&tool.Wait, wait)
+			s.Tools = append(s.Tools, tool)
+		}
+	}
+}
+
+func setCount(target *int, value string) {
+	if n, err := strconv.Atoi(value); err == nil && n >= 0 {
+		*target = min(n, maxTokens)
+	}
+}
+
+// setWait takes 150ms, 2s and, as milliseconds, plain numbers.
+func setWait(target *time.Duration, value string) {
+	wait, err := time.ParseDuration(value)
+	if err != nil {
+		wait, err = time.ParseDuration(value + "ms")
+	}
+	if err == nil && wait >= 0 {
+		*target = min(wait, maxWait)
+	}
+}
+
+// Text is what an answer to the directive says, whole, where nothing breaks it and nobody steers.
+func (s Script) Text() string { return s.text().String() }
+
+func (s Script) text() text {
+	built := text{passage: passage, tokens: s.Tokens}
+	if s.Code != "" {
+		built.inset, built.insetAt = split("\n\n"+fence(s.Code)+"\n\n"), s.Tokens/2
+	}
+	return built
+}
+
+func withoutDirective(text string) string {
+	before, rest, found := strings.Cut(text, directiveOpen)
+	if found {
+		_, after, _ := strings.Cut(rest, directiveClose)
+		text = before + after
+	}
+	return strings.TrimSpace(text)
+}
+
+// exampleInput is a sensible input of the tools that exist, or one that they refuse.
+func exampleInput(request actors.ModelRequest, tool Tool) map[string]any {
+	switch tool.Name {
+	case toolCalculate:
+		expression := "6*7"
+		if tool.Fail {
+			expression = "1/0"
+		}
+		return map[string]any{inputName(request, tool.Name, "expression"): expression}
+	case toolTime:
+		zone := "UTC"
+		if tool.Fail {
+			zone = "Nowhere/Nowhere"
+		}
+		return map[string]any{inputName(request, tool.Name, "timezone"): zone}
+	}
+	if tool.Fail {
+		return map[string]any{"fail": true}
+	}
+	return map[string]any{}
+}

@@ -1,0 +1,268 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"turnstone/actors"
+)
+
+// The tools that the model knows how to use; it calls one only when the request offers it.
+const (
+	toolCalculate = "calculate"
+	toolTime      = "current_time"
+)
+
+// What a message is about. The order in reply decides where several match.
+var (
+	greeting   = regexp.MustCompile(`(?i)^\W*(hi|hello|hey|good (morning|afternoon|evening)|greetings|moin|hallo)\b`)
+	thanking   = regexp.MustCompile(`(?i)^\W*(thanks|thank you|cheers)\b`)
+	aboutSelf  = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
+	timeAsked  = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
+	codeAsked  = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
+	whyAsked   = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
+	arithmetic = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
+	plainDate  = regexp.MustCompile(`^\d+(-\d+)+$`)
+	spoken     = strings.NewReplacer("×", "*", "÷", "/", " times ", " * ", " plus ", " + ", " minus ", " - ",
+		" divided by ", " / ", " multiplied by ", " * ", " x ", " * ")
+)
+
+// reply answers plain text.
+func reply(request actors.ModelRequest, turn turn) answer {
+	built := answer{script: unscripted}
+	about := turn.original
+	if turn.answered && len(turn.steering) > 0 {
+		about = turn.steering[len(turn.steering)-1]
+	}
+	opening := acknowledge(turn.steering)
+	if len(turn.results) > 0 {
+		built.text.head = split(opening + fromResults(turn))
+		return built
+	}
+	if call, wanted := toolFor(request, turn, about); wanted {
+		built.calls = []plannedCall{{ModelToolCall: call}}
+		return built
+	}
+	body := ""
+	switch short := len(strings.Fields(about)) <= 6; {
+	case greeting.MatchString(about) && short:
+		body = sayHello
+	case thanking.MatchString(about) && short:
+		body = "You are welcome. If something is left open, just go on writing; I still have the whole conversation before me."
+	case codeAsked.MatchString(about):
+		language := languageOf(about)
+		body = "Here is a small example to begin with. It is complete, so you can run it as it stands and then change it.\n\n" +
+			fence(language) + "\n\nIt keeps to one idea: a function with a clear name, and a caller that shows how it is used. " +
+			"Tell me what it should do differently and I will change it."
+	case aboutSelf.MatchString(about):
+		body = sayAbout
+	case whyAsked.MatchString(about):
+		if !turn.thought {
+			built.thoughts.head = split(fmt.Sprintf(
+				"The request is about “%s”. First gather what is known, then order it from cause to effect, then check it against a counter-example.",
+				clip(about, 120)))
+		}
+		body = sayExplanation(about)
+	default:
+		body = sayEcho(about)
+	}
+	built.text.head = split(opening + body)
+	return built
+}
+
+const sayHello = "Hello! It is good to hear from you. I am the scripted model of Turnstone: I answer the same way every time, " +
+	"which makes me a dependable partner for trying things out.\n\nAsk me what Turnstone is, let me work out a sum such " +
+	"as `12*7`, ask for the time, or ask for a piece of code. You can also steer me while I am still writing."
+
+const sayAbout = "Turnstone runs conversations with language models so that nothing is lost on the way. A question becomes a *turn*: " +
+	"it is written down before it is answered, every piece of the answer is written down before you see it, and the " +
+	"turn goes on whether or not anybody is looking.\n\nSome things that you can try right now:\n\n" +
+	"- **Close the page** while I write and come back: the answer is there, to the byte.\n" +
+	"- **Steer me**: write something while I am still answering, and I will take it into account.\n" +
+	"- **Stop me**: the answer ends, and what was said stays.\n" +
+	"- **Give me a sum** or ask for the time, and watch me use a tool.\n\n" +
+	"What you are talking to is a script that stands in for a model. Give the service the address of a real one and the rest stays the same."
+
+func sayExplanation(about string) string {
+	return "Let us take it in steps.\n\n1. **What is asked.** You want to understand “" + clip(about, 160) + "”. It helps to separate what " +
+		"is observed from what is concluded.\n2. **What drives it.** Most such questions turn on one cause that is easy to " +
+		"see and one that is easy to miss. Name both before weighing them.\n3. **What follows.** Once the causes stand in " +
+		"order, the answer is usually shorter than the question made it seem.\n\nI am only a script, so the substance is " +
+		"yours; but the order is one that serves well."
+}
+
+func sayEcho(about string) string {
+	if about == "" {
+		return "You sent me a message without any words for me to answer. Write a question, and I will do my best with it."
+	}
+	words := strings.Fields(about)
+	return "You wrote: “" + clip(about, 400) + "”\n\nThat is " + count(len(words), "word", "words") + ", and the one that carries the most seems to be “" +
+		longest(words) + "”. If I were a large model I would now tell you what others have written about it; as a script I can do " +
+		"something humbler, and ask what you would like to happen with it.\n\nDo you want it shortened, put in order, or turned into " +
+		"a plan? Say so, even while I am still writing, and the next sentence will take it into account."
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func longest(words []string) string {
+	best := ""
+	for _, word := range words {
+		if word = strings.TrimFunc(word, notLetter); len(word) > len(best) {
+			best = word
+		}
+	}
+	return clip(best, 40)
+}
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// toolFor chooses a tool for what was asked, once a turn.
+func toolFor(request actors.ModelRequest, turn turn, about string) (actors.ModelToolCall, bool) {
+	if expression := expressionIn(about); expression != "" && offered(request, toolCalculate) && !turn.asked {
+		name := inputName(request, toolCalculate, "expression")
+		return newCall(request, 0, toolCalculate, map[string]any{name: expression}), true
+	}
+	if timeAsked.MatchString(about) && offered(request, toolTime) && !turn.asked {
+		name := inputName(request, toolTime, "timezone")
+		return newCall(request, 0, toolTime, map[string]any{name: zoneIn(about)}), true
+	}
+	return actors.ModelToolCall{}, false
+}
+
+func expressionIn(about string) string {
+	found := strings.TrimSpace(arithmetic.FindString(spoken.Replace(about)))
+	if plainDate.MatchString(found) && !strings.Contains(strings.ToLower(about), "what is") {
+		return "" // 2024-05-17 and 555-1234 are no sums
+	}
+	return found
+}
+
+var zones = map[string]string{
+	"berlin": "Europe/Berlin", "london": "Europe/London", "paris": "Europe/Paris", "new york": "America/New_York",
+	"san francisco": "America/Los_Angeles", "tokyo": "Asia/Tokyo", "delhi": "Asia/Kolkata", "sydney": "Australia/Sydney",
+}
+
+func zoneIn(about string) string {
+	about = strings.ToLower(about)
+	for _, city := range slices.Sorted(maps.Keys(zones)) {
+		if strings.Contains(about, city) {
+			return zones[city]
+		}
+	}
+	return "UTC"
+}
+
+func offered(request actors.ModelRequest, name string) bool {
+	return slices.ContainsFunc(request.Tools, func(tool actors.ModelTool) bool { return tool.Name == name })
+}
+
+// inputName is how the offered tool calls its input: usual where its schema has that name, else its only property.
+func inputName(request actors.ModelRequest, name, usual string) string {
+	for _, tool := range request.Tools {
+		var schema struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		}
+		if tool.Name != name || json.Unmarshal(tool.Schema, &schema) != nil {
+			continue
+		}
+		if _, found := schema.Properties[usual]; !found && len(schema.Properties) == 1 {
+			for only := range schema.Properties {
+				return only
+			}
+		}
+	}
+	return usual
+}
+
+// fromResults says what the tools of the last step brought.
+func fromResults(turn turn) string {
+	var said []string
+	for _, result := range turn.results {
+		var call actors.ModelToolCall
+		for _, made := range turn.calls {
+			if made.ID == result.ToolCallID {
+				call = made
+			}
+		}
+		said = append(said, fromResult(call, result))
+	}
+	return strings.Join(said, "\n\n")
+}
+
+func fromResult(call actors.ModelToolCall, result actors.ModelMessage) string {
+	value := clip(plainResult(result.Text), 400)
+	asked := onlyValue(call.Input)
+	switch {
+	case result.ToolFailed:
+		return "I tried to find that out with a tool, but it could not help: " + value
+	case call.Name == toolCalculate:
+		return fmt.Sprintf("`%s` is **%s**.", asked, value)
+	case call.Name == toolTime:
+		return fmt.Sprintf("By the clock of the service it is **%s** (%s).", value, asked)
+	}
+	return "The tool answered: " + value
+}
+
+// plainResult takes the value out of a result that is a small JSON object.
+func plainResult(text string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(text), &fields) == nil {
+		for _, name := range []string{"result", "value", "time", "local_time", "now", "error"} {
+			if value, found := fields[name]; found {
+				return fmt.Sprint(value)
+			}
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+func onlyValue(input json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
+		for _, value := range fields {
+			return fmt.Sprint(value)
+		}
+	}
+	return string(input)
+}
+
+// The length of a title, and of a word in it: some scripts have no spaces.
+const (
+	minTitle     = 3
+	maxTitle     = 6
+	maxTitleWord = 24
+)
+
+// title is made of the first words of the first message.
+func title(messages []actors.ModelMessage) string {
+	var words []string
+	for _, message := range messages {
+		if message.Role == "user" {
+			for _, word := range strings.Fields(withoutDirective(message.Text)) {
+				if word = strings.TrimFunc(word, notLetter); word != "" && len(words) < maxTitle {
+					words = append(words, clip(word, maxTitleWord))
+				}
+			}
+			break
+		}
+	}
+	switch {
+	case len(words) == 0:
+		return "A new conversation"
+	case len(words) < minTitle:
+		words = append([]string{"Talking", "about"}, words...)
+	}
+	line := []rune(strings.Join(words, " "))
+	line[0] = unicode.ToUpper(line[0])
+	return string(line)
+}

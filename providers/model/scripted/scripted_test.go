@@ -1,0 +1,262 @@
+package scripted_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"turnstone/actors"
+	"turnstone/providers/model/modeltest"
+	"turnstone/providers/model/scripted"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quick = scripted.New(scripted.Options{})
+
+var tools = []actors.ModelTool{
+	{Name: "calculate", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}}}`)},
+	{Name: "current_time", Schema: json.RawMessage(`{"type":"object","properties":{"zone":{"type":"string"}}}`)},
+}
+
+func user(text string) actors.ModelMessage { return actors.ModelMessage{Role: "user", Text: text} }
+func assistant(text string) actors.ModelMessage {
+	return actors.ModelMessage{Role: "assistant", Text: text}
+}
+
+func calls(id, name, input string) actors.ModelMessage {
+	return actors.ModelMessage{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: id, Name: name, Input: json.RawMessage(input)}}}
+}
+
+func result(id, text string, failed bool) actors.ModelMessage {
+	return actors.ModelMessage{Role: "tool", ToolCallID: id, Text: text, ToolFailed: failed}
+}
+
+// step is a request whose messages end in this step of a turn.
+func step(n int, messages ...actors.ModelMessage) actors.ModelRequest {
+	return actors.ModelRequest{Model: "scripted", Step: n, Messages: messages, Tools: tools}
+}
+
+// ask answers and describes: reasoning in parentheses, calls with their input, the text, the stop.
+func ask(t *testing.T, request actors.ModelRequest) string {
+	t.Helper()
+	chunks, err := modeltest.Ask(t.Context(), t, quick, request)
+	var all strings.Builder
+	open := false
+	for _, chunk := range chunks {
+		if (chunk.Kind == actors.ChunkReasoning) != open {
+			all.WriteString(map[bool]string{true: ")", false: "("}[open])
+			open = !open
+		}
+		switch chunk.Kind {
+		case actors.ChunkText, actors.ChunkReasoning:
+			all.WriteString(chunk.Text)
+		case actors.ChunkToolCall:
+			fmt.Fprintf(&all, "%s%s ", chunk.ToolCall.Name, chunk.ToolCall.Input)
+		case actors.ChunkStop:
+			all.WriteString("|" + string(chunk.Stop))
+		}
+	}
+	if err != nil {
+		return all.String() + "!" + err.Error()
+	}
+	return all.String()
+}
+
+func recited(n int) string {
+	var all strings.Builder
+	for i := range n {
+		all.WriteString(scripted.Token(i))
+	}
+	return all.String()
+}
+
+func TestADirectiveShapesTheAnswer(t *testing.T) {
+	tool := user("[[script tokens=3 tool=calculate:0:ok tool=current_time:0:fail tool=other:0:fail reasoning=2]]")
+	called := calls("a", "calculate", `{"expression":"6*7"}`)
+	for name, each := range map[string]struct {
+		request actors.ModelRequest
+		want    string
+	}{
+		"tokens":           {step(1, user("hi [[script tokens=500 approval=low:reversible x]] there")), recited(500) + "|end_turn"},
+		"default tokens":   {step(1, user("[[script]]")), recited(40) + "|end_turn"},
+		"no tokens":        {step(1, user("[[script tokens=0]]")), "|end_turn"},
+		"bad values":       {step(1, user("[[script tokens=x ttft=y stall= fail=z tool= tokens=2]]")), recited(2) + "|end_turn"},
+		"code":             {step(1, user("[[script tokens=4 code=cobol]]")), recited(2) + "\n\n```cobol\nfirst = 1\nsecond = 2\nsum = first + second\n```\n\n" + strings.TrimPrefix(recited(4), recited(2)) + "|end_turn"},
+		"reasoning":        {step(1, user("[[script tokens=1 reasoning=3]]")), "(Reading the question )" + recited(1) + "|end_turn"},
+		"tools, step 1":    {step(1, tool), `(Reading the )calculate{"expression":"6*7"} current_time{"zone":"Nowhere/Nowhere"} other{"fail":true} |tool_calls`},
+		"tools, step 2":    {step(2, tool, called, result("a", "42", false)), recited(3) + "|end_turn"},
+		"fail":             {step(1, user("[[script tokens=5 fail=2]]")), recited(2) + "!model_unavailable: the script fails at token 2"},
+		"fail at once":     {step(1, user("[[script fail=0]]")), "!model_unavailable: the script fails at token 0"},
+		"fail behind":      {step(1, user("[[script tokens=5 fail=2]]"), assistant(recited(2))), strings.TrimPrefix(recited(5), recited(2)) + "|end_turn"},
+		"an earlier turn":  {step(1, user("[[script tokens=5]]"), assistant("x"), user("thanks")), ask(t, step(1, user("thanks")))},
+		"steered":          {step(2, user("[[script tokens=2 tool=calculate:0:ok]]"), called, result("a", "42", false), user("use JWT")), "Taking into account: use JWT\n\n" + recited(2) + "|end_turn"},
+		"steered once":     {step(3, user("[[script tokens=2]]"), assistant("x"), user("use JWT"), called, result("a", "42", false)), recited(2) + "|end_turn"},
+		"steered anew":     {step(2, user("[[script tokens=2]]"), assistant(recited(2)), user("[[script tokens=1 tool=calculate:0:ok]]")), `calculate{"expression":"6*7"} |tool_calls`},
+		"two at the start": {step(1, user("[[script tokens=1]]"), user("in French")), "Taking into account: in French\n\n" + recited(1) + "|end_turn"},
+	} {
+		if got := ask(t, each.request); got != each.want {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, each.want)
+		}
+	}
+}
+
+func TestAnAnswerGoesOnFromEveryByte(t *testing.T) {
+	for _, question := range []string{"[[script tokens=60 code=go]]", "hello", "explain tides", "write a function"} {
+		whole := strings.TrimSuffix(ask(t, step(1, user(question))), "|end_turn")
+		if i := strings.Index(whole, ")"); whole[0] == '(' {
+			whole = whole[i+1:]
+		}
+		for cut := 1; cut <= len(whole); cut++ {
+			if got := ask(t, step(1, user(question), assistant(whole[:cut]))); got != whole[cut:]+"|end_turn" {
+				t.Fatalf("%s, cut at %d: %q", question, cut, got)
+			}
+		}
+	}
+	script, found := scripted.Parse("[[script tokens=60 code=go]]")
+	if want := ask(t, step(1, user("[[script tokens=60 code=go]]"))); !found || script.Text()+"|end_turn" != want {
+		t.Errorf("Text says %q", script.Text())
+	}
+	if got := ask(t, step(1, user("[[script tokens=2]]"), assistant("something else"))); got != recited(2)+"|end_turn" {
+		t.Errorf("a foreign prefix: %q", got)
+	}
+}
+
+func TestPlainTextGetsAPlainAnswer(t *testing.T) {
+	sum := []actors.ModelMessage{user("what is 12*7?"), calls("a", "calculate", `{"expression":"12*7"}`)}
+	for question, want := range map[string]string{
+		"Hello there!":                   "Hello! It is good",
+		"thanks a lot":                   "You are welcome",
+		"What is Turnstone?":             "Turnstone runs conversations",
+		"what is 12*7?":                  `calculate{"expression":"12*7"} |tool_calls`,
+		"What is (3 + 4) × 2.5?":         `calculate{"expression":"(3 + 4) * 2.5"} |tool_calls`,
+		"twelve is 6 times 2, or not":    `calculate{"expression":"6 * 2"} |tool_calls`,
+		"I was born on 1990-05-17":       "You wrote: ",
+		"what time is it in Tokyo":       `current_time{"zone":"Asia/Tokyo"} |tool_calls`,
+		"write a python function please": "```python\ndef greet",
+		"Explain the tides to me":        "(The request is about “Explain the tides to me”.",
+		"My garden is full of snails":    "You wrote: “My garden is full of snails”\n\nThat is 6 words",
+		"":                               "You sent me a message without any words",
+		"日本語で話してもいいですか":                  "You wrote: “日本語で話してもいいですか”",
+	} {
+		if got := ask(t, step(1, user(question))); !strings.Contains(got, want) {
+			t.Errorf("%q: %q", question, got)
+		}
+	}
+	for name, each := range map[string]struct {
+		request actors.ModelRequest
+		want    string
+	}{
+		"a sum":              {step(2, append(sum, result("a", `{"result":84}`, false))...), "`12*7` is **84**.|end_turn"},
+		"a sum in words":     {step(2, append(sum, result("a", "84", false))...), "`12*7` is **84**.|end_turn"},
+		"a failed sum":       {step(2, append(sum, result("a", "division by zero", true))...), "I tried to find that out with a tool, but it could not help: division by zero|end_turn"},
+		"steered at a tool":  {step(2, append(sum, result("a", "84", false), user("be brief"))...), "Taking into account: be brief\n\n`12*7` is **84**.|end_turn"},
+		"steered at the end": {step(2, user("hello"), assistant("Hello!"), user("what is 2+3")), `calculate{"expression":"2+3"} |tool_calls`},
+	} {
+		if got := ask(t, each.request); got != each.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	without := step(1, user("what is 12*7?"))
+	without.Tools = nil
+	if got := ask(t, without); !strings.HasPrefix(got, "You wrote: ") {
+		t.Errorf("without tools: %q", got)
+	}
+}
+
+func TestTitles(t *testing.T) {
+	for text, want := range map[string]string{
+		"how do I prune an old apple tree, and when?": "How do I prune an old",
+		"hi":                         "Talking about hi",
+		"[[script tokens=200]]":      "A new conversation",
+		"[[script]] plan my garden!": "Plan my garden",
+		strings.Repeat("鳥", 100):     "Talking about " + strings.Repeat("鳥", 24) + "…",
+	} {
+		request := step(1, user(text), assistant("…"), user("something else"))
+		request.System = "Write a title for this conversation."
+		if got := ask(t, request); got != want+"|end_turn" {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+func TestLimitsAndCounts(t *testing.T) {
+	request := step(1, user("[[script tokens=50 reasoning=5]]"))
+	request.MaxOutputTokens = 20
+	chunks, err := modeltest.Ask(t.Context(), t, quick, request)
+	if err != nil || modeltest.StopOf(chunks) != actors.StopMaxTokens || modeltest.TextOf(chunks) != recited(20) {
+		t.Errorf("got %q, %s, %v", modeltest.TextOf(chunks), modeltest.StopOf(chunks), err)
+	}
+	usage := chunks[len(chunks)-2].Usage
+	if usage.OutputTokens != 25 || usage.ReasoningTokens != 5 || usage.InputTokens < 5 || usage.Estimated {
+		t.Errorf("got %+v", usage)
+	}
+}
+
+func TestFailuresSayWhetherTextWasSeen(t *testing.T) {
+	for directive, cut := range map[string]bool{"[[script fail=0]]": false, "[[script fail=3]]": true} {
+		_, err := modeltest.Ask(t.Context(), t, quick, step(1, user(directive)))
+		var failure *actors.ModelError
+		if !errors.As(err, &failure) || failure.Cut != cut || !failure.Retryable {
+			t.Errorf("%s: %v", directive, err)
+		}
+	}
+}
+
+func TestThePaceIsKeptAndEndsWithTheContext(t *testing.T) {
+	begin := time.Now()
+	if got := ask(t, step(1, user("[[script tokens=4 ttft=40ms interval=10 stall=2:30ms]]"))); got != recited(4)+"|end_turn" {
+		t.Error(got)
+	}
+	if took := time.Since(begin); took < 90*time.Millisecond { // 40, the stall of 30, and at least two intervals
+		t.Errorf("took %s", took)
+	}
+	for _, directive := range []string{"[[script ttft=10m]]", "[[script stall=1:10m]]", "[[script tool=calculate:600000:ok]]", "[[script interval=10m]]"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() {
+			stopped <- quick.Stream(ctx, step(1, user(directive)), func(actors.ModelChunk) error { return nil })
+		}()
+		cancel()
+		if err := <-stopped; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", directive, err)
+		}
+	}
+}
+
+func TestItKeepsTheContract(t *testing.T) {
+	gone := errors.New("gone")
+	seen := 0
+	err := quick.Stream(t.Context(), step(1, user("hello")), func(actors.ModelChunk) error { seen++; return gone })
+	if !errors.Is(err, gone) || seen != 1 {
+		t.Errorf("after %d: %v", seen, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if chunks, err := modeltest.Ask(ctx, t, quick, step(1, user("hello"))); len(chunks) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", chunks, err)
+	}
+	if err := quick.Ready(t.Context()); err != nil || quick.Family() != "scripted" || !quick.Continues() {
+		t.Error(err)
+	}
+	if scripted.New(scripted.Options{NoContinue: true}).Continues() {
+		t.Error("it was told not to continue")
+	}
+}
+
+// The load tester's model: a token should cost about as much as the call that takes it.
+func BenchmarkToken(b *testing.B) {
+	request := step(1, user(fmt.Sprintf("[[script tokens=%d]]", min(b.N, 200_000))))
+	b.ReportAllocs()
+	for left := b.N; left > 0; left -= 200_000 {
+		if err := quick.Stream(b.Context(), request, func(actors.ModelChunk) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
