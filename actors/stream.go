@@ -2,7 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"turnstone/protocol"
 )
@@ -122,31 +124,41 @@ type Reader struct {
 	ended   bool
 }
 
-// Next waits for events after the cursor and returns them, one a line, and whether the last of them ends the turn. It
-// returns ctx's error when ctx is done first. After the end it returns no frames and true.
-func (r *Reader) Next(ctx context.Context) (frames []byte, ended bool, err error) {
+// ErrMoved ends a reader on a node that drains or stops: the turn goes on elsewhere, and so should its reader.
+var ErrMoved = errors.New("the turn is handed on to another node")
+
+// Next waits for events after the cursor and returns them, one a line, and whether the last of them ends the turn. When
+// beat fires first it returns nothing, so that the caller can show that it lives. It returns ctx's error when ctx is
+// done, and ErrMoved when the reader should connect again. After the end it returns no frames and true.
+func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error) {
 	for !r.ended {
-		live := r.node.live(r.turn)
-		if live == nil {
-			frames, err = r.fromLog(ctx)
+		if live := r.node.live(r.turn); live != nil && live.account == r.account {
+			frames, err = r.fromStream(ctx, live.stream, beat)
+		} else if r.node.Draining() {
+			return nil, false, ErrMoved
 		} else {
-			frames, err = r.fromStream(ctx, live.stream)
+			frames, err = r.fromLog(ctx, beat)
 		}
 		if err != nil || len(frames) > 0 {
+			if errors.Is(err, errBeat) {
+				err = nil
+			}
 			return frames, r.ended, err
 		}
 	}
 	return nil, true, nil
 }
 
+var errBeat = errors.New("the heartbeat came first")
+
 // Cursor is the sequence of the last event that was returned.
 func (r *Reader) Cursor() int64 { return r.cursor }
 
-func (r *Reader) fromStream(ctx context.Context, s *stream) ([]byte, error) {
+func (r *Reader) fromStream(ctx context.Context, s *stream, beat <-chan time.Time) ([]byte, error) {
 	t := s.after(r.cursor)
 	switch {
 	case t.behind || t.gone && len(t.frames) == 0:
-		return r.fromLog(ctx)
+		return r.fromLog(ctx, beat)
 	case len(t.frames) > 0:
 		r.cursor, r.ended = t.last, t.ended
 		return t.frames, nil
@@ -157,6 +169,10 @@ func (r *Reader) fromStream(ctx context.Context, s *stream) ([]byte, error) {
 	select {
 	case <-t.wake:
 		return nil, nil
+	case <-beat:
+		return nil, errBeat
+	case <-r.node.ctx.Done():
+		return nil, ErrMoved
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -164,7 +180,7 @@ func (r *Reader) fromStream(ctx context.Context, s *stream) ([]byte, error) {
 
 // fromLog reads the durable log; at its present end it waits a little before it looks again, because a turn without a
 // living owner is about to get one.
-func (r *Reader) fromLog(ctx context.Context) ([]byte, error) {
+func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	frames, last, err := r.node.turnLog.TurnFrames(ctx, r.account, r.turn, r.cursor, maxTail)
 	if err != nil {
 		return nil, err
@@ -181,11 +197,26 @@ func (r *Reader) fromLog(ctx context.Context) ([]byte, error) {
 		if head.LastSequence > r.cursor {
 			return nil, nil
 		}
-		return nil, sleep(ctx, tailPoll)
+		return nil, r.pause(ctx, beat)
 	}
 	r.cursor = last
 	if protocol.EndsTurn(frames) {
 		r.ended = true
 	}
 	return frames, nil
+}
+
+func (r *Reader) pause(ctx context.Context, beat <-chan time.Time) error {
+	timer := time.NewTimer(tailPoll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-beat:
+		return errBeat
+	case <-r.node.ctx.Done():
+		return ErrMoved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -9,5 +9,6 @@ func (s *Server) table() []route {
 			// System
 			call("GET", "/health", "getHealth", "Tells that the process answers; asks no dependency.", Policy{Public: true, NoStore: true}, s.getHealth),
 		},
+		s.chatRoutes(),
 	)
 }

@@ -17,11 +17,13 @@ import (
 
 // Config is what a Server needs. Nothing in it changes after New.
 type Config struct {
-	Secrets [][]byte // one, or two while the first replaces the second
-	Limiter Limiter
-	Log     *zap.Logger
-	Now     func() time.Time // nil: the clock
-	Metrics prometheus.Registerer
+	Secrets   [][]byte // one, or two while the first replaces the second
+	Limiter   Limiter
+	Turns     Turns
+	TurnStore TurnStore
+	Log       *zap.Logger
+	Now       func() time.Time // nil: the clock
+	Metrics   prometheus.Registerer
 
 	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
 	AllowedOrigins []string       // other origins that may call with credentials
@@ -38,6 +40,7 @@ type Server struct {
 	origins  *stdhttp.CrossOriginProtection
 	metrics  *metrics
 	keys     *keys
+	streams  streams
 	routes   []route
 	policies map[string]Policy // by "METHOD /pattern"
 }

@@ -1,0 +1,130 @@
+package http
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	stdhttp "net/http"
+	"strings"
+
+	"turnstone/actors"
+	"turnstone/protocol"
+)
+
+// steeringRequest is the body of POST /chat/steering; type says which fields count.
+type steeringRequest struct {
+	Type             string               `json:"type" enum:"input,cancel,approval,withdraw"`
+	TurnID           protocol.TurnID      `json:"turn_id"`
+	ClientSteeringID string               `json:"client_steering_id,omitempty" maxLength:"128" doc:"input: names it, so that a repeat is harmless."`
+	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"input: text only, 16,000 characters."`
+	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"input: at the next model step (default), or at once."`
+	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"cancel: the last event that the user had seen."`
+	Scope            string               `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"cancel: turn (default) holds the queue, turn_and_follow_ups cancels it too."`
+	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"withdraw: the input to take back."`
+	ApprovalID       string               `json:"approval_id,omitempty" maxLength:"64"`
+	Decision         string               `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject"`
+	InputDigest      string               `json:"input_digest,omitempty" maxLength:"128"`
+}
+
+type steeringInput struct{ Body steeringRequest }
+
+// bucketCancel is a reserve beside the chat bucket: Stop works for one who is over quota.
+const bucketCancel bucket = "cancel"
+
+// postSteering hands a command to the turn's owner and answers 202 once it is durable.
+func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
+	account := callerOf(r.Context()).AccountID
+	command, err := in.Body.command()
+	if err != nil {
+		return err
+	}
+	from := bucketChat
+	if command != nil && command.Kind == actors.CommandCancel {
+		from = bucketCancel
+	}
+	if err := s.draw(w, r, from, account.String()); err != nil {
+		return err
+	}
+	if command == nil { // no tool that exists asks for an approval, so there is none to decide
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return s.command(w, r, in.Body.TurnID, command)
+}
+
+func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {
+	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
+	if err != nil {
+		return err
+	}
+	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+}
+
+// command reads the request as one command; nil for an approval.
+func (b *steeringRequest) command() (*actors.Command, error) {
+	switch b.Type {
+	case "approval":
+		if b.ApprovalID == "" || b.Decision == "" {
+			return nil, protocol.Invalid("body.approval_id", "and decision are needed")
+		}
+		return nil, nil //nolint:nilnil // see postSteering
+	case "cancel":
+		scope := b.Scope
+		if scope == "" {
+			scope = "turn"
+		}
+		return &actors.Command{Kind: actors.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: "user", Seen: b.SeenSequence}, nil
+	case "withdraw":
+		if b.SteeringID == nil {
+			return nil, protocol.Invalid("body.steering_id", "is needed")
+		}
+		return &actors.Command{Kind: actors.CommandWithdraw, SteeringID: *b.SteeringID}, nil
+	}
+	if strings.TrimSpace(b.ClientSteeringID) == "" {
+		return nil, protocol.Invalid("body.client_steering_id", "is needed")
+	}
+	text, err := inputText(b.Input, protocol.MaxSteeringRunes)
+	if err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, protocol.Invalid("body.input", "holds no text")
+	}
+	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil
+}
+
+func inputCommand(clientID, text string, delivery protocol.Delivery) *actors.Command {
+	if delivery == "" {
+		delivery = protocol.DeliverNextStep
+	}
+	hash := sha256.Sum256([]byte(string(delivery) + "\x00" + text))
+	return &actors.Command{
+		Kind: actors.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
+		Hash: hex.EncodeToString(hash[:]),
+	}
+}
+
+// steerInstead is POST /chat with if_busy steer while a turn is live. Its idempotency key names the input, so that a
+// repeat steers once.
+func (s *Server) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, text, key string) error {
+	if text == "" {
+		return protocol.Invalid("body.input", "holds no text")
+	}
+	if key == "" {
+		key = protocol.NewSteeringID().String()
+	}
+	return s.command(w, r, turn, inputCommand(key, text, protocol.DeliverNextStep))
+}
+
+// answerJSON is for stream routes whose answer turned out to be none.
+func (s *Server) answerJSON(w stdhttp.ResponseWriter, status int, value any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	return writeJSON(w, value)
+}
+
+var _ Turns = (*actors.Node)(nil)
+
+// untilRevoked gives a stream a context that ends with its session.
+func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
