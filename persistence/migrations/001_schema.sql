@@ -74,6 +74,13 @@ create table audit (
     primary key (account_id, n)
 );
 
+-- The end of every account's chain: what the next entry hashes, and what shows that entries were cut off.
+create table audit_heads (
+    account_id uuid primary key,
+    n          bigint not null,
+    hash       bytea not null
+);
+
 create table idempotency (
     account_id  uuid not null references accounts on delete cascade,
     method      text not null,
@@ -84,7 +91,7 @@ create table idempotency (
     headers     jsonb,
     body        bytea,
     resource_id uuid,                                  -- POST /chat: the turn
-    created_at  timestamptz not null default now(),
+    created_at  timestamptz not null default now(),   -- also names the claim: a taken-over one has another
     primary key (account_id, method, path, key)
 );
 create index idempotency_age on idempotency (created_at);
@@ -102,26 +109,28 @@ create table conversations (
     archived_at      timestamptz,
     active_branch_id uuid not null,
     live_turn_id     uuid,
-    message_count    int not null default 0,
-    read_message_id  uuid,
+    message_count    int not null default 0,               -- of all branches
+    read_message_id  uuid,                                 -- the newest message that the account has seen; never goes back
     read_at          timestamptz,
     queue_version    bigint not null default 1,
     draft            text not null default '',
     draft_attachments uuid[] not null default '{}',
     draft_version    bigint not null default 0,
     draft_updated_at timestamptz,
-    version          bigint not null default 1,
+    version          bigint not null default 1,            -- counts title, profile, metadata, project, pin, archive, active branch
     created_at       timestamptz not null default now(),
-    updated_at       timestamptz not null default now(),
-    last_activity_at timestamptz not null default now(),
-    deleted_at       timestamptz,
+    updated_at       timestamptz not null default now(),   -- moves with version
+    last_activity_at timestamptz not null default now(),   -- moves when a message comes or a turn ends, and with nothing else
+    deleted_at       timestamptz,                          -- the row stays, blanked: its identifier was used
     primary key (account_id, conversation_id)
 ) with (fillfactor = 75);
 create index conversations_list on conversations
     (account_id, (pinned_at is not null) desc, last_activity_at desc, conversation_id desc) where deleted_at is null;
 
 -- A branch is a path through the tree of messages. Its segments say which depths of which branch it shows, so a page of
--- any branch is read by key, without recursion.
+-- any branch is read by key, without recursion. Depths count from 1 without a gap, and the segments of a branch cover
+-- all of them once: those it shares with the branch it came from, and its own, open-ended one from the depth after its
+-- base. head_message_id and head_depth name the last message, one that still streams included.
 create table branches (
     account_id      uuid not null,
     branch_id       uuid not null,
@@ -167,6 +176,8 @@ create table messages (
     foreign key (account_id, conversation_id, branch_id) references branches (account_id, conversation_id, branch_id) on delete cascade
 ) with (fillfactor = 80);
 create index messages_siblings on messages (account_id, conversation_id, parent_message_id, message_id);
+-- The newest answer of a conversation (is it unread?), and what a purge erases.
+create index messages_conversation on messages (account_id, conversation_id, message_id);
 
 create table follow_ups (
     account_id      uuid not null,
@@ -189,7 +200,7 @@ create index follow_ups_standing on follow_ups (created_at) where state = 'queue
 
 create table nodes (
     node_id    uuid primary key,
-    address    text not null,
+    address    text not null,                          -- where peers reach it; empty on a single node
     renewals   bigint not null default 0,
     dead       boolean not null default false,
     draining   boolean not null default false,
@@ -223,6 +234,7 @@ create table turns (
     check (not accepting or state in ('queued', 'running', 'requires_action', 'recovering')),
     foreign key (account_id, conversation_id) references conversations on delete cascade
 ) with (fillfactor = 70);
+create index turns_conversation on turns (account_id, conversation_id, turn_id);
 create index turns_live on turns (owner) where state not in ('completed', 'cancelled', 'failed', 'incomplete');
 create index turns_live_account on turns (account_id) where state not in ('completed', 'cancelled', 'failed', 'incomplete');
 

@@ -1,0 +1,151 @@
+package persistence
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+// querier is a connection, a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// appendOneSQL stores the append of one turn if it still is where its owner believes it to be. The insert reads from the
+// update: no row moved, none inserted.
+const appendOneSQL = `
+with moved as (
+    update turns set next_sequence = $6 + 1, state = $8, accepting = $9
+    where account_id = $1 and turn_id = $2 and owner = $3 and owner_epoch = $4 and next_sequence = $5 and not terminal
+    returning account_id, turn_id
+), events as (
+    insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
+    select account_id, turn_id, $5, $6, $4, $7 from moved
+)
+select account_id, turn_id from moved`
+
+// appendManySQL does the same for many turns, and stores private records beside their events.
+const appendManySQL = `
+with batch as (
+    select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bool[])
+        as b (account_id, turn_id, owner, owner_epoch, first_sequence, last_sequence, frames, state, accepting)
+), moved as (
+    update turns t set next_sequence = b.last_sequence + 1, state = b.state, accepting = b.accepting
+    from batch b
+    where t.account_id = b.account_id and t.turn_id = b.turn_id and t.owner = b.owner and t.owner_epoch = b.owner_epoch
+      and t.next_sequence = b.first_sequence and not t.terminal
+    returning b.account_id, b.turn_id, b.owner_epoch, b.first_sequence, b.last_sequence, b.frames
+), events as (
+    insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
+    select account_id, turn_id, first_sequence, last_sequence, owner_epoch, frames from moved
+), records as (
+    insert into turn_records (account_id, turn_id, kind, key, sequence, body)
+    select m.account_id, m.turn_id, r.kind, r.key, r.sequence, r.body::json
+    from unnest($10::uuid[], $11::uuid[], $12::text[], $13::text[], $14::bigint[], $15::text[])
+        as r (account_id, turn_id, kind, key, sequence, body)
+    join moved m using (account_id, turn_id)
+)
+select account_id, turn_id from moved`
+
+// appendBatch stores appends of different turns and tells which of them were stored.
+func appendBatch(ctx context.Context, on querier, batch []*journalEntry) (map[turnKey]struct{}, error) {
+	var rows pgx.Rows
+	var err error
+	if only := batch[0]; len(batch) == 1 && len(only.Records) == 0 {
+		rows, err = on.Query(ctx, appendOneSQL, only.AccountID, only.TurnID, only.Owner, only.Epoch, only.First, only.Last,
+			only.Frames, string(only.State), only.Accepts)
+	} else {
+		rows, err = on.Query(ctx, appendManySQL, appendArguments(batch)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stored := make(map[turnKey]struct{}, len(batch))
+	var key turnKey
+	_, err = pgx.ForEachRow(rows, []any{&key.account, &key.turn}, func() error {
+		stored[key] = struct{}{}
+		return nil
+	})
+	return stored, err
+}
+
+// appendColumns are the arrays of appendManySQL.
+type appendColumns struct {
+	accounts  []protocol.AccountID
+	turns     []protocol.TurnID
+	owners    []protocol.NodeID
+	epochs    []int32
+	firsts    []int64
+	lasts     []int64
+	frames    [][]byte
+	states    []string
+	accepting []bool
+	records   recordColumns
+}
+
+type recordColumns struct {
+	accounts  []protocol.AccountID
+	turns     []protocol.TurnID
+	kinds     []string
+	keys      []string
+	sequences []int64
+	bodies    []string
+}
+
+func (c *recordColumns) add(account protocol.AccountID, turn protocol.TurnID, records []protocol.TurnRecord) {
+	for _, r := range records {
+		c.accounts, c.turns = append(c.accounts, account), append(c.turns, turn)
+		c.kinds, c.keys = append(c.kinds, r.Kind), append(c.keys, r.Key)
+		c.sequences, c.bodies = append(c.sequences, r.Sequence), append(c.bodies, string(r.Body))
+	}
+}
+
+func appendArguments(batch []*journalEntry) []any {
+	var c appendColumns
+	for _, e := range batch {
+		c.accounts, c.turns, c.owners = append(c.accounts, e.AccountID), append(c.turns, e.TurnID), append(c.owners, e.Owner)
+		c.epochs, c.firsts, c.lasts = append(c.epochs, e.Epoch), append(c.firsts, e.First), append(c.lasts, e.Last)
+		c.frames, c.states, c.accepting = append(c.frames, e.Frames), append(c.states, string(e.State)), append(c.accepting, e.Accepts)
+		c.records.add(e.AccountID, e.TurnID, e.Records)
+	}
+	r := c.records
+	return []any{
+		c.accounts, c.turns, c.owners, c.epochs, c.firsts, c.lasts, c.frames, c.states, c.accepting,
+		r.accounts, r.turns, r.kinds, r.keys, r.sequences, r.bodies,
+	}
+}
+
+// turnPlace is where a turn stands for the journal.
+type turnPlace struct {
+	owner *protocol.NodeID
+	epoch int32
+	next  int64
+	state protocol.TurnState
+}
+
+const placesSQL = `
+select t.account_id, t.turn_id, t.owner, t.owner_epoch, t.next_sequence, t.state
+from unnest($1::uuid[], $2::uuid[]) as b (account_id, turn_id)
+join turns t on t.account_id = b.account_id and t.turn_id = b.turn_id`
+
+func readPlaces(ctx context.Context, on querier, entries []*journalEntry) (map[turnKey]turnPlace, error) {
+	accounts, turns := make([]protocol.AccountID, len(entries)), make([]protocol.TurnID, len(entries))
+	for i, entry := range entries {
+		accounts[i], turns[i] = entry.AccountID, entry.TurnID
+	}
+	rows, err := on.Query(ctx, placesSQL, accounts, turns)
+	if err != nil {
+		return nil, err
+	}
+	places := make(map[turnKey]turnPlace, len(entries))
+	var key turnKey
+	var place turnPlace
+	_, err = pgx.ForEachRow(rows, []any{&key.account, &key.turn, &place.owner, &place.epoch, &place.next, &place.state}, func() error {
+		places[key] = place
+		place.owner = nil // the next row gets its own
+		return nil
+	})
+	return places, err
+}

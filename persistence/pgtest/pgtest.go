@@ -1,0 +1,151 @@
+// Package pgtest gives each test a database of its own in the test process's private Postgres: migrated once as a
+// template, cloned for each test. Only tests import it.
+//
+//	func TestMain(m *testing.M) { embeddedtest.RunMain(m) }
+//
+//	db := pgtest.New(t)
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap/zaptest"
+
+	"turnstone/persistence"
+	"turnstone/protocol"
+	"turnstone/providers/embedded"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+// The roles of a test's server.
+const (
+	Owner = "turnstone_owner"
+	Login = "turnstone"
+)
+
+const (
+	template       = "turnstone_template"
+	prepareTimeout = 60 * time.Second
+)
+
+var (
+	prepare sync.Mutex // guards prepared
+	// prepared is the server that has the template.
+	prepared *embedded.Postgres
+	serial   atomic.Int64
+)
+
+// Database is a migrated database of one test.
+type Database struct {
+	Name     string
+	URL      string // of the service's login role
+	OwnerURL string
+	AdminURL string // of the superuser, for whom row-level security does not hold
+	Server   *embedded.Postgres
+}
+
+// NewDatabase clones the template. The database is dropped when the test ends.
+func NewDatabase(t testing.TB) Database {
+	t.Helper()
+	server := embeddedtest.Postgres(t)
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	defer cancel()
+	if err := prepareTemplate(ctx, server); err != nil {
+		t.Fatalf("template database: %v", err)
+	}
+	name := fmt.Sprintf("test_%d", serial.Add(1))
+	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s", name, template, Owner)); err != nil {
+		t.Fatalf("database of the test: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+		defer cancel()
+		if err := admin(ctx, server, fmt.Sprintf("drop database %s with (force)", name)); err != nil {
+			t.Errorf("dropping the database of the test: %v", err)
+		}
+	})
+	return Database{
+		Name: name, Server: server,
+		URL: server.DSN(Login, name), OwnerURL: server.DSN(Owner, name), AdminURL: server.DSN(embedded.Superuser, name),
+	}
+}
+
+func prepareTemplate(ctx context.Context, server *embedded.Postgres) error {
+	prepare.Lock()
+	defer prepare.Unlock()
+	if prepared == server {
+		return nil
+	}
+	if err := persistence.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), template, Owner, Login); err != nil {
+		return err
+	}
+	if err := persistence.Migrate(ctx, server.DSN(Owner, template), persistence.MigrateOptions{Login: Login}); err != nil {
+		return err
+	}
+	prepared = server
+	return nil
+}
+
+func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
+	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	if closed := conn.Close(ctx); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Open opens the database as the service does. It is closed when the test ends, before the database is dropped.
+func (d Database) Open(t testing.TB) *persistence.DB {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	defer cancel()
+	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Logger: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatalf("opening the database: %v", err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+// Admin runs one statement as the superuser.
+func (d Database) Admin(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, d.AdminURL)
+	if err != nil {
+		t.Fatalf("connecting as the superuser: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// New is a database of the test, opened.
+func New(t testing.TB) *persistence.DB {
+	t.Helper()
+	return NewDatabase(t).Open(t)
+}
+
+// Account makes an account that has nothing yet.
+func Account(t testing.TB, db *persistence.DB) protocol.AccountID {
+	t.Helper()
+	account := protocol.NewAccountID()
+	_, err := db.Exec(t.Context(), account,
+		`insert into accounts (account_id, email, email_key, display_name) values ($1, $2, $2, 'Test')`, account, account.String()+"@example.com")
+	if err != nil {
+		t.Fatalf("making an account: %v", err)
+	}
+	return account
+}
