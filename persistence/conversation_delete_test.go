@@ -1,0 +1,242 @@
+package persistence_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence"
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
+)
+
+const canary = "canary-8c1f"
+
+// purge erases until nothing is left.
+func purge(t testing.TB, db *persistence.DB, account protocol.AccountID, id protocol.ConversationID, limit int) (calls int) {
+	t.Helper()
+	for {
+		calls++
+		done, err := db.PurgeConversation(t.Context(), account, id, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			return calls
+		}
+	}
+}
+
+// fill gives a conversation something of every kind, each with the text in it.
+func fill(t testing.TB, db *persistence.DB, account protocol.AccountID, id protocol.ConversationID, text string) protocol.TurnID {
+	t.Helper()
+	said := say(t, db, account, id, text, text, text, text)
+	if _, err := db.CreateBranch(t.Context(), account, id, &protocol.BranchRequest{MessageID: said[2], Mode: protocol.BranchEdit}, text); err != nil {
+		t.Fatal(err)
+	}
+	say(t, db, account, id, text, text)
+	part := protocol.NewPartID()
+	turn, _ := liveTurn(t, db, account, id, text,
+		started(id), &protocol.AnswerStarted{PartID: part, Format: "markdown"},
+		&protocol.AnswerDelta{PartID: part, Delta: text}, &protocol.AnswerCompleted{PartID: part, Text: text})
+	addFollowUps(t, db, account, id, protocol.FollowUpQueued, protocol.FollowUpHeld, protocol.FollowUpStarted)
+	if _, err := db.PutDraft(t.Context(), account, id, text, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`update follow_ups set content = $1 where conversation_id = $2`, text, id)
+	batch.Queue(`insert into turn_records (account_id, turn_id, kind, key, sequence, body) values ($1, $2, 'step', '1', 1, to_json($3::text))`, account, turn, text)
+	batch.Queue(`insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames) values ($1, $2, 4, 1, $3)`, account, turn, []byte(text))
+	for i, resource := range []struct {
+		path string
+		id   any
+	}{
+		{"/chat", turn}, {"/conversations", id}, {"/conversations/" + id.String() + "/branches", nil}, {"/conversations/" + id.String(), nil},
+	} {
+		batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash, status, body, resource_id) values ($1, 'POST', $2, $3, '', 201, $4, $5)`,
+			account, resource.path, fmt.Sprint(text, i), []byte(text), resource.id)
+	}
+	batch.Queue(`insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, usage)
+		values ($1, $2, 'server', 'turn', 1, 'turn', $3, $4, 'coding', '{"input_tokens": 5, "output_tokens": 7}')`, account, protocol.NewUsageID(), id, turn)
+	if err := db.Send(t.Context(), account, batch); err != nil {
+		t.Fatal(err)
+	}
+	return turn
+}
+
+// wantNowhere looks for a text in every row of every table, in bytes too.
+func wantNowhere(t testing.TB, database pgtest.Database, text string) {
+	t.Helper()
+	database.Admin(t, fmt.Sprintf(`
+		do $$
+		declare
+			place text;
+			found bigint;
+		begin
+			for place in select format('%%I.%%I', schemaname, tablename) from pg_tables where schemaname in ('public', 'river') loop
+				execute format('select count(*) from %%s x where x::text like any (array[''%%%%%[1]s%%%%'', ''%%%%%[2]s%%%%''])', place) into found;
+				if found > 0 then
+					raise exception '%% rows of %% hold the text', found, place;
+				end if;
+			end loop;
+		end $$`, text, hex.EncodeToString([]byte(text))))
+}
+
+func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	kept := begin(t, db, account, "kept").ConversationID
+	keptTurn := fill(t, db, account, kept, "kept-text")
+	gone := begin(t, db, account, canary).ConversationID
+	if _, err := db.PutDraft(t.Context(), account, gone, canary, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	turn := fill(t, db, account, gone, canary)
+
+	live, err := db.DeleteConversation(t.Context(), account, gone, nil)
+	if err != nil || live == nil || live.TurnID != turn {
+		t.Fatalf("with a live turn: %+v (%v)", live, err)
+	}
+	if w := live.WillDelete; w["messages"] != 8 || w["branches"] != 2 || w["follow_ups"] != 2 || w["live_turns"] != 1 {
+		t.Errorf("will delete %v", w)
+	}
+	read(t, db, account, gone)
+	endTurn(t, db, account, turn, canary)
+	stale := int64(77)
+	_, err = db.DeleteConversation(t.Context(), account, gone, &stale)
+	wantCode(t, err, protocol.CodeStaleVersion)
+	if live, err = db.DeleteConversation(t.Context(), account, gone, nil); err != nil || live != nil {
+		t.Fatalf("%+v (%v)", live, err)
+	}
+	wantHidden(t, db, account, gone, turn)
+
+	// The purge is killed again and again: each attempt ends in the middle of a statement or between two batches.
+	for i := 0; ; i++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*300*time.Microsecond)
+		done, err := db.PurgeConversation(ctx, account, gone, 3)
+		cancel()
+		if err == nil && done {
+			break
+		}
+	}
+	if calls := purge(t, db, account, gone, 3); calls != 1 {
+		t.Errorf("%d calls to find that nothing is left", calls)
+	}
+	wantNowhere(t, database, canary)
+	left, err := persistence.Row(t.Context(), db, account, pgx.RowTo[int],
+		`select count(*) from usage_records where conversation_id = $1`, gone)
+	if err != nil || left != 1 {
+		t.Errorf("%d usage records left (%v)", left, err)
+	}
+	_, _, err = db.PutConversation(t.Context(), account, gone, &persistence.ConversationWrite{}, nil)
+	wantCode(t, err, protocol.CodeNotFound)
+
+	page, err := db.Messages(t.Context(), account, &persistence.MessageQuery{ConversationID: kept, Limit: 100})
+	if err != nil || len(page.Messages) != 6 || page.Messages[5].CoversSequence != 4 || *page.Messages[5].TurnID != keptTurn {
+		t.Errorf("the other conversation is %+v (%v)", page, err)
+	}
+	counts, err := persistence.Row(t.Context(), db, account, pgx.RowTo[[]int], `select array[
+		(select count(*) from turn_records), (select count(*) from turn_replays), (select count(*) from turn_events),
+		(select count(*) from idempotency), (select count(*) from follow_ups), (select count(*) from branches)]::int[]`)
+	if err != nil || fmt.Sprint(counts) != "[1 1 4 4 3 2]" {
+		t.Errorf("the other conversation keeps %v (%v)", counts, err)
+	}
+}
+
+// wantHidden asks for a deleted conversation in every way there is.
+func wantHidden(t *testing.T, db *persistence.DB, account protocol.AccountID, id protocol.ConversationID, turn protocol.TurnID) {
+	t.Helper()
+	ctx := t.Context()
+	message, err := persistence.Row(ctx, db, account, pgx.RowTo[protocol.MessageID], `select assistant_message_id from turns where turn_id = $1`, turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func() error{
+		"conversation": func() error { _, err := db.Conversation(ctx, account, id); return err },
+		"page":         func() error { _, err := db.ConversationPage(ctx, account, id); return err },
+		"put": func() error {
+			_, _, err := db.PutConversation(ctx, account, id, &persistence.ConversationWrite{}, nil)
+			return err
+		},
+		"title": func() error { _, err := db.SetTitle(ctx, account, id, "x", nil); return err },
+		"read":  func() error { _, err := db.MarkRead(ctx, account, id, message); return err },
+		"draft": func() error { _, err := db.PutDraft(ctx, account, id, "x", nil, nil); return err },
+		"messages": func() error {
+			_, err := db.Messages(ctx, account, &persistence.MessageQuery{ConversationID: id, Limit: 1})
+			return err
+		},
+		"around": func() error {
+			_, err := db.Messages(ctx, account, &persistence.MessageQuery{ConversationID: id, Around: &message, Limit: 1})
+			return err
+		},
+		"message":    func() error { _, err := db.GetMessage(ctx, account, message); return err },
+		"branches":   func() error { _, _, err := db.ListBranches(ctx, account, id, protocol.BranchID{}, 1); return err },
+		"fork":       func() error { _, err := db.ForkConversation(ctx, account, id, message, ""); return err },
+		"follow-ups": func() error { _, _, err := db.ListFollowUps(ctx, account, id, nil, 1); return err },
+		"usage":      func() error { _, _, err := db.ListUsage(ctx, account, id, nil, 1); return err },
+		"use":        func() error { _, err := db.RecordUsage(ctx, account, id, "k", 1, "u", nil); return err },
+		"delete":     func() error { _, err := db.DeleteConversation(ctx, account, id, nil); return err },
+	} {
+		if err := ask(); protocol.CodeOf(err) != protocol.CodeNotFound {
+			t.Errorf("%s of a deleted conversation: %v", name, err)
+		}
+	}
+	if set, err := db.SetAutoTitle(ctx, account, id, "x"); err != nil || set {
+		t.Errorf("a deleted conversation got a title (%v)", err)
+	}
+	list, _, err := db.ListConversations(ctx, account, &persistence.ConversationFilter{}, nil, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.ConversationID == id {
+			t.Error("a deleted conversation is listed")
+		}
+	}
+	queued, err := persistence.Row(ctx, db, account, pgx.RowTo[int], `select count(*) from follow_ups where conversation_id = $1 and state in ('queued', 'held')`, id)
+	if err != nil || queued != 0 {
+		t.Errorf("%d follow-ups still wait (%v)", queued, err)
+	}
+}
+
+func TestNothingIsPurgedThatWasNotDeletedOrStillLives(t *testing.T) {
+	db := pgtest.New(t)
+	account := pgtest.Account(t, db)
+	id := begin(t, db, account, "").ConversationID
+	say(t, db, account, id, "one", "two")
+	if _, err := db.PurgeConversation(t.Context(), account, id, 100); err == nil {
+		t.Error("purged what was not deleted")
+	}
+	turn, _ := liveTurn(t, db, account, id, "three")
+	if _, err := db.Exec(t.Context(), account, `update conversations set deleted_at = now() where conversation_id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	_, err := db.PurgeConversation(t.Context(), account, id, 100)
+	wantCode(t, err, protocol.CodeTurnInProgress)
+	endTurn(t, db, account, turn, "four")
+	purge(t, db, account, id, 100)
+	left, err := persistence.Row(t.Context(), db, account, pgx.RowTo[int], `select count(*) from messages`)
+	if err != nil || left != 0 {
+		t.Errorf("%d messages left (%v)", left, err)
+	}
+}
+
+func TestDeletionEnqueuesItsPurge(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	id := begin(t, db, account, "").ConversationID
+	if _, err := db.DeleteConversation(t.Context(), account, id, nil); err != nil {
+		t.Fatal(err)
+	}
+	database.Admin(t, fmt.Sprintf(`do $$ begin
+		if not exists (select from river.river_job where kind = 'purge_conversation' and args ->> 'conversation_id' = '%s') then
+			raise exception 'no job';
+		end if;
+	end $$`, id))
+}

@@ -1,0 +1,173 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+// MessageQuery asks for a page of a branch's path. Depths number the messages of a path from 1 without a gap, so a page
+// is a range of them.
+type MessageQuery struct {
+	ConversationID protocol.ConversationID
+	BranchID       *protocol.BranchID // nil: the active one, or with Around one that shows the message
+	Around         *protocol.MessageID
+	Before         int  // the page ends before this depth; 0: not asked
+	After          int  // the page begins after this depth; with Newer
+	Newer          bool // from the beginning, or After, towards the head; else from the head, or Before, towards the beginning
+	Limit          int
+}
+
+// MessagePage is a range of a branch's path, oldest first.
+type MessagePage struct {
+	BranchID protocol.BranchID
+	Messages []protocol.Message
+	First    int // depth of the first message
+	Last     int // depth of the last one
+	Older    bool
+	Newer    bool // whether there are more on that side
+}
+
+// Messages reads a page of a branch. A message that streams carries its parts as far as they are durable.
+func (db *DB) Messages(ctx context.Context, account protocol.AccountID, query *MessageQuery) (*MessagePage, error) {
+	line, err := db.findPath(ctx, account, query)
+	if err != nil {
+		return nil, fmt.Errorf("finding a branch: %w", err)
+	}
+	page := line.window(query)
+	page.Messages, err = Rows(ctx, db, account, scanMessage, readMessagesSQL, pgx.NamedArgs{
+		"account": account, "branch": page.BranchID, "first": page.First, "last": page.Last,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading messages: %w", err)
+	}
+	return page, nil
+}
+
+// path is the branch that a query is about.
+type path struct {
+	BranchID  protocol.BranchID
+	HeadDepth int
+	Around    int // depth of the message asked for; 0: none
+}
+
+const findBranchSQL = `
+	select b.branch_id, b.head_depth, 0 as around
+	from conversations c
+	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
+		and b.branch_id = coalesce(@branch::uuid, c.active_branch_id)
+	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
+
+// findAroundSQL finds a branch that shows the message: the one asked for and no other, or else the active one, or else
+// the one it was written on, which always does.
+const findAroundSQL = `
+	select b.branch_id, b.head_depth, m.depth as around
+	from conversations c
+	join messages m on m.account_id = c.account_id and m.conversation_id = c.conversation_id and m.message_id = @around
+	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
+		and b.branch_id in (coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id))
+	join branch_segments s on s.account_id = b.account_id and s.branch_id = b.branch_id
+		and s.source_branch_id = m.branch_id and m.depth between s.from_depth and s.to_depth
+	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
+	order by b.branch_id = c.active_branch_id desc
+	limit 1`
+
+func (db *DB) findPath(ctx context.Context, account protocol.AccountID, query *MessageQuery) (path, error) {
+	sql := findBranchSQL
+	if query.Around != nil {
+		sql = findAroundSQL
+	}
+	return Row(ctx, db, account, pgx.RowToStructByName[path], sql, pgx.NamedArgs{
+		"account": account, "conversation": query.ConversationID, "branch": query.BranchID, "around": query.Around,
+	})
+}
+
+// window chooses the depths of the page.
+func (l path) window(query *MessageQuery) *MessagePage {
+	page := &MessagePage{BranchID: l.BranchID}
+	switch {
+	case query.Around != nil: // in the middle where that is possible
+		page.First = max(1, min(l.Around-query.Limit/2, l.HeadDepth-query.Limit+1))
+		page.Last = min(l.HeadDepth, page.First+query.Limit-1)
+	case query.Newer:
+		page.First = query.After + 1
+		page.Last = min(l.HeadDepth, query.After+query.Limit)
+	default:
+		page.Last = l.HeadDepth
+		if query.Before > 0 {
+			page.Last = min(l.HeadDepth, query.Before-1)
+		}
+		page.First = max(1, page.Last-query.Limit+1)
+	}
+	page.Older, page.Newer = page.First > 1, page.Last < l.HeadDepth
+	return page
+}
+
+// messageColumns read as scanMessage does, from messages m. What a streaming message holds is read in the same statement
+// as its status, because the log is folded away when the turn ends.
+const messageColumns = `
+	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
+	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, siblings.older, siblings.total,
+	case when m.status = 'streaming'
+		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
+			where e.account_id = m.account_id and e.turn_id = m.turn_id)
+	end as frames`
+
+// messageSiblings counts the versions of a message. The first ones of a conversation have no parent to share.
+const messageSiblings = `
+	cross join lateral (
+		select count(*) as total, count(*) filter (where o.message_id < m.message_id) as older
+		from (
+			select message_id from messages
+			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id = m.parent_message_id
+			union all
+			select message_id from messages
+			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id is null
+			  and m.parent_message_id is null
+		) o
+	) siblings`
+
+// readMessagesSQL reads by key: for each part of the path that the window touches, the range of its depths.
+const readMessagesSQL = `
+	select ` + messageColumns + `
+	from branch_segments s
+	join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
+		and m.depth between greatest(s.from_depth, @first) and least(s.to_depth, @last)` + messageSiblings + `
+	where s.account_id = @account and s.branch_id = @branch and s.from_depth <= @last and s.to_depth >= @first
+	order by m.depth`
+
+const getMessageSQL = `
+	select ` + messageColumns + `
+	from messages m
+	join conversations c on c.account_id = m.account_id and c.conversation_id = m.conversation_id and c.deleted_at is null` +
+	messageSiblings + `
+	where m.account_id = @account and m.message_id = @message`
+
+// GetMessage reads one message, a streaming one with its parts as far as they are durable.
+func (db *DB) GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error) {
+	found, err := Row(ctx, db, account, scanMessage, getMessageSQL, pgx.NamedArgs{"account": account, "message": message})
+	if err != nil {
+		return nil, fmt.Errorf("reading a message: %w", err)
+	}
+	return &found, nil
+}
+
+func scanMessage(row pgx.CollectableRow) (m protocol.Message, err error) {
+	var frames []byte
+	err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
+		&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount, &frames)
+	if err != nil {
+		return m, err
+	}
+	if m.Status == protocol.MessageStreaming {
+		var fold protocol.Fold
+		if m.CoversSequence, err = fold.FoldFrames(frames); err != nil {
+			return m, fmt.Errorf("folding a streaming message: %w", err)
+		}
+		m.Parts = fold.Parts()
+	}
+	return m, nil
+}
