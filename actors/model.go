@@ -34,6 +34,7 @@ type ModelRequest struct {
 	MaxOutputTokens int    // > 0
 	FirstByte       time.Duration
 	Step            int // 1 for the turn's first model call; the scripted model needs it
+	TurnInput       int // 1 + the index in Messages of the user message that began the turn; 0: not told. For the scripted model
 }
 
 // ModelMessage is one entry of the conversation as a model sees it.

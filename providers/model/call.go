@@ -62,19 +62,14 @@ func newCall(
 func (c *Call) end() {
 	c.first.Stop()
 	if c.guard != nil {
-		c.guard.Close()
+		_ = c.guard.Close()
 	}
 	c.cancel(errAbandoned)
 }
 
-// HTTP returns the client that this attempt's one request must use. It follows no redirect: the credentials are for
-// the configured host.
-func (c *Call) HTTP() *http.Client {
-	return &http.Client{
-		Transport:     c,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
+// HTTP returns the client that this attempt's one request must use. It follows no redirect, because RoundTrip fails on
+// one: the credentials are for the configured host.
+func (c *Call) HTTP() *http.Client { return &http.Client{Transport: c} }
 
 // Text emits more of the answer.
 func (c *Call) Text(text string) error {

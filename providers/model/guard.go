@@ -47,7 +47,7 @@ func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // readRefusal is bounded in time by the timer of the first byte, which still runs.
 func (c *Call) readRefusal(response *http.Response) []byte {
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	return body
 }

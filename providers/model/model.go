@@ -183,7 +183,7 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 	if err != nil {
 		return transportFailure(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // read, so that the connection can be used again
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:

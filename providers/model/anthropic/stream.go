@@ -24,7 +24,7 @@ type thought struct {
 func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
 	params, trimmed := paramsOf(request)
 	stream := m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	answer := answer{call: call, repeated: trimmed}
 	for stream.Next() {
 		event := stream.Current()

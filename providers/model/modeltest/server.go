@@ -374,7 +374,7 @@ func (o *writer) endlessHeaders() {
 	if err != nil {
 		panic(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	line := []byte("HTTP/1.1 200 OK\r\n")
 	for i := 0; i < maxEndless/64; i++ {
 		if _, err := conn.Write(line); err != nil {

@@ -23,7 +23,7 @@ func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, cal
 		return err
 	}
 	stream := m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{call: call}
 	for stream.Next() {
 		if err := answer.take(stream.Current()); err != nil {

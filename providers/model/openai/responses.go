@@ -21,7 +21,7 @@ func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest
 		return err
 	}
 	stream := m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	for stream.Next() {
 		event := stream.Current()
 		switch event.Type {

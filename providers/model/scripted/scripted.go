@@ -220,8 +220,9 @@ type turn struct {
 	prefix   string                // the text to go on from
 }
 
-// readTurn finds the turn in the conversation: its earlier steps left Step-1 assistant messages, and its users'
-// messages stand after the assistant message before those.
+// readTurn finds the turn in the conversation. Where the request does not say where it begins, its earlier steps left
+// Step-1 assistant messages, and the user message before them began it: a user message still before that is taken for
+// an earlier turn's, which ended without an answer.
 func readTurn(request actors.ModelRequest) turn {
 	messages := request.Messages
 	var found turn
@@ -229,19 +230,25 @@ func readTurn(request actors.ModelRequest) turn {
 		found.prefix = messages[last].Text
 		messages = messages[:last]
 	}
-	start, steps := len(messages), max(0, request.Step-1)
-	for start > 0 && (messages[start-1].Role != "assistant" || steps > 0) {
-		if start--; messages[start].Role == "assistant" {
-			steps--
-		}
-	}
-	for start < len(messages) && messages[start].Role != "user" {
-		start++ // the results of a step whose message is not in the window
+	start := request.TurnInput - 1
+	if start < 0 || start >= len(messages) {
+		start = guessStart(messages, request.Step-1)
 	}
 	for i, message := range messages[start:] {
 		found.read(message, i == 0)
 	}
 	return found
+}
+
+func guessStart(messages []actors.ModelMessage, steps int) int {
+	for start := len(messages) - 1; start > 0; start-- {
+		if role := messages[start].Role; role == "assistant" {
+			steps--
+		} else if role == "user" && steps <= 0 {
+			return start
+		}
+	}
+	return 0
 }
 
 func (t *turn) read(message actors.ModelMessage, first bool) {

@@ -43,6 +43,12 @@ func step(n int, messages ...actors.ModelMessage) actors.ModelRequest {
 	return actors.ModelRequest{Model: "scripted", Step: n, Messages: messages, Tools: tools}
 }
 
+// begins says which message, from 1, began the turn.
+func begins(input int, request actors.ModelRequest) actors.ModelRequest {
+	request.TurnInput = input
+	return request
+}
+
 // ask answers and describes: reasoning in parentheses, calls with their input, the text, the stop.
 func ask(t *testing.T, request actors.ModelRequest) string {
 	t.Helper()
@@ -84,22 +90,31 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 		request actors.ModelRequest
 		want    string
 	}{
-		"tokens":           {step(1, user("hi [[script tokens=500 approval=low:reversible x]] there")), recited(500) + "|end_turn"},
-		"default tokens":   {step(1, user("[[script]]")), recited(40) + "|end_turn"},
-		"no tokens":        {step(1, user("[[script tokens=0]]")), "|end_turn"},
-		"bad values":       {step(1, user("[[script tokens=x ttft=y stall= fail=z tool= tokens=2]]")), recited(2) + "|end_turn"},
-		"code":             {step(1, user("[[script tokens=4 code=cobol]]")), recited(2) + "\n\n```cobol\nfirst = 1\nsecond = 2\nsum = first + second\n```\n\n" + strings.TrimPrefix(recited(4), recited(2)) + "|end_turn"},
-		"reasoning":        {step(1, user("[[script tokens=1 reasoning=3]]")), "(Reading the question )" + recited(1) + "|end_turn"},
-		"tools, step 1":    {step(1, tool), `(Reading the )calculate{"expression":"6*7"} current_time{"zone":"Nowhere/Nowhere"} other{"fail":true} |tool_calls`},
-		"tools, step 2":    {step(2, tool, called, result("a", "42", false)), recited(3) + "|end_turn"},
-		"fail":             {step(1, user("[[script tokens=5 fail=2]]")), recited(2) + "!model_unavailable: the script fails at token 2"},
-		"fail at once":     {step(1, user("[[script fail=0]]")), "!model_unavailable: the script fails at token 0"},
-		"fail behind":      {step(1, user("[[script tokens=5 fail=2]]"), assistant(recited(2))), strings.TrimPrefix(recited(5), recited(2)) + "|end_turn"},
-		"an earlier turn":  {step(1, user("[[script tokens=5]]"), assistant("x"), user("thanks")), ask(t, step(1, user("thanks")))},
-		"steered":          {step(2, user("[[script tokens=2 tool=calculate:0:ok]]"), called, result("a", "42", false), user("use JWT")), "Taking into account: use JWT\n\n" + recited(2) + "|end_turn"},
-		"steered once":     {step(3, user("[[script tokens=2]]"), assistant("x"), user("use JWT"), called, result("a", "42", false)), recited(2) + "|end_turn"},
-		"steered anew":     {step(2, user("[[script tokens=2]]"), assistant(recited(2)), user("[[script tokens=1 tool=calculate:0:ok]]")), `calculate{"expression":"6*7"} |tool_calls`},
-		"two at the start": {step(1, user("[[script tokens=1]]"), user("in French")), "Taking into account: in French\n\n" + recited(1) + "|end_turn"},
+		"tokens":          {step(1, user("hi [[script tokens=500 approval=low:reversible x]] there")), recited(500) + "|end_turn"},
+		"default tokens":  {step(1, user("[[script]]")), recited(40) + "|end_turn"},
+		"no tokens":       {step(1, user("[[script tokens=0]]")), "|end_turn"},
+		"bad values":      {step(1, user("[[script tokens=x ttft=y stall= fail=z tool= tokens=2]]")), recited(2) + "|end_turn"},
+		"code":            {step(1, user("[[script tokens=4 code=cobol]]")), recited(2) + "\n\n```cobol\nfirst = 1\nsecond = 2\nsum = first + second\n```\n\n" + strings.TrimPrefix(recited(4), recited(2)) + "|end_turn"},
+		"reasoning":       {step(1, user("[[script tokens=1 reasoning=3]]")), "(Reading the question )" + recited(1) + "|end_turn"},
+		"tools, step 1":   {step(1, tool), `(Reading the )calculate{"expression":"6*7"} current_time{"zone":"Nowhere/Nowhere"} other{"fail":true} |tool_calls`},
+		"tools, step 2":   {step(2, tool, called, result("a", "42", false)), recited(3) + "|end_turn"},
+		"fail":            {step(1, user("[[script tokens=5 fail=2]]")), recited(2) + "!model_unavailable: the script fails at token 2"},
+		"fail at once":    {step(1, user("[[script fail=0]]")), "!model_unavailable: the script fails at token 0"},
+		"fail behind":     {step(1, user("[[script tokens=5 fail=2]]"), assistant(recited(2))), strings.TrimPrefix(recited(5), recited(2)) + "|end_turn"},
+		"an earlier turn": {step(1, user("[[script tokens=5]]"), assistant("x"), user("thanks")), ask(t, step(1, user("thanks")))},
+		"steered":         {step(2, user("[[script tokens=2 tool=calculate:0:ok]]"), called, result("a", "42", false), user("use JWT")), "Taking into account: use JWT\n\n" + recited(2) + "|end_turn"},
+		"steered once":    {step(3, user("[[script tokens=2]]"), assistant("x"), user("use JWT"), called, result("a", "42", false)), recited(2) + "|end_turn"},
+		"steered anew":    {step(2, user("[[script tokens=2]]"), assistant(recited(2)), user("[[script tokens=1 tool=calculate:0:ok]]")), `calculate{"expression":"6*7"} |tool_calls`},
+		"steered before the first step": {
+			begins(1, step(1, user("[[script tokens=1]]"), user("in French"))), "Taking into account: in French\n\n" + recited(1) + "|end_turn",
+		},
+		"steered before the first step, in the second": {
+			begins(2, step(2, user("old"), user("[[script tokens=1]]"), user("in French"), called, result("a", "42", false))), recited(1) + "|end_turn",
+		},
+		"an earlier turn without an answer": {step(1, user("[[script fail=0]]"), user("thanks")), ask(t, step(1, user("thanks")))},
+		"the same, in the second step": {
+			step(2, user("[[script fail=0]]"), user("[[script tokens=1 tool=calculate:0:ok]]"), called, result("a", "42", false)), recited(1) + "|end_turn",
+		},
 	} {
 		if got := ask(t, each.request); got != each.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, each.want)
