@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) originChecks() (*stdhttp.CrossOriginProtection, error) {
 
 func (s *Server) checkOrigin(r *stdhttp.Request, ex *exchange) error {
 	if err := s.origins.Check(r); err != nil {
-		s.audit(r.Context(), ex, auditOrigin, nil)
+		s.record(r.Context(), ex, persistence.EventOriginRefused, nil)
 		return protocol.Errorf(protocol.CodeOrigin, "Requests of other sites are refused.")
 	}
 	return nil
@@ -49,7 +50,7 @@ func (s *Server) checkOrigin(r *stdhttp.Request, ex *exchange) error {
 func (s *Server) csrfToken(caller *Caller) string {
 	nonce := make([]byte, csrfNonce)
 	_, _ = rand.Read(nonce) // never fails
-	return encode(nonce) + "." + encode(s.keys.csrf(0, caller, nonce))
+	return encode(nonce) + "." + encode(s.keys.csrf(0, caller.SessionID, caller.tokenHash, nonce))
 }
 
 func (s *Server) checkCSRF(r *stdhttp.Request, ex *exchange) error {
@@ -58,12 +59,12 @@ func (s *Server) checkCSRF(r *stdhttp.Request, ex *exchange) error {
 	mac, errMAC := base64.RawURLEncoding.DecodeString(macText)
 	if errNonce == nil && errMAC == nil && len(nonce) == csrfNonce {
 		for version := range s.keys.versions() {
-			if hmac.Equal(mac, s.keys.csrf(version, ex.caller, nonce)) {
+			if hmac.Equal(mac, s.keys.csrf(version, ex.caller.SessionID, ex.caller.presented, nonce)) {
 				return nil
 			}
 		}
 	}
-	s.audit(r.Context(), ex, auditCSRF, nil)
+	s.record(r.Context(), ex, persistence.EventCSRFRefused, nil)
 	return protocol.Errorf(protocol.CodeCSRF, "X-CSRF-Token is missing or wrong. GET /auth/session gives one.")
 }
 

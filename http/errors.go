@@ -141,7 +141,7 @@ func (s *Server) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *
 	if p.retry > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.retry))
 	}
-	if p.Status == stdhttp.StatusUnauthorized {
+	if p.Status == stdhttp.StatusUnauthorized && !ex.public {
 		s.clearCookie(header)
 	}
 	if p.Status < stdhttp.StatusInternalServerError || r.Context().Err() != nil {

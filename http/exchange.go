@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
@@ -14,11 +15,15 @@ type exchange struct {
 	server    *Server
 	requestID string
 	began     time.Time
+	header    stdhttp.Header // of the answer
+	cookie    string         // the session token that came, for sign-ins
+	agent     string
 	address   netip.Addr // of the client, by trusted proxies only; invalid when unknown
 	pattern   string     // the route's, never the path: paths hold identifiers and tokens
 	caller    *Caller    // nil on public routes
 	body      []byte     // once it was read
 	bodyRead  bool
+	public    bool // the route is
 }
 
 type exchangeKey struct{}
@@ -31,13 +36,19 @@ func exchangeOf(ctx context.Context) *exchange {
 	return ex
 }
 
+// requester is what the audit knows of a request.
+func (ex *exchange) requester() persistence.Requester {
+	return persistence.Requester{RequestID: ex.requestID, Address: addressKey(ex.address)}
+}
+
 // Caller is who asks, as the session says. Nothing that a client sends besides its token changes it.
 type Caller struct {
-	AccountID       protocol.AccountID
+	protocol.Account
 	SessionID       protocol.SessionID
 	ExpiresAt       time.Time  // the absolute end of the session
 	Reauthenticated *time.Time // until when routes that need a recent sign-in pass
-	tokenHash       []byte
+	presented       []byte     // the token that came
+	tokenHash       []byte     // the token that the client has after the answer: another one when it was replaced
 }
 
 // callerOf tells who asks. Only routes with a session have one.

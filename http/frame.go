@@ -27,7 +27,10 @@ const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 // panic of a handler becomes a 500, if nothing was sent yet.
 func (s *Server) begin(next stdhttp.Handler) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		ex := &exchange{server: s, requestID: "req_" + uuid.Must(uuid.NewV7()).String(), began: time.Now(), address: s.clientAddress(r)}
+		ex := &exchange{
+			server: s, requestID: "req_" + uuid.Must(uuid.NewV7()).String(), began: time.Now(), header: w.Header(),
+			address: s.clientAddress(r), cookie: s.cookieOf(r), agent: r.UserAgent(),
+		}
 		s.commonHeaders(w.Header(), ex.requestID)
 		rec := &recorder{ResponseWriter: w}
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
@@ -168,7 +171,7 @@ func (s *Server) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 func (s *Server) refuseUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	ex := exchangeOf(r.Context())
 	ex.pattern = "none"
-	if denied := s.authenticate(w, r, ex); denied != nil {
+	if denied := s.authenticate(r.Context(), ex); denied != nil {
 		err = denied
 		w.Header().Del("Allow")
 	}

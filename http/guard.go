@@ -21,7 +21,7 @@ func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Cont
 	streams := op.Metadata["streams"] == true
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := exchangeOf(r.Context())
-		ex.pattern = op.Path
+		ex.pattern, ex.public = op.Path, policy.Public
 		w.Header().Set("Cache-Control", policy.cacheControl())
 		if streams && r.Method == stdhttp.MethodHead {
 			s.unknownMethod(w, r)
@@ -32,24 +32,36 @@ func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Cont
 			defer cancel()
 			r = bounded
 		}
-		if err := s.admit(w, r, ex, policy); err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		s.once(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-			if err := s.limit(w, r, ex, policy.Bucket); err != nil {
-				s.fail(w, r, err)
-				return
-			}
+		if err := s.pass(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 			handler(humachi.NewContext(op, r, w))
-		})
+		}); err != nil {
+			s.fail(w, r, err)
+		}
 	})
 }
 
+// pass does the steps of the guard up to the limit, then lets the handler work.
+func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange, policy Policy, handler stdhttp.HandlerFunc) error {
+	if err := s.admit(r, ex, policy); err != nil {
+		return err
+	}
+	key, err := s.idempotencyKey(w, r, ex, policy)
+	if err != nil {
+		return err
+	}
+	if answered, err := s.replay(w, r, ex, key); answered || err != nil {
+		return err
+	}
+	if err := s.limit(w, r, ex, policy.Bucket); err != nil {
+		return err
+	}
+	return s.once(w, r, ex, key, handler)
+}
+
 // admit decides who may ask at all.
-func (s *Server) admit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange, policy Policy) error {
+func (s *Server) admit(r *stdhttp.Request, ex *exchange, policy Policy) error {
 	if !policy.Public {
-		if err := s.authenticate(w, r, ex); err != nil {
+		if err := s.authenticate(r.Context(), ex); err != nil {
 			return err
 		}
 	}
@@ -62,7 +74,11 @@ func (s *Server) admit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchang
 		}
 	}
 	if policy.Sudo && !ex.caller.recentlySignedIn(s.now()) {
-		return protocol.Errorf(protocol.CodeReauthRequired, "This needs a recent sign-in: POST /auth/reauthenticate first.")
+		return errReauthRequired()
 	}
 	return nil
+}
+
+func errReauthRequired() error {
+	return protocol.Errorf(protocol.CodeReauthRequired, "This needs a recent sign-in: POST /auth/reauthenticate first.")
 }

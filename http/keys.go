@@ -1,6 +1,7 @@
 package http
 
 import (
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -20,6 +21,7 @@ type keySet struct {
 	sessions []byte
 	csrfKey  []byte
 	confirms []byte
+	cursors  cipher.AEAD
 	logs     []byte
 	binding  []byte // the browser of an OpenID sign-in
 }
@@ -52,19 +54,23 @@ func deriveKeys(secret []byte) (keySet, error) {
 		return keySet{}, errors.New("a secret must have at least 32 bytes")
 	}
 	set := keySet{}
-	var name []byte
+	var name, cursors []byte
 	for _, target := range []struct {
 		key  *[]byte
 		info string
 	}{
 		{&set.sessions, "turnstone session 1"}, {&set.csrfKey, "turnstone csrf 1"}, {&set.confirms, "turnstone confirm 1"},
-		{&set.logs, "turnstone log 1"}, {&set.binding, "turnstone oidc 1"}, {&name, "turnstone key name 1"},
+		{&set.logs, "turnstone log 1"}, {&set.binding, "turnstone oidc 1"}, {&cursors, "turnstone cursor 1"}, {&name, "turnstone key name 1"},
 	} {
 		key, err := hkdf.Key(sha256.New, secret, nil, target.info, keySize)
 		if err != nil {
 			return keySet{}, err
 		}
 		*target.key = key
+	}
+	var err error
+	if set.cursors, err = newAEAD(cursors); err != nil {
+		return keySet{}, err
 	}
 	set.version = int16(binary.BigEndian.Uint16(name) & 0x7fff) //nolint:gosec // the mask keeps it positive
 	return set, nil
@@ -78,8 +84,8 @@ func (k *keys) tokenHash(version int, token string) []byte {
 	return sum(k.live[version].sessions, []byte(token))
 }
 
-func (k *keys) csrf(version int, caller *Caller, nonce []byte) []byte {
-	return sum(k.live[version].csrfKey, []byte("csrf1"), caller.SessionID[:], caller.tokenHash, nonce)
+func (k *keys) csrf(version int, session protocol.SessionID, tokenHash, nonce []byte) []byte {
+	return sum(k.live[version].csrfKey, []byte("csrf1"), session[:], tokenHash, nonce)
 }
 
 // pseudonym stands for an account in logs.

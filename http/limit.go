@@ -38,12 +38,17 @@ func (s *Server) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchang
 	return s.draw(w, r, from, key)
 }
 
+// draw takes one from a bucket, for handlers that know better than their policy which one it is.
 func (s *Server) draw(w stdhttp.ResponseWriter, r *stdhttp.Request, from bucket, key string) error {
-	limit, err := s.Limiter.Take(r.Context(), string(from), key)
+	return s.take(r.Context(), w.Header(), from, key)
+}
+
+func (s *Server) take(ctx context.Context, header stdhttp.Header, from bucket, key string) error {
+	limit, err := s.Limiter.Take(ctx, string(from), key)
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("drawing from the limit of %s: %w", from, err)}
 	}
-	limitHeaders(w.Header(), from, limit)
+	limitHeaders(header, from, limit)
 	if !limit.Allowed {
 		s.metrics.limited(from)
 		return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(limit.RetryAfter)}

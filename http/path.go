@@ -81,3 +81,11 @@ func namesIn(pattern string) []string {
 	}
 	return names
 }
+
+func (s *Server) ownsConversation(ctx context.Context, account protocol.AccountID, value string) error {
+	var id protocol.ConversationID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return s.DB.OwnsConversation(ctx, account, id)
+}

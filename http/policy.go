@@ -36,6 +36,7 @@ var (
 	reads   = Policy{Bucket: bucketReads}
 	writes  = Policy{Bucket: bucketWrites, Conflicts: true}
 	creates = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
+	enters  = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // by the address: nobody is known yet
 )
 
 func (p Policy) noStore() Policy { p.NoStore = true; return p }

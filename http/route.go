@@ -174,6 +174,14 @@ func eventStream(status int, description string) func(huma.API, *huma.Operation)
 	}
 }
 
+// redirects documents a route that sends the browser elsewhere.
+func redirects(_ huma.API, op *huma.Operation) {
+	op.Responses[strconv.Itoa(stdhttp.StatusFound)] = &huma.Response{
+		Description: stdhttp.StatusText(stdhttp.StatusFound),
+		Headers:     map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}
+}
+
 // answer documents a further JSON answer of a route that writes its answer itself.
 func answer[T any](api huma.API, op *huma.Operation, status int, description string) {
 	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")

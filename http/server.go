@@ -6,6 +6,7 @@ import (
 	stdhttp "net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,10 +14,13 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"turnstone/persistence"
 )
 
 // Config is what a Server needs. Nothing in it changes after New.
 type Config struct {
+	DB        *persistence.DB
 	Secrets   [][]byte // one, or two while the first replaces the second
 	Limiter   Limiter
 	Turns     Turns
@@ -24,6 +28,13 @@ type Config struct {
 	Log       *zap.Logger
 	Now       func() time.Time // nil: the clock
 	Metrics   prometheus.Registerer
+
+	RegistrationOpen bool
+	Providers        []OIDCProvider
+	Environment      string // as production
+	BuildSHA         string // empty: unknown
+	ModelFamily      string // as openai
+	Ready            map[string]Probe
 
 	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
 	AllowedOrigins []string       // other origins that may call with credentials
@@ -33,16 +44,20 @@ type Config struct {
 // Server answers the API. It holds no state of requests; what lives is in the packages behind it.
 type Server struct {
 	Config
-	log      *zap.Logger
-	now      func() time.Time
-	router   *chi.Mux
-	api      huma.API
-	origins  *stdhttp.CrossOriginProtection
-	metrics  *metrics
-	keys     *keys
-	streams  streams
-	routes   []route
-	policies map[string]Policy // by "METHOD /pattern"
+	log       *zap.Logger
+	now       func() time.Time
+	router    *chi.Mux
+	api       huma.API
+	origins   *stdhttp.CrossOriginProtection
+	metrics   *metrics
+	keys      *keys
+	passwords *passwords
+	providers *providers
+	ready     *readiness
+	watches   watches
+	streams   streams
+	routes    []route
+	policies  map[string]Policy // by "METHOD /pattern"
 }
 
 // Limits of a connection (the body and stream limits stand where they are applied).
@@ -67,12 +82,17 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 	if s.keys, err = newKeys(config.Secrets); err != nil {
 		return nil, fmt.Errorf("the secret: %w", err)
 	}
+	if s.passwords, err = newPasswords(); err != nil {
+		return nil, err
+	}
 	if s.origins, err = s.originChecks(); err != nil {
 		return nil, fmt.Errorf("approved origins: %w", err)
 	}
 	if s.metrics, err = newMetrics(config.Metrics); err != nil {
 		return nil, fmt.Errorf("metrics of requests: %w", err)
 	}
+	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"))
+	s.ready = &readiness{probes: config.Ready, log: s.log, now: s.now}
 	s.mount(table(s))
 	return s, nil
 }

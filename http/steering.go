@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	stdhttp "net/http"
@@ -123,8 +122,3 @@ func (s *Server) answerJSON(w stdhttp.ResponseWriter, status int, value any) err
 }
 
 var _ Turns = (*actors.Node)(nil)
-
-// untilRevoked gives a stream a context that ends with its session.
-func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
-}

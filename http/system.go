@@ -1,11 +1,150 @@
 package http
 
-import "context"
+import (
+	"context"
+	stdhttp "net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
 
 type health struct {
 	Status string `json:"status" enum:"ok"`
 }
 
+// getHealth asks no dependency: it tells that the process answers.
 func (s *Server) getHealth(context.Context, *nothing) (*body[health], error) {
 	return ok(health{Status: "ok"}), nil
+}
+
+// Probe asks one dependency whether it works.
+type Probe func(ctx context.Context) error
+
+// The bounds of a readiness answer: a fault shows within three seconds, and a crowd of questions asks each dependency
+// once a second.
+const (
+	probeTimeout = 1500 * time.Millisecond
+	probeSlow    = 500 * time.Millisecond
+	readyFor     = time.Second
+)
+
+// The verdicts about one dependency.
+const (
+	checkOK   = "ok"
+	checkSlow = "slow" // it answers, but late: ready all the same
+	checkDown = "down"
+)
+
+// Readiness is the answer of GET /ready.
+type Readiness struct {
+	Status string            `json:"status" enum:"ready,not_ready"`
+	Checks map[string]string `json:"checks" doc:"persistence, cache, object_storage, malware_scanning, model_access: ok, slow or down."`
+}
+
+// readiness remembers the last answer for a moment.
+type readiness struct {
+	probes map[string]Probe
+	log    *zap.Logger
+	now    func() time.Time
+
+	mu   sync.Mutex
+	last Readiness // guarded by mu
+	at   time.Time // guarded by mu
+}
+
+// check asks every dependency at once. Those who come meanwhile wait for the same answer.
+func (c *readiness) check(ctx context.Context) Readiness {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() && c.now().Sub(c.at) < readyFor {
+		return c.last
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		verdict = Readiness{Status: "ready", Checks: make(map[string]string, len(c.probes))}
+	)
+	for name, probe := range c.probes {
+		all.Go(func() {
+			result := c.ask(ctx, name, probe)
+			mu.Lock()
+			defer mu.Unlock()
+			verdict.Checks[name] = result
+			if result == checkDown {
+				verdict.Status = "not_ready"
+			}
+		})
+	}
+	all.Wait()
+	c.last, c.at = verdict, c.now()
+	return verdict
+}
+
+// ask waits for one probe no longer than the timeout, whether or not the probe itself heeds it.
+func (c *readiness) ask(ctx context.Context, name string, probe Probe) string {
+	began := time.Now()
+	answer := make(chan error, 1)
+	go func() { answer <- probe(ctx) }()
+	var err error
+	select {
+	case err = <-answer:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	switch {
+	case err != nil:
+		c.log.Warn("a dependency is down", zap.String("check", name), zap.Error(err))
+		return checkDown
+	case time.Since(began) > probeSlow:
+		return checkSlow
+	}
+	return checkOK
+}
+
+func (s *Server) getReady(ctx context.Context, _ *nothing) (*withStatus[Readiness], error) {
+	verdict := s.ready.check(ctx)
+	status := stdhttp.StatusOK
+	if verdict.Status != "ready" {
+		status = stdhttp.StatusServiceUnavailable
+	}
+	return &withStatus[Readiness]{Status: status, Body: verdict}, nil
+}
+
+// InternalHandler answers /health and /ready for the internal listener, where nobody signs in.
+func (s *Server) InternalHandler() stdhttp.Handler {
+	mux := stdhttp.NewServeMux()
+	mux.HandleFunc("GET /health", func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
+		writeInternal(w, stdhttp.StatusOK, health{Status: "ok"})
+	})
+	mux.HandleFunc("GET /ready", func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+		answer, _ := s.getReady(r.Context(), nil) // it has no error to give
+		writeInternal(w, answer.Status, answer.Body)
+	})
+	return mux
+}
+
+func writeInternal(w stdhttp.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = writeJSON(w, value) // the asker may be gone
+}
+
+// Version is the answer of GET /version.
+type Version struct {
+	Service     string  `json:"service" enum:"turnstone"`
+	Environment string  `json:"environment"`
+	BuildSHA    *string `json:"build_sha"`
+	ModelFamily string  `json:"model_provider_family"`
+}
+
+func (s *Server) getVersion(context.Context, *nothing) (*body[Version], error) {
+	version := Version{Service: "turnstone", Environment: s.Environment, ModelFamily: s.ModelFamily}
+	if s.BuildSHA != "" {
+		version.BuildSHA = &s.BuildSHA
+	}
+	return ok(version), nil
 }

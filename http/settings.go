@@ -1,0 +1,48 @@
+package http
+
+import (
+	"context"
+
+	"golang.org/x/text/language"
+
+	"turnstone/protocol"
+)
+
+func (s *Server) getSettings(ctx context.Context, _ *nothing) (*versioned[*protocol.Settings], error) {
+	settings, err := s.DB.Settings(ctx, callerOf(ctx).AccountID)
+	if err != nil {
+		return nil, err
+	}
+	return withETag(settings, settings.Version), nil
+}
+
+type settingsInput struct {
+	ifMatch
+	Body struct {
+		Language       string           `json:"language" doc:"BCP 47, as en, ar, ja." maxLength:"35"`
+		Theme          string           `json:"theme" enum:"system,light,dark"`
+		SendKey        string           `json:"send_key" enum:"enter,mod_enter"`
+		BusyAction     string           `json:"busy_action" enum:"queue,steer,interrupt"`
+		DefaultProfile protocol.Profile `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
+		Version        *int64           `json:"version,omitempty" doc:"What the change is based on, in place of If-Match."`
+	}
+}
+
+func (s *Server) putSettings(ctx context.Context, in *settingsInput) (*versioned[*protocol.Settings], error) {
+	version, err := in.version(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	tag, err := language.Parse(in.Body.Language)
+	if err != nil {
+		return nil, protocol.Invalid("body.language", "must be a BCP 47 tag as en or pt-BR")
+	}
+	stored, err := s.DB.PutSettings(ctx, callerOf(ctx).AccountID, &protocol.Settings{
+		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
+		DefaultProfile: in.Body.DefaultProfile,
+	}, version)
+	if err != nil {
+		return nil, err
+	}
+	return withETag(stored, stored.Version), nil
+}

@@ -1,0 +1,143 @@
+package http
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+const (
+	watchRecheck = 4 * time.Second // a notification may be lost; a revocation ends streams within five seconds
+	watchRetry   = time.Second     // before listening again after the connection broke
+	watchTimeout = 900 * time.Millisecond
+)
+
+// watches knows the sessions that have open streams here, and ends the streams with them.
+type watches struct {
+	mu   sync.Mutex
+	open map[protocol.SessionID]map[*watch]struct{} // guarded by mu
+}
+
+// watch is one stream's view of its session.
+type watch struct {
+	ended context.CancelFunc
+}
+
+// untilRevoked gives a stream a context that ends with its session. The caller calls the function when the stream ends
+// by itself.
+func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watch{ended: cancel}
+	session := callerOf(ctx).SessionID
+	s.watches.add(session, w)
+	return ctx, func() {
+		s.watches.remove(session, w)
+		cancel()
+	}
+}
+
+func (w *watches) add(session protocol.SessionID, one *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open == nil {
+		w.open = map[protocol.SessionID]map[*watch]struct{}{}
+	}
+	if w.open[session] == nil {
+		w.open[session] = map[*watch]struct{}{}
+	}
+	w.open[session][one] = struct{}{}
+}
+
+func (w *watches) remove(session protocol.SessionID, one *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open[session], one)
+	if len(w.open[session]) == 0 {
+		delete(w.open, session)
+	}
+}
+
+// end closes every stream of a session.
+func (w *watches) end(session protocol.SessionID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.open[session] {
+		one.ended()
+	}
+	delete(w.open, session)
+}
+
+func (w *watches) sessions() []protocol.SessionID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := make([]protocol.SessionID, 0, len(w.open))
+	for session := range w.open {
+		list = append(list, session)
+	}
+	return list
+}
+
+// Run ends streams whose session has ended, until ctx ends: at once when another node says so, and by asking every four
+// seconds in case that was not heard. Whoever makes a Server runs it, once.
+func (s *Server) Run(ctx context.Context) {
+	var listener sync.WaitGroup
+	defer listener.Wait()
+	listener.Go(func() { s.listen(ctx) })
+	ticker := time.NewTicker(watchRecheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.recheck(ctx)
+		}
+	}
+}
+
+func (s *Server) listen(ctx context.Context) {
+	for {
+		err := s.DB.ListenSessions(ctx, s.watches.end)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Warn("listening for ended sessions broke off", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchRetry):
+		}
+	}
+}
+
+// recheck ends the streams of sessions that are not live any more. While the database cannot be asked nothing is ended:
+// no revocation can have been acknowledged either.
+func (s *Server) recheck(ctx context.Context) {
+	watched := s.watches.sessions()
+	if len(watched) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	live, err := s.DB.LiveSessions(ctx, watched, s.now())
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("sessions of open streams were not rechecked", zap.Error(err))
+		}
+		return
+	}
+	ended := make(map[protocol.SessionID]bool, len(watched))
+	for _, session := range watched {
+		ended[session] = true
+	}
+	for _, session := range live {
+		delete(ended, session)
+	}
+	for session := range ended {
+		s.watches.end(session)
+	}
+}
