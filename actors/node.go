@@ -182,7 +182,7 @@ func (n *Node) spawn(m *turnMachine, epoch int32, s *stream, first any) {
 	turn := m.spec.TurnID
 	toolCtx, stopTool := context.WithCancel(n.ctx)
 	a := &turnActor{
-		node: n, machine: m, epoch: epoch, stream: s, results: restoredResults(m), toolCtx: toolCtx, stopTool: stopTool,
+		node: n, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool,
 		log: n.log.Named("turn").With(zap.Stringer("turn", turn), zap.Int32("epoch", epoch)),
 	}
 	n.mu.Lock()

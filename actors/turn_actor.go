@@ -37,7 +37,6 @@ type turnActor struct {
 	fate     fate
 	feed     *modelFeed
 	stopCall context.CancelFunc
-	results  map[protocol.ToolID]toolResult
 	toolCtx  context.Context
 	stopTool context.CancelFunc
 	timers   []*time.Timer
@@ -185,13 +184,6 @@ func (a *turnActor) decide(message any) func(error) {
 	case feedReady:
 		a.decideFeed()
 	case toolDone:
-		if m.tool(message.id) != nil {
-			result := toolResult{output: message.output}
-			if message.failure != nil {
-				result = toolResult{output: message.failure.Code + ": " + message.failure.Detail, failed: true}
-			}
-			a.results[message.id] = result
-		}
 		m.toolEnded(message.id, message.output, message.failure, message.took)
 	case deadlinePassed:
 		m.deadline()
@@ -345,38 +337,13 @@ func (a *turnActor) startCall() {
 	m, self := a.machine, a.self
 	feed := &modelFeed{call: m.call, wake: func() { a.node.system.Root.Send(self, feedReady{}) }}
 	a.feed = feed
-	c := m.context(a.toolResults())
+	c := m.context()
 	route := a.node.routes[m.spec.Routing.Profile]
 	a.node.goes(func() {
 		defer cancel()
 		err := a.node.ask(ctx, c, route, feed)
 		_ = feed.put(ctx, feedItem{over: true, err: err})
 	})
-}
-
-// toolResults is what each tool answered, as the model should read it; a copy, because the call reads it later.
-func (a *turnActor) toolResults() map[protocol.ToolID]toolResult {
-	results := make(map[protocol.ToolID]toolResult, len(a.results))
-	for id, result := range a.results {
-		results[id] = result
-	}
-	return results
-}
-
-// restoredResults reads the tools' answers back from the message.
-func restoredResults(m *turnMachine) map[protocol.ToolID]toolResult {
-	results := map[protocol.ToolID]toolResult{}
-	for _, part := range m.fold.Parts() {
-		if part.Type != protocol.PartTool || !part.State.Terminal() {
-			continue
-		}
-		result := toolResult{output: part.Output}
-		if part.Error != nil {
-			result = toolResult{output: part.Error.Code + ": " + part.Error.Detail, failed: true}
-		}
-		results[*part.ToolID] = result
-	}
-	return results
 }
 
 func (a *turnActor) startTool(call *toolCall) {

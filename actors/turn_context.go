@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"turnstone/protocol"
@@ -27,10 +28,18 @@ type toolResult struct {
 	failed bool
 }
 
+// toolResultOf is what a tool answered, as the model should read it.
+func toolResultOf(p *protocol.ToolCompleted) toolResult {
+	if p.Error != nil {
+		return toolResult{output: p.Error.Code + ": " + p.Error.Detail, failed: true}
+	}
+	return toolResult{output: p.Output}
+}
+
 // context copies what the next call needs.
-func (m *turnMachine) context(results map[protocol.ToolID]toolResult) callContext {
+func (m *turnMachine) context() callContext {
 	c := callContext{
-		call: m.call, step: m.step(), spec: m.spec, steps: m.steps, results: results, inputs: map[int][]string{},
+		call: m.call, step: m.step(), spec: m.spec, steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
 		prefix: string(m.text),
 	}
 	for _, input := range m.inputs {
@@ -59,6 +68,7 @@ func buildRequest(ctx context.Context, store TurnStore, c callContext, route Rou
 			request.Messages = append(request.Messages, ModelMessage{Role: message.Role, Text: text})
 		}
 	}
+	request.TurnInput = len(request.Messages) // the history ends with what the user said
 	for _, step := range c.steps {
 		request.Messages = append(request.Messages, c.stepMessages(step)...)
 	}

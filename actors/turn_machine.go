@@ -28,7 +28,8 @@ type turnMachine struct {
 	openType  protocol.PartType
 	steps     []stepResult
 	toolCalls []*toolCall // of the last finished step
-	rounds    int         // steps that called tools
+	results   map[protocol.ToolID]toolResult
+	rounds    int // steps that called tools
 	inputs    []*steeringInput
 	cancelled *cancelRequest
 	adoptions int
@@ -67,8 +68,6 @@ type toolCall struct {
 	name     string
 	input    json.RawMessage
 	state    protocol.ToolState
-	output   string
-	failure  *protocol.ToolError
 	readOnly bool
 }
 
@@ -140,7 +139,7 @@ const (
 func newTurnMachine(spec *protocol.TurnSpec, tools map[string]ToolSpec, continues bool) *turnMachine {
 	return &turnMachine{
 		spec: spec, tools: tools, continues: continues,
-		state: protocol.TurnQueued, d: new(decision), splitter: newFenceSplitter(),
+		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, d: new(decision), splitter: newFenceSplitter(),
 	}
 }
 
@@ -238,8 +237,9 @@ func (m *turnMachine) apply(payload protocol.Payload) {
 		}
 	case *protocol.ToolCompleted:
 		if call := m.tool(p.ToolID); call != nil {
-			call.state, call.output, call.failure = p.State, p.Output, p.Error
+			call.state = p.State
 		}
+		m.results[p.ToolID] = toolResultOf(p)
 	case *protocol.SteeringAccepted:
 		m.inputs = append(m.inputs, &steeringInput{
 			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence,
