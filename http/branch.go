@@ -38,7 +38,7 @@ func answersEither(api huma.API, op *huma.Operation) {
 }
 
 type createBranchInput struct {
-	inConversation
+	InConversation
 	Body struct {
 		MessageID protocol.MessageID `json:"message_id" doc:"edit: a message of the user. regenerate: an answer. fork: the last message of the copy."`
 		Mode      string             `json:"mode" enum:"edit,regenerate,fork"`
@@ -75,8 +75,8 @@ func (s *Server) createBranch(ctx context.Context, in *createBranchInput) (*bran
 }
 
 type listBranchesInput struct {
-	inConversation
-	pageInput
+	InConversation
+	PageInput
 }
 
 func (s *Server) listBranches(ctx context.Context, in *listBranchesInput) (*body[protocol.List[protocol.Branch]], error) {
@@ -96,8 +96,8 @@ func (s *Server) listBranches(ctx context.Context, in *listBranchesInput) (*body
 }
 
 type setActiveBranchInput struct {
-	inConversation
-	ifMatch
+	InConversation
+	IfMatch
 	Body struct {
 		BranchID protocol.BranchID `json:"branch_id"`
 		Version  *int64            `json:"version,omitempty" doc:"In place of If-Match; one of them is required."`

@@ -183,7 +183,7 @@ func (s *Server) getTurn(ctx context.Context, in *turnInput) (*body[protocol.Tur
 
 type turnEventsInput struct {
 	turnInput
-	resumeInput
+	ResumeInput
 	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot begins with the message so far, in place of the events before it."`
 }
 

@@ -41,8 +41,8 @@ func mayCreate(api huma.API, op *huma.Operation) {
 	answer[protocol.Conversation](api, op, stdhttp.StatusCreated, "It did not exist and was created.")
 }
 
-// inConversation is embedded by inputs of routes below a conversation.
-type inConversation struct {
+// InConversation is embedded by inputs of routes below a conversation.
+type InConversation struct {
 	ConversationID protocol.ConversationID `path:"conversation_id"`
 }
 
@@ -60,7 +60,7 @@ func conversationCreated(c *protocol.Conversation) *created[protocol.Conversatio
 }
 
 type listConversationsInput struct {
-	pageInput
+	PageInput
 	Archived  string             `query:"archived" enum:"true,false,any" default:"false"`
 	Pinned    string             `query:"pinned" enum:"true,false,any" default:"any"`
 	Temporary string             `query:"temporary" enum:"true,false,any" default:"false"`
@@ -135,7 +135,7 @@ func requiredTitle(title string) (string, error) {
 	return title, nil
 }
 
-func (s *Server) getConversation(ctx context.Context, in *inConversation) (*versioned[protocol.ConversationPage], error) {
+func (s *Server) getConversation(ctx context.Context, in *InConversation) (*versioned[protocol.ConversationPage], error) {
 	page, err := s.DB.ConversationPage(ctx, callerOf(ctx).AccountID, in.ConversationID)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (s *Server) getConversation(ctx context.Context, in *inConversation) (*vers
 }
 
 type putConversationInput struct {
-	inConversation
-	ifMatch
+	InConversation
+	IfMatch
 	Body struct {
 		Title    string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: none of the user's; an automatic title stays."`
 		Profile  *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
@@ -199,8 +199,8 @@ func checkMetadata(metadata map[string]string) error {
 }
 
 type setTitleInput struct {
-	inConversation
-	ifMatch
+	InConversation
+	IfMatch
 	Body struct {
 		Title   string `json:"title" doc:"1 to 200 characters after trimming."`
 		Version *int64 `json:"version,omitempty" doc:"In place of If-Match. Without either the last writer wins."`
@@ -228,7 +228,7 @@ func conversationChanged(c *protocol.Conversation, err error) (*versioned[protoc
 }
 
 type markReadInput struct {
-	inConversation
+	InConversation
 	Body struct {
 		MessageID protocol.MessageID `json:"message_id" doc:"The newest message that was seen. A mark never goes back."`
 	}

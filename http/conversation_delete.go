@@ -12,8 +12,8 @@ import (
 const cancelPoll = 50 * time.Millisecond
 
 type deleteConversationInput struct {
-	inConversation
-	ifMatch
+	InConversation
+	IfMatch
 	Confirm string `header:"X-Confirm" doc:"While a turn is live: the token of the 409 confirmation_required before."`
 }
 

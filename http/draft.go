@@ -14,8 +14,8 @@ func (s *Server) draftRoutes() []route {
 }
 
 type putDraftInput struct {
-	inConversation
-	ifMatch
+	InConversation
+	IfMatch
 	Body struct {
 		Content     string            `json:"content" maxLength:"100000"`
 		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"Files that would be sent along; looked at when they are sent."`

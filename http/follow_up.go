@@ -15,8 +15,8 @@ func (s *Server) followUpRoutes() []route {
 }
 
 type listFollowUpsInput struct {
-	inConversation
-	pageInput
+	InConversation
+	PageInput
 }
 
 func (s *Server) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {

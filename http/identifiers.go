@@ -58,6 +58,9 @@ func describeField(t reflect.Type, schema *huma.Schema) {
 func describeParams(t reflect.Type, op *huma.Operation) {
 	for i := range t.NumField() {
 		field := t.Field(i)
+		if field.Anonymous && !field.IsExported() {
+			panic("http: huma does not see what is in the unexported " + field.Name + " that " + t.Name() + " embeds")
+		}
 		if field.Anonymous && field.Type.Kind() == reflect.Struct {
 			describeParams(field.Type, op)
 			continue

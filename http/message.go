@@ -20,8 +20,8 @@ const (
 )
 
 type listMessagesInput struct {
-	inConversation
-	pageInput
+	InConversation
+	PageInput
 	BranchID  protocol.BranchID  `query:"branch_id" doc:"Default: the active branch; with around, one that shows the message."`
 	Direction string             `query:"direction" enum:"older,newer" doc:"Where the pages lead: older (default) from the head to the beginning, newer the other way. A cursor knows its own."`
 	Around    protocol.MessageID `query:"around" doc:"Puts this message into the middle of the page. Not with a cursor."`

@@ -7,8 +7,8 @@ const (
 	defaultLimit = 20
 )
 
-// pageInput is embedded by inputs of lists.
-type pageInput struct {
+// PageInput is embedded by inputs of lists.
+type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the page before; opaque."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
 }

@@ -17,7 +17,7 @@ func (s *Server) getSettings(ctx context.Context, _ *nothing) (*versioned[*proto
 }
 
 type settingsInput struct {
-	ifMatch
+	IfMatch
 	Body struct {
 		Language       string           `json:"language" doc:"BCP 47, as en, ar, ja." maxLength:"35"`
 		Theme          string           `json:"theme" enum:"system,light,dark"`

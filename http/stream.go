@@ -149,14 +149,14 @@ func (o *sseWriter) flush() error {
 	return o.control.Flush()
 }
 
-// resumeInput is embedded by inputs of streams that can be resumed.
-type resumeInput struct {
+// ResumeInput is embedded by inputs of streams that can be resumed.
+type ResumeInput struct {
 	LastEventID string `header:"Last-Event-ID" doc:"The last sequence that was seen; wins over after."`
 	After       string `query:"after" doc:"The last sequence that was seen; 0 for all of it."`
 }
 
 // cursor reads where to go on.
-func (in *resumeInput) cursor() (int64, error) {
+func (in *ResumeInput) cursor() (int64, error) {
 	text, field := in.After, "query.after"
 	if in.LastEventID != "" {
 		text, field = in.LastEventID, "header.Last-Event-ID"

@@ -27,8 +27,8 @@ func (s *Server) usageRoutes() []route {
 }
 
 type listUsageInput struct {
-	inConversation
-	pageInput
+	InConversation
+	PageInput
 }
 
 func (s *Server) listUsage(ctx context.Context, in *listUsageInput) (*body[protocol.List[protocol.UsageRecord]], error) {
@@ -45,7 +45,7 @@ func (s *Server) listUsage(ctx context.Context, in *listUsageInput) (*body[proto
 }
 
 type recordUsageInput struct {
-	inConversation
+	InConversation
 	Body struct {
 		Kind       string     `json:"kind" minLength:"1" maxLength:"64"`
 		Quantity   float64    `json:"quantity" exclusiveMinimum:"0" maximum:"1000000000000000"`
@@ -66,7 +66,7 @@ func (s *Server) recordUsage(ctx context.Context, in *recordUsageInput) (*create
 }
 
 type sumUsageInput struct {
-	pageInput
+	PageInput
 	From    string `query:"from" maxLength:"40" doc:"A time (RFC 3339) or a day (UTC). Default: 30 days before to."`
 	To      string `query:"to" maxLength:"40" doc:"Not included. A time (RFC 3339) or a day (UTC). Default: now."`
 	GroupBy string `query:"group_by" enum:"day,profile,conversation" default:"day"`

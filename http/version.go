@@ -10,13 +10,13 @@ import (
 // ETagOf is how a version is told: ETag: "v3".
 func ETagOf(version int64) string { return `"v` + strconv.FormatInt(version, 10) + `"` }
 
-// ifMatch is embedded by inputs of mutations.
-type ifMatch struct {
+// IfMatch is embedded by inputs of mutations.
+type IfMatch struct {
 	IfMatch string `header:"If-Match" doc:"The version that the change is based on, as the ETag said it: \"v3\"."`
 }
 
 // version reads the version that a mutation is based on from If-Match or from the body; nil when neither says one.
-func (m ifMatch) version(body *int64) (*int64, error) {
+func (m IfMatch) version(body *int64) (*int64, error) {
 	if m.IfMatch == "" {
 		return body, nil
 	}
