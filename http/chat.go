@@ -169,11 +169,11 @@ func (s *Server) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn p
 	return s.sendEvents(w, r, nil, s.Turns.Follow(callerOf(r.Context()).AccountID, turn, after))
 }
 
-type turnInput struct {
+type TurnInput struct {
 	TurnID protocol.TurnID `path:"turn_id"`
 }
 
-func (s *Server) getTurn(ctx context.Context, in *turnInput) (*body[protocol.Turn], error) {
+func (s *Server) getTurn(ctx context.Context, in *TurnInput) (*body[protocol.Turn], error) {
 	turn, err := s.TurnStore.GetTurn(ctx, callerOf(ctx).AccountID, in.TurnID)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (s *Server) getTurn(ctx context.Context, in *turnInput) (*body[protocol.Tur
 }
 
 type turnEventsInput struct {
-	turnInput
+	TurnInput
 	ResumeInput
 	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot begins with the message so far, in place of the events before it."`
 }
