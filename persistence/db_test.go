@@ -133,7 +133,10 @@ func TestDownPostgresAnswersUnavailableWithinASecond(t *testing.T) {
 	if err := db.Ready(t.Context()); err != nil {
 		t.Errorf("Ready after the restart: %v", err)
 	}
-	eventually(t, func() bool { _, err = persistence.Row(t.Context(), db, account, pgx.RowTo[int], `select 1`); return err == nil })
+	eventually(t, func() bool {
+		_, err = persistence.Row(t.Context(), db, account, pgx.RowTo[int], `select 1`)
+		return err == nil
+	})
 }
 
 func TestErrorsGetTheirMeaning(t *testing.T) {

@@ -1,0 +1,285 @@
+package persistence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+const (
+	// keyWait is how long a request waits for another one with the same key.
+	keyWait     = 5 * time.Second
+	keyPollMost = 200 * time.Millisecond
+)
+
+// Answer is a kept first answer to a creating request.
+type Answer struct {
+	Status  int
+	Headers map[string]string
+	Body    []byte
+	TurnID  *protocol.TurnID // POST /chat: the turn that it began; its stream is the answer
+}
+
+// keptAnswer is a row of idempotency. Status is null while the first request works.
+type keptAnswer struct {
+	BodyHash  []byte
+	Status    *int
+	Headers   map[string]string
+	Body      []byte
+	TurnID    *protocol.TurnID
+	CreatedAt time.Time
+}
+
+func (k *keptAnswer) targets() []any {
+	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
+}
+
+func (k *keptAnswer) matches(key protocol.IdempotencyKey) error {
+	if string(k.BodyHash) != string(key.BodyHash[:]) {
+		return protocol.Errorf(protocol.CodeIdempotencyMismatch, "the key was used with another body")
+	}
+	return nil
+}
+
+func (k *keptAnswer) answer() *Answer {
+	return &Answer{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID}
+}
+
+func keyBusy() error {
+	return &protocol.Error{
+		Code: protocol.CodeIdempotencyBusy, Detail: "another request with this key is being worked on", RetryAfter: retrySeconds,
+		Current: struct{}{},
+	}
+}
+
+// Answers are kept for 24 hours. A claim that is 30 seconds old belongs to a request that has died.
+const (
+	staleKey = `(idempotency.created_at < now() - interval '24 hours'
+       or idempotency.status is null and idempotency.created_at < now() - interval '30 seconds')`
+	claimKeySQL = `
+insert into idempotency (account_id, method, path, key, body_hash, status, resource_id, created_at)
+values (@account, @method, @path, @key, @hash, @status, @resource, clock_timestamp())
+on conflict (account_id, method, path, key) do update
+set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id,
+    headers = null, body = null, created_at = excluded.created_at
+where ` + staleKey + `
+returning created_at`
+	keptAnswerSQL = `
+select body_hash, status, headers, body, resource_id, created_at from idempotency
+where account_id = @account and method = @method and path = @path and key = @key and not ` + staleKey
+	completeKeySQL = `
+update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource
+where account_id = @account and method = @method and path = @path and key = @key and created_at = @claim and status is null`
+	releaseKeySQL = `
+delete from idempotency
+where account_id = @account and method = @method and path = @path and key = @key and created_at = @claim and status is null`
+	keepFollowUpSQL = `
+update idempotency set status = 202, resource_id = null, body = @body
+where account_id = @account and method = @method and path = @path and key = @key`
+)
+
+func keyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"account": account, "method": key.Method, "path": key.Path, "key": key.Key, "hash": key.BodyHash[:],
+		"status": nil, "resource": nil,
+	}
+}
+
+// FindAnswer looks for a kept answer, for the look before the rate limiter: nil when there is none yet. The same key
+// with another body is protocol.CodeIdempotencyMismatch.
+func (db *DB) FindAnswer(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*Answer, error) {
+	kept, err := db.findKept(ctx, account, key)
+	if err != nil || kept == nil || kept.Status == nil {
+		return nil, err
+	}
+	return kept.answer(), nil
+}
+
+func (db *DB) findKept(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*keptAnswer, error) {
+	found, err := Rows(ctx, db, account, func(row pgx.CollectableRow) (*keptAnswer, error) {
+		kept := &keptAnswer{}
+		return kept, row.Scan(kept.targets()...)
+	}, keptAnswerSQL, keyArgs(account, key))
+	if err != nil {
+		return nil, fmt.Errorf("looking for a kept answer: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return found[0], found[0].matches(key)
+}
+
+// KeyClaim is the right to work on a request that carries an Idempotency-Key. Exactly one of Complete, CompleteIn and
+// Release ends it. When the process dies between the effect's commit and Complete, the key is free again after 30 s and a
+// repeat makes the effect twice; CompleteIn, in the transaction of the effect, has no such window.
+type KeyClaim struct {
+	db      *DB
+	account protocol.AccountID
+	key     protocol.IdempotencyKey
+	claimed time.Time
+}
+
+// ClaimKey takes a key: a claim, or the first answer to be given again, or an error: protocol.CodeIdempotencyMismatch, or
+// protocol.CodeIdempotencyBusy when another request with it works for longer than 5 s.
+func (db *DB) ClaimKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *Answer, error) {
+	deadline := time.Now().Add(keyWait)
+	for delay := resolvePause; ; delay = min(delay*2, keyPollMost) {
+		claim, kept, err := db.tryClaim(ctx, account, key)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("claiming an idempotency key: %w", err)
+		case claim != nil:
+			return claim, nil, nil
+		case kept != nil && kept.Status != nil:
+			return nil, kept.answer(), nil
+		}
+		if time.Until(deadline) < delay {
+			return nil, nil, keyBusy()
+		}
+		if !pause(ctx, delay) {
+			return nil, nil, unavailable(ctx.Err())
+		}
+	}
+}
+
+// tryClaim answers nothing of both while another works, or when that one has just let go.
+func (db *DB) tryClaim(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *keptAnswer, error) {
+	claim := &KeyClaim{db: db, account: account, key: key}
+	claimed, err := Rows(ctx, db, account, pgx.RowTo[time.Time], claimKeySQL, keyArgs(account, key))
+	if err != nil {
+		if isState(err, stateLockTimeout) {
+			return nil, nil, nil
+		}
+		return nil, nil, err
+	}
+	if len(claimed) == 1 {
+		claim.claimed = claimed[0]
+		return claim, nil, nil
+	}
+	kept, err := db.findKept(ctx, account, key)
+	return nil, kept, err
+}
+
+func (c *KeyClaim) args(answer *Answer) pgx.NamedArgs {
+	args := keyArgs(c.account, c.key)
+	args["claim"] = c.claimed
+	if answer != nil {
+		args["status"], args["headers"], args["body"], args["resource"] = answer.Status, answer.Headers, answer.Body, answer.TurnID
+	}
+	return args
+}
+
+// Complete keeps the answer. Call it for committed successes only.
+func (c *KeyClaim) Complete(ctx context.Context, answer *Answer) error {
+	_, err := c.db.Exec(ctx, c.account, completeKeySQL, c.args(answer))
+	if err != nil {
+		return fmt.Errorf("keeping an answer: %w", err)
+	}
+	return nil
+}
+
+// errClaimLost says that the request took so long that another took its key over.
+var errClaimLost = errors.New("the claim of an idempotency key was taken over")
+
+// CompleteIn keeps the answer in the transaction of the effect, which fails when the claim was taken over meanwhile.
+func (c *KeyClaim) CompleteIn(ctx context.Context, tx *Tx, answer *Answer) error {
+	tag, err := tx.Exec(ctx, completeKeySQL, c.args(answer))
+	if err != nil {
+		return fmt.Errorf("keeping an answer: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return unavailable(errClaimLost)
+	}
+	return nil
+}
+
+// Release frees the key after a failure. It works after the request's own context has ended.
+func (c *KeyClaim) Release(ctx context.Context) error {
+	_, err := c.db.Exec(context.WithoutCancel(ctx), c.account, releaseKeySQL, c.args(nil))
+	if err != nil {
+		return fmt.Errorf("freeing an idempotency key: %w", err)
+	}
+	return nil
+}
+
+// queueClaim claims the key in the transaction of the start itself: both are committed or neither. A start with the
+// same key that is under way makes it wait.
+func (s *turnStart) queueClaim(batch *pgx.Batch) {
+	if s.Idempotency == nil {
+		return
+	}
+	s.claiming = true
+	args := keyArgs(s.AccountID, *s.Idempotency)
+	args["status"], args["resource"] = 200, s.turn
+	var claimed bool
+	var at time.Time
+	batch.Queue(claimKeySQL, args).QueryRow(func(row pgx.Row) error {
+		err := optional(&claimed, &at)(row)
+		s.claiming = err != nil
+		return err
+	})
+	batch.Queue(keptAnswerSQL, args).QueryRow(func(row pgx.Row) error {
+		kept := &keptAnswer{}
+		var found bool
+		if err := optional(&found, kept.targets()...)(row); err != nil {
+			return err
+		}
+		if !claimed {
+			s.kept = kept
+			if !found { // let go between the two statements: as good as worked on
+				kept.BodyHash = s.Idempotency.BodyHash[:]
+			}
+		}
+		return nil
+	})
+}
+
+const replayedSpecSQL = `
+select t.spec, m.parts from turns t
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+left join messages m on m.account_id = t.account_id and m.message_id = t.user_message_id
+where t.account_id = $1 and t.turn_id = $2`
+
+// replay answers a repeated start with what the first one did.
+func (s *turnStart) replay(ctx context.Context) error {
+	if err := s.kept.matches(*s.Idempotency); err != nil {
+		return err
+	}
+	switch {
+	case s.kept.Status == nil:
+		return keyBusy()
+	case s.kept.TurnID != nil:
+		spec := &protocol.TurnSpec{}
+		var parts []protocol.Part
+		if err := s.tx.QueryRow(ctx, replayedSpecSQL, s.AccountID, *s.kept.TurnID).Scan(spec, &parts); err != nil {
+			return fmt.Errorf("reading the turn of an earlier request: %w", err)
+		}
+		spec.Input = userText(parts)
+		s.result = &protocol.TurnStartResult{Spec: spec, Replayed: true}
+	default:
+		item := &protocol.FollowUp{}
+		if err := json.Unmarshal(s.kept.Body, item); err != nil {
+			return fmt.Errorf("reading the answer to an earlier request: %w", err)
+		}
+		s.result = &protocol.TurnStartResult{FollowUp: item, Replayed: true}
+	}
+	return errAnswered
+}
+
+// queueKept keeps the follow-up as the answer to the start that became one.
+func (s *turnStart) queueKept(batch *pgx.Batch, item *protocol.FollowUp) error {
+	if s.Idempotency == nil {
+		return nil
+	}
+	args := keyArgs(s.AccountID, *s.Idempotency)
+	var err error
+	args["body"], err = jsonText(item)
+	batch.Queue(keepFollowUpSQL, args)
+	return err
+}

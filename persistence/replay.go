@@ -1,0 +1,130 @@
+package persistence
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+// replayLevel is the fastest: events of one turn repeat each other so much that the best saves little more, and every
+// end of a turn pays for it.
+const replayLevel = flate.BestSpeed
+
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(io.Discard, replayLevel)
+	if err != nil {
+		panic("persistence: " + err.Error()) // the level is a constant
+	}
+	return w
+}}
+
+// deflate compresses a log.
+func deflate(frames ...[]byte) ([]byte, error) {
+	w, ok := deflaters.Get().(*flate.Writer)
+	if !ok {
+		panic("persistence: a foreign writer in the pool")
+	}
+	defer deflaters.Put(w)
+	var out bytes.Buffer
+	w.Reset(&out)
+	for _, run := range frames {
+		if _, err := w.Write(run); err != nil {
+			return nil, fmt.Errorf("compressing a log: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("compressing a log: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// inflate gives back the bytes that deflate was given; size is how many they are.
+func inflate(compressed []byte, size int) ([]byte, error) {
+	frames := make([]byte, size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(compressed)), frames); err != nil {
+		return nil, fmt.Errorf("decompressing a log: %w", err)
+	}
+	return frames, nil
+}
+
+const (
+	readReplaySQL = `
+select t.turn_id, r.frames, coalesce(r.raw_bytes, 0), coalesce(r.last_sequence, 0)
+from turns t
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+left join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.last_sequence > $3
+where t.account_id = $1 and t.turn_id = $2`
+	// Reads whole rows until maxBytes were passed: the row that passes it is still read, so there is always progress.
+	readEventsSQL = `
+select frames, first_sequence, last_sequence from (
+    select frames, first_sequence, last_sequence, sum(length(frames)) over (order by first_sequence) - length(frames) as before
+    from turn_events
+    where account_id = $1 and turn_id = $2 and last_sequence > $3
+      and not exists (select from turn_replays where account_id = $1 and turn_id = $2)
+) e where before < $4 order by first_sequence`
+)
+
+// TurnFrames reads committed events after a sequence: from the chunks while the turn is live, from its replay row, the
+// same bytes, once it has ended. last is after when there are none.
+func (t *Turns) TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error) {
+	var id protocol.TurnID
+	var compressed []byte
+	var size int
+	var end int64
+	log := turnLog{last: -1}
+	batch := &pgx.Batch{}
+	batch.Queue(readReplaySQL, account, turn, after).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&id, &compressed, &size, &end)
+	})
+	batch.Queue(readEventsSQL, account, turn, after, maxBytes).Query(func(rows pgx.Rows) error {
+		return log.readAfter(rows, after)
+	})
+	if err := t.db.Send(ctx, account, batch); err != nil {
+		return nil, after, fmt.Errorf("reading the log of a turn: %w", err)
+	}
+	if compressed == nil {
+		return log.frames, max(log.last, after), nil
+	}
+	frames, err = inflate(compressed, size)
+	if err != nil {
+		return nil, after, err
+	}
+	frames, last = pageOf(protocol.SkipFrames(frames, after), after, end, maxBytes)
+	return frames, last, nil
+}
+
+// readAfter gathers rows, the first of which may begin at or before after.
+func (l *turnLog) readAfter(rows pgx.Rows, after int64) error {
+	var run []byte
+	var first, last int64
+	l.last = after
+	_, err := pgx.ForEachRow(rows, []any{&run, &first, &last}, func() error {
+		if first > l.last+1 {
+			return errLogGap
+		}
+		l.frames, l.last = append(l.frames, protocol.SkipFrames(run, l.last+1-first)...), last
+		return nil
+	})
+	return err
+}
+
+// pageOf cuts a run that begins after a sequence and ends with end to about maxBytes, at the end of an event.
+func pageOf(frames []byte, after, end int64, maxBytes int) ([]byte, int64) {
+	if len(frames) <= maxBytes {
+		return frames, end
+	}
+	cut := maxBytes
+	if i := bytes.IndexByte(frames[maxBytes:], '\n'); i >= 0 {
+		cut += i + 1
+	} else {
+		cut = len(frames)
+	}
+	return frames[:cut], after + int64(bytes.Count(frames[:cut], []byte{'\n'}))
+}
