@@ -176,3 +176,5 @@ func TestTheClientsAddressIsBelievedOnlyOfTrustedProxies(t *testing.T) {
 		}
 	}
 }
+
+func jsonUnmarshal(text []byte, v any) error { return json.Unmarshal(text, v) }

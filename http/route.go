@@ -54,8 +54,20 @@ func stream[I any](method, path, id, summary string, policy Policy, handler func
 
 // register adds an operation and the spelling of the identifiers among its parameters.
 func register[I, O any](api huma.API, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
+	checkEmbedded(reflect.TypeFor[I]())
+	checkEmbedded(reflect.TypeFor[O]())
 	huma.Register(api, op, handler)
 	describeParams(reflect.TypeFor[I](), operationAt(api.OpenAPI(), op.Method, op.Path))
+}
+
+// checkEmbedded refuses at the start what would fail silently: huma does not look into embedded types that are not
+// exported, so their parameters would be read by nobody.
+func checkEmbedded(t reflect.Type) {
+	for field := range t.Fields() {
+		if field.Anonymous && !field.IsExported() {
+			panic("http: " + t.String() + " embeds " + field.Type.String() + ", which has to be exported")
+		}
+	}
 }
 
 func operationAt(document *huma.OpenAPI, method, path string) *huma.Operation {

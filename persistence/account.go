@@ -99,7 +99,7 @@ func (db *DB) ChangePassword(ctx context.Context, account protocol.AccountID, ha
 		batch.Queue(updatePasswordSQL, pgx.NamedArgs{"account": account, "password_hash": hash})
 		by.queue(batch, account, EventPasswordChanged, nil)
 		batch.Queue(replaceSessionsSQL, session.args(account))
-		queueEnded(batch, account, session.SessionID, session.At)
+		queueReplaced(batch, account, session)
 		by.queue(batch, account, EventSessionRotated, &session.SessionID)
 		return tx.Run(ctx, batch)
 	})
@@ -113,7 +113,7 @@ func (db *DB) SetPassword(ctx context.Context, account protocol.AccountID, hash 
 		batch := &pgx.Batch{}
 		batch.Queue(setPasswordSQL, account, hash)
 		by.queue(batch, account, EventPasswordChanged, nil)
-		queueEnded(batch, account, protocol.SessionID{}, now)
+		queueEnded(batch, account, now)
 		return tx.Run(ctx, batch)
 	})
 }
@@ -126,7 +126,7 @@ func (db *DB) DisableAccount(ctx context.Context, account protocol.AccountID, no
 		batch := &pgx.Batch{}
 		batch.Queue(disableAccountSQL, account, now)
 		by.queue(batch, account, EventAccountDisabled, nil)
-		queueEnded(batch, account, protocol.SessionID{}, now)
+		queueEnded(batch, account, now)
 		return tx.Run(ctx, batch)
 	})
 }

@@ -127,11 +127,12 @@ func (db *DB) CreateSession(ctx context.Context, account protocol.AccountID, ses
 }
 
 const (
-	lockTokenSQL = `
+	lockTokenSQL = `select from sessions where token_hash = $1 for update`
+	// A statement of its own: the one that waited for the lock does not see what was made meanwhile.
+	standingSQL = `
 	select s.successor_hash, s.successor_used_at, n.rotated_at as successor_made_at
 	from sessions s left join sessions n on n.token_hash = s.successor_hash
-	where s.token_hash = $1 and s.revoked_at is null
-	for update of s`
+	where s.token_hash = $1 and s.revoked_at is null`
 	dropUnusedSQL = `delete from sessions where token_hash = $1 and last_used_at < rotated_at`
 	// A microsecond before rotated_at: not seen yet.
 	insertNextSQL = `
@@ -149,15 +150,8 @@ const (
 func (db *DB) RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *NewSession, patience time.Duration, by Requester) (rotated bool, err error) {
 	err = db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
 		rotated = false
-		rows, err := tx.Query(ctx, lockTokenSQL, old)
-		if err != nil {
-			return err
-		}
-		standing, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[successor])
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && standing.keeps(next.At, patience) {
-			return nil
-		}
-		if err != nil {
+		standing, err := lockToken(ctx, tx, old)
+		if err != nil || standing == nil || standing.keeps(next.At, patience) {
 			return err
 		}
 		rotated = true
@@ -175,6 +169,18 @@ func (db *DB) RotateSession(ctx context.Context, account protocol.AccountID, old
 	return rotated && err == nil, err
 }
 
+// lockToken reads what became of a token, and keeps others from replacing it; nil when it has ended.
+func lockToken(ctx context.Context, tx *Tx, token []byte) (standing *successor, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(lockTokenSQL, token)
+	batch.Queue(standingSQL, token).Query(collectOne(&standing))
+	err = tx.Run(ctx, batch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // ended is no failure
+	}
+	return standing, err
+}
+
 // successor is what stands in the way of replacing a token.
 type successor struct {
 	SuccessorHash   []byte
@@ -188,7 +194,7 @@ func (s successor) keeps(now time.Time, patience time.Duration) bool {
 }
 
 // replaceSessionsSQL makes the next token of a session that goes on while all its tokens end; it reads what the session
-// began with from its rows, which queueEnded revokes after it.
+// began with from its rows, which queueReplaced revokes after it.
 const replaceSessionsSQL = `
 	insert into sessions (token_hash, key_version, session_id, account_id, user_agent, created_at, last_used_at, expires_at,
 		rotated_at, reauthenticated_at)
@@ -208,17 +214,24 @@ const (
 	returning pg_notify('` + sessionChannel + `', session_id::text)`
 	endOldTokensSQL = `
 	update sessions set revoked_at = @at
-	where account_id = @account and session_id = @session and revoked_at is null and rotated_at < @at`
+	where account_id = @account and session_id = @session and revoked_at is null and token_hash <> @token`
 )
 
 func endArgs(account protocol.AccountID, session protocol.SessionID, now time.Time) pgx.NamedArgs {
 	return pgx.NamedArgs{"account": account, "session": session, "at": now}
 }
 
-// queueEnded ends every session but one, of which it ends the tokens made before now. Its streams go on.
-func queueEnded(batch *pgx.Batch, account protocol.AccountID, but protocol.SessionID, now time.Time) {
-	batch.Queue(endOthersSQL, endArgs(account, but, now))
-	batch.Queue(endOldTokensSQL, endArgs(account, but, now))
+// queueEnded ends every session of an account.
+func queueEnded(batch *pgx.Batch, account protocol.AccountID, now time.Time) {
+	batch.Queue(endOthersSQL, endArgs(account, protocol.SessionID{}, now))
+}
+
+// queueReplaced ends every session but one, of which only the given token stays. Its streams go on.
+func queueReplaced(batch *pgx.Batch, account protocol.AccountID, by *NewSession) {
+	args := endArgs(account, by.SessionID, by.At)
+	args["token"] = by.TokenHash
+	batch.Queue(endOthersSQL, args)
+	batch.Queue(endOldTokensSQL, args)
 }
 
 // EndSession revokes a session; protocol.CodeNotFound when the account has no such live one. Every node hears of it.
