@@ -102,9 +102,8 @@ func (r *Redis) Start(ctx context.Context) error {
 }
 
 func (r *Redis) start(ctx context.Context) error {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return fmt.Errorf("%w: redis-server (apt-get install redis-server)", ErrNotInstalled)
+	if err := RedisInstalled(); err != nil {
+		return err
 	}
 	if err := r.account.makeOwned(r.data()); err != nil {
 		return fmt.Errorf("making the server's folder: %w", err)
@@ -122,7 +121,7 @@ func (r *Redis) start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(program, "--port", "0", "--unixsocket", r.socket(), "--unixsocketperm", "700",
+	cmd := exec.Command(redisComm, "--port", "0", "--unixsocket", r.socket(), "--unixsocketperm", "700",
 		"--save", "", "--appendonly", "no", "--dir", r.data(), "--daemonize", "no",
 		"--maxmemory", "256mb", "--maxmemory-policy", "noeviction")
 	cmd.Dir = r.data()
@@ -258,3 +257,11 @@ func (r *Redis) signal(signal syscall.Signal) error {
 func (r *Redis) data() string { return filepath.Join(r.folder, "data") }
 
 func (r *Redis) socket() string { return filepath.Join(r.sockets, redisSocket) }
+
+// RedisInstalled says how to get the server's program where it is missing.
+func RedisInstalled() error {
+	if _, err := exec.LookPath(redisComm); err != nil {
+		return fmt.Errorf("%w: redis-server (apt-get install redis-server)", ErrNotInstalled)
+	}
+	return nil
+}
