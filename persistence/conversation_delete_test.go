@@ -51,14 +51,16 @@ func fill(t testing.TB, db *persistence.DB, account protocol.AccountID, id proto
 	batch.Queue(`update follow_ups set content = $1 where conversation_id = $2`, text, id)
 	batch.Queue(`insert into turn_records (account_id, turn_id, kind, key, sequence, body) values ($1, $2, 'step', '1', 1, to_json($3::text))`, account, turn, text)
 	batch.Queue(`insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames) values ($1, $2, 4, 1, $3)`, account, turn, []byte(text))
-	for i, resource := range []struct {
-		path string
-		id   any
+	location := "/conversations/" + id.String()
+	for i, kept := range []struct {
+		path, location string
+		turn           *protocol.TurnID
 	}{
-		{"/chat", turn}, {"/conversations", id}, {"/conversations/" + id.String() + "/branches", nil}, {"/conversations/" + id.String(), nil},
+		{"/chat", "", &turn}, {"/chat", location + "/follow-ups", nil}, {"/conversations", location, nil},
+		{"/conversations/conv_original/branches", location, nil}, {location + "/branches", "/conversations/conv_fork", nil}, {location, "", nil},
 	} {
-		batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash, status, body, resource_id) values ($1, 'POST', $2, $3, '', 201, $4, $5)`,
-			account, resource.path, fmt.Sprint(text, i), []byte(text), resource.id)
+		batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash, status, headers, body, resource_id) values ($1, 'POST', $2, $3, '', 201, $4, $5, $6)`,
+			account, kept.path, fmt.Sprint(text, i), map[string]string{"Location": kept.location}, []byte(text), kept.turn)
 	}
 	batch.Queue(`insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, usage)
 		values ($1, $2, 'server', 'turn', 1, 'turn', $3, $4, 'coding', '{"input_tokens": 5, "output_tokens": 7}')`, account, protocol.NewUsageID(), id, turn)
@@ -143,7 +145,7 @@ func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
 	counts, err := persistence.Row(t.Context(), db, account, pgx.RowTo[[]int], `select array[
 		(select count(*) from turn_records), (select count(*) from turn_replays), (select count(*) from turn_events),
 		(select count(*) from idempotency), (select count(*) from follow_ups), (select count(*) from branches)]::int[]`)
-	if err != nil || fmt.Sprint(counts) != "[1 1 4 4 3 2]" {
+	if err != nil || fmt.Sprint(counts) != "[1 1 4 6 3 2]" {
 		t.Errorf("the other conversation keeps %v (%v)", counts, err)
 	}
 }

@@ -80,7 +80,7 @@ where account_id = @account and method = @method and path = @path and key = @key
 delete from idempotency
 where account_id = @account and method = @method and path = @path and key = @key and created_at = @claim and status is null`
 	keepFollowUpSQL = `
-update idempotency set status = 202, resource_id = null, body = @body
+update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
 where account_id = @account and method = @method and path = @path and key = @key`
 )
 
@@ -280,6 +280,8 @@ func (s *turnStart) queueKept(batch *pgx.Batch, item *protocol.FollowUp) error {
 	args := keyArgs(s.AccountID, *s.Idempotency)
 	var err error
 	args["body"], err = jsonText(item)
+	// A purge of the conversation finds by this what was kept of it.
+	args["headers"] = map[string]string{"Location": "/conversations/" + s.ConversationID.String() + "/follow-ups"}
 	batch.Queue(keepFollowUpSQL, args)
 	return err
 }

@@ -1,0 +1,165 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"turnstone/protocol"
+)
+
+const (
+	purgeBatch = 500              // rows of one transaction
+	purgeStint = 40               // transactions of one run of the job, well within its minute
+	purgePause = time.Second      // between two runs of a long purge
+	purgeDefer = 10 * time.Second // while a turn of the conversation still ends
+)
+
+// purgeWorker erases what deleted conversations held. A run that is killed is run again and goes on with what is left.
+type purgeWorker struct {
+	river.WorkerDefaults[PurgeConversationArgs]
+	db *DB
+}
+
+// Work runs one stint. To snooze costs no attempt, so a conversation of any size is purged.
+func (w *purgeWorker) Work(ctx context.Context, job *river.Job[PurgeConversationArgs]) error {
+	for range purgeStint {
+		done, err := w.db.PurgeConversation(ctx, job.Args.AccountID, job.Args.ConversationID, purgeBatch)
+		if protocol.CodeOf(err) == protocol.CodeTurnInProgress {
+			return river.JobSnooze(purgeDefer)
+		}
+		if err != nil || done {
+			return err
+		}
+	}
+	return river.JobSnooze(purgePause)
+}
+
+// errStillLive stops a purge of what was not deleted. It is a defect, or an operator who restored a row by hand.
+var errStillLive = errors.New("the conversation was not deleted")
+
+// purgeGateSQL takes the lock that starting and ending turns take. A turn that is not over yet will write once more.
+const purgeGateSQL = `
+	select deleted_at is not null, exists (
+		select from turns t
+		where t.account_id = c.account_id and t.conversation_id = c.conversation_id and not t.terminal)
+	from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation
+	for update of c`
+
+// purgeSteps erase what a deleted conversation held, children before what they hang on. Each erases at most @limit rows,
+// so that no transaction grows with the conversation. Usage stays: it is the account's, and holds no content.
+var purgeSteps = []struct{ what, sql string }{
+	{"events", `
+		delete from turn_events e using (
+			select e.turn_id, e.first_sequence
+			from turns t join turn_events e on e.account_id = t.account_id and e.turn_id = t.turn_id
+			where t.account_id = @account and t.conversation_id = @conversation
+			limit @limit) x
+		where e.account_id = @account and e.turn_id = x.turn_id and e.first_sequence = x.first_sequence`},
+	{"records", `
+		delete from turn_records r using (
+			select r.turn_id, r.kind, r.key
+			from turns t join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id
+			where t.account_id = @account and t.conversation_id = @conversation
+			limit @limit) x
+		where r.account_id = @account and r.turn_id = x.turn_id and r.kind = x.kind and r.key = x.key`},
+	{"replays", `
+		delete from turn_replays r using (
+			select r.turn_id
+			from turns t join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id
+			where t.account_id = @account and t.conversation_id = @conversation
+			limit @limit) x
+		where r.account_id = @account and r.turn_id = x.turn_id`},
+	{"kept answers of turns", `
+		delete from idempotency i using (
+			select i.method, i.path, i.key
+			from turns t join idempotency i on i.account_id = t.account_id and i.resource_id = t.turn_id
+			where t.account_id = @account and t.conversation_id = @conversation
+			limit @limit) x
+		where i.account_id = @account and i.method = x.method and i.path = x.path and i.key = x.key`},
+	{"turns", `
+		delete from turns t using (
+			select turn_id from turns
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where t.account_id = @account and t.turn_id = x.turn_id`},
+	{"messages", `
+		delete from messages m using (
+			select message_id from messages
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where m.account_id = @account and m.message_id = x.message_id`},
+	{"segments", `
+		delete from branch_segments g using (
+			select g.branch_id, g.from_depth
+			from branches b join branch_segments g on g.account_id = b.account_id and g.branch_id = b.branch_id
+			where b.account_id = @account and b.conversation_id = @conversation
+			limit @limit) x
+		where g.account_id = @account and g.branch_id = x.branch_id and g.from_depth = x.from_depth`},
+	{"branches", `
+		delete from branches b using (
+			select branch_id from branches
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where b.account_id = @account and b.branch_id = x.branch_id`},
+	{"follow-ups", `
+		delete from follow_ups f using (
+			select follow_up_id from follow_ups
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where f.account_id = @account and f.follow_up_id = x.follow_up_id`},
+	{"kept answers", `
+		delete from idempotency i using (
+			select method, path, key from idempotency
+			where account_id = @account
+			  and (path = @path or starts_with(path, @path || '/')
+			       or headers ->> 'Location' = @path or starts_with(headers ->> 'Location', @path || '/'))
+			limit @limit) x
+		where i.account_id = @account and i.method = x.method and i.path = x.path and i.key = x.key`},
+}
+
+// PurgeConversation erases at most limit rows of what a deleted conversation held and says whether nothing is left. It
+// is repeated until then, by whatever process, in whatever state an earlier one left it; nothing is remembered between.
+func (db *DB) PurgeConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, limit int) (done bool, err error) {
+	args := pgx.NamedArgs{
+		"account": account, "conversation": id, "path": "/conversations/" + id.String(),
+	}
+	err = db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
+		var deleted, busy bool
+		err := tx.QueryRow(ctx, purgeGateSQL, args).Scan(&deleted, &busy)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows): // the account itself is gone
+			done = true
+			return nil
+		case err != nil:
+			return fmt.Errorf("beginning a purge: %w", err)
+		case !deleted:
+			return errStillLive
+		case busy:
+			return protocol.Errorf(protocol.CodeTurnInProgress, "a turn of the conversation is not over")
+		}
+		done, err = purgeSome(ctx, tx, args, limit)
+		return err
+	})
+	return done, err
+}
+
+func purgeSome(ctx context.Context, tx *Tx, args pgx.NamedArgs, limit int) (done bool, err error) {
+	left := int64(limit)
+	for _, step := range purgeSteps {
+		args["limit"] = left
+		tag, err := tx.Exec(ctx, step.sql, args)
+		if err != nil {
+			return false, fmt.Errorf("purging %s: %w", step.what, err)
+		}
+		if left -= tag.RowsAffected(); left <= 0 {
+			return false, nil // the next call goes on
+		}
+	}
+	return true, nil
+}
