@@ -1,0 +1,101 @@
+package http
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"turnstone/protocol"
+)
+
+// texts lists the messages of a page by their text.
+func texts(page shown) []string {
+	var all []string
+	data, _ := page.at("data").([]any)
+	for i := range data {
+		all = append(all, fmt.Sprint(page.at(fmt.Sprintf("data.%d.parts.0.text", i))))
+	}
+	return all
+}
+
+func TestMessagesPageBothWaysAndAround(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Long")
+	said := u.say(id, "1", "2", "3", "4", "5", "6", "7", "8", "9")
+	path := "/conversations/" + id + "/messages?limit=4"
+	want := func(page shown, next bool, expected ...string) {
+		t.Helper()
+		if got := texts(page); !slices.Equal(got, expected) {
+			t.Errorf("the page holds %v, want %v", got, expected)
+		}
+		wantField(t, page, "has_more", next)
+		if (page.at("next_cursor") != nil) != next {
+			t.Errorf("next_cursor %v", page.at("next_cursor"))
+		}
+	}
+	page := u.do(200, "GET", path, nil)
+	want(page, true, "6", "7", "8", "9")
+	wantField(t, page, "newer_cursor", nil)
+	wantField(t, page, "data.0.sibling_count", 1.0)
+	page = u.do(200, "GET", path+"&direction=older&cursor="+page.at("next_cursor").(string), nil)
+	want(page, true, "2", "3", "4", "5")
+	back := page.at("newer_cursor").(string)
+	want(u.do(200, "GET", path+"&cursor="+page.at("next_cursor").(string), nil), false, "1")
+	want(u.do(200, "GET", path+"&cursor="+back, nil), false, "6", "7", "8", "9")
+
+	page = u.do(200, "GET", path+"&direction=newer", nil)
+	want(page, true, "1", "2", "3", "4")
+	want(u.do(200, "GET", path+"&direction=newer&cursor="+page.at("next_cursor").(string), nil), true, "5", "6", "7", "8")
+
+	page = u.do(200, "GET", path+"&around="+said[4], nil)
+	want(page, true, "3", "4", "5", "6")
+	want(u.do(200, "GET", path+"&cursor="+page.at("older_cursor").(string), nil), false, "1", "2")
+	want(u.do(200, "GET", path+"&cursor="+page.at("newer_cursor").(string), nil), false, "7", "8", "9")
+
+	cursor := page.at("newer_cursor").(string)
+	for _, query := range []string{
+		"&direction=older&cursor=" + cursor, "&around=" + said[0] + "&cursor=" + cursor, "&direction=up", "&around=msg_1", "&branch_id=br_1",
+		"&branch_id=" + protocol.NewBranchID().String() + "&cursor=" + cursor,
+	} {
+		u.do(422, "GET", path+query, nil)
+	}
+	u.do(404, "GET", path+"&around="+protocol.NewMessageID().String(), nil)
+	u.do(404, "GET", path+"&branch_id="+protocol.NewBranchID().String(), nil)
+	u.do(422, "GET", "/conversations/"+u.conversation("Other")+"/messages?cursor="+cursor, nil)
+}
+
+func TestAStreamingMessageTellsWhatItCovers(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Live")
+	u.say(id, "question")
+	part := protocol.NewPartID()
+	turn := u.liveTurn(id, &protocol.AnswerStarted{PartID: part, Format: "markdown"},
+		&protocol.AnswerDelta{PartID: part, Delta: "so "}, &protocol.AnswerDelta{PartID: part, Offset: 3, Delta: "far"})
+	page := u.do(200, "GET", "/conversations/"+id+"/messages", nil)
+	wantField(t, page, "data.1.status", "streaming")
+	wantField(t, page, "data.1.covers_sequence", 3.0)
+	wantField(t, page, "data.1.parts.0.text", "so far")
+	wantField(t, page, "data.1.parts.0.open", true)
+	whole := u.do(200, "GET", "/conversations/"+id, nil)
+	wantField(t, whole, "live_turn.turn_id", turn)
+	wantField(t, whole, "live_turn.last_sequence", 3.0)
+	wantField(t, whole, "live_turn.accepting_steering", true)
+	wantField(t, whole, "unread", false)
+}
+
+func TestAReadMarkClearsUnread(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Read")
+	said := u.say(id, "question", "answer")
+	path := "/conversations/" + id
+	wantField(t, u.do(200, "GET", path, nil), "unread", true)
+	marked := u.do(200, "PUT", path+"/read", map[string]any{"message_id": said[1]})
+	wantField(t, marked, "unread", false)
+	wantField(t, marked, "version", 1.0)
+	u.do(422, "PUT", path+"/read", map[string]any{"message_id": "msg_1"})
+	u.do(422, "PUT", path+"/read", map[string]any{})
+	u.do(404, "PUT", path+"/read", map[string]any{"message_id": protocol.NewMessageID()})
+}
