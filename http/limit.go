@@ -7,24 +7,17 @@ import (
 	"strconv"
 	"time"
 
+	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
 // Limiter decides whether a request may go on. An error means that it could not decide: the request is refused.
 type Limiter interface {
 	// Take draws one from the bucket of a key: an account, or an address where there is none.
-	Take(ctx context.Context, bucket, key string) (Limit, error)
+	Take(ctx context.Context, bucket, key string) (persistence.Decision, error)
 }
 
-// Limit is what a bucket answered.
-type Limit struct {
-	Allowed    bool
-	Quota      int // how many in Window
-	Window     time.Duration
-	Remaining  int
-	Reset      time.Duration // until the whole quota is there again
-	RetryAfter time.Duration // until the next one passes, when this did not
-}
+var _ Limiter = (*persistence.Limiter)(nil)
 
 // limit draws from the bucket of the caller and tells the client where it stands.
 func (s *Server) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange, from bucket) error {
@@ -44,23 +37,23 @@ func (s *Server) draw(w stdhttp.ResponseWriter, r *stdhttp.Request, from bucket,
 }
 
 func (s *Server) take(ctx context.Context, header stdhttp.Header, from bucket, key string) error {
-	limit, err := s.Limiter.Take(ctx, string(from), key)
+	decision, err := s.Limiter.Take(ctx, string(from), key)
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("drawing from the limit of %s: %w", from, err)}
 	}
-	limitHeaders(header, from, limit)
-	if !limit.Allowed {
+	limitHeaders(header, from, decision)
+	if !decision.Allowed {
 		s.metrics.limited(from)
-		return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(limit.RetryAfter)}
+		return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
 	}
 	return nil
 }
 
 // limitHeaders follow draft-ietf-httpapi-ratelimit-headers-11.
-func limitHeaders(header stdhttp.Header, from bucket, limit Limit) {
+func limitHeaders(header stdhttp.Header, from bucket, decision persistence.Decision) {
 	name := strconv.Quote(string(from))
-	header.Set("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", name, limit.Quota, wholeSeconds(limit.Window)))
-	header.Set("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", name, limit.Remaining, wholeSeconds(limit.Reset)))
+	header.Set("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", name, decision.Limit.Rate, wholeSeconds(decision.Limit.Period)))
+	header.Set("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", name, decision.Remaining, wholeSeconds(decision.ResetAfter)))
 }
 
 // wholeSeconds rounds up and never says 0: a client that waits 0 s is back too early.

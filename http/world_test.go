@@ -47,32 +47,34 @@ func (c *testClock) advance(d time.Duration) {
 // testLimiter passes everything, unless a test says otherwise.
 type testLimiter struct {
 	mu    sync.Mutex
-	limit Limit    // guarded by mu
-	err   error    // guarded by mu
-	drawn []string // guarded by mu: bucket and key
+	limit persistence.Decision // guarded by mu
+	err   error                // guarded by mu
+	drawn []string             // guarded by mu: bucket and key
 }
+
+var testQuota = persistence.Limit{Rate: 60, Period: time.Minute, Burst: 20}
 
 func newTestLimiter() *testLimiter {
-	return &testLimiter{limit: Limit{Allowed: true, Quota: 60, Window: time.Minute, Remaining: 59, Reset: time.Second}}
+	return &testLimiter{limit: persistence.Decision{Allowed: true, Limit: testQuota, Remaining: 59, ResetAfter: time.Second}}
 }
 
-func (l *testLimiter) Take(_ context.Context, bucket, key string) (Limit, error) {
+func (l *testLimiter) Take(_ context.Context, bucket, key string) (persistence.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drawn = append(l.drawn, bucket+" "+key)
 	return l.limit, l.err
 }
 
-func (l *testLimiter) set(limit Limit, err error) {
+func (l *testLimiter) set(limit persistence.Decision, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit, l.err = limit, err
 }
 
 func (l *testLimiter) refuse() {
-	l.set(Limit{Quota: 60, Window: time.Minute, RetryAfter: 1200 * time.Millisecond}, nil)
+	l.set(persistence.Decision{Limit: testQuota, RetryAfter: 1200 * time.Millisecond}, nil)
 }
-func (l *testLimiter) breakDown() { l.set(Limit{}, errors.New("connection refused")) }
+func (l *testLimiter) breakDown() { l.set(persistence.Decision{}, errors.New("connection refused")) }
 
 // world is a Server on a database of its own.
 type world struct {
