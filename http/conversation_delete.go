@@ -22,27 +22,30 @@ func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationI
 	if err != nil {
 		return nil, err
 	}
-	account := callerOf(ctx).AccountID
-	live, err := s.DB.DeleteConversation(ctx, account, in.ConversationID, version)
+	caller := callerOf(ctx)
+	deletion := &persistence.Deletion{
+		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: exchangeOf(ctx).requester(),
+	}
+	live, err := s.DB.DeleteConversation(ctx, caller.AccountID, deletion)
 	if err != nil || live == nil {
 		return nil, err
 	}
 	if err := s.confirmDeletion(ctx, in, live); err != nil {
 		return nil, err
 	}
-	if err := s.Turns.CancelTurn(ctx, account, live.TurnID); err != nil {
+	if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID); err != nil {
 		return nil, err
 	}
-	return nil, s.deleteAfter(ctx, in, version, live.TurnID)
+	return nil, s.deleteAfter(ctx, in, deletion, live.TurnID)
 }
 
 // deleteAfter deletes as soon as a cancelled turn has ended. It gives up with the request; a turn that began meanwhile
 // needs a confirmation of its own.
-func (s *Server) deleteAfter(ctx context.Context, in *deleteConversationInput, version *int64, cancelled protocol.TurnID) error {
+func (s *Server) deleteAfter(ctx context.Context, in *deleteConversationInput, deletion *persistence.Deletion, cancelled protocol.TurnID) error {
 	ticker := time.NewTicker(cancelPoll)
 	defer ticker.Stop()
 	for {
-		live, err := s.DB.DeleteConversation(ctx, callerOf(ctx).AccountID, in.ConversationID, version)
+		live, err := s.DB.DeleteConversation(ctx, callerOf(ctx).AccountID, deletion)
 		if err != nil || live == nil {
 			return err
 		}

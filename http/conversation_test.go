@@ -281,8 +281,8 @@ func TestPutFollowsTheVersionRule(t *testing.T) {
 }
 
 func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
-	s, turns := conversationWorld(t)
-	u := signUp(t, s)
+	w, turns := conversationWorld(t)
+	u := signUp(t, w)
 	id := u.conversation("Live")
 	path := "/conversations/" + id
 	u.say(id, "question")
@@ -306,6 +306,9 @@ func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 		t.Errorf("cancelled %v", turns.cancelled)
 	}
 	u.do(404, "GET", path, nil)
+	if events := w.events(u.account.AccountID); !contains(events, persistence.EventConversationDeleted) {
+		t.Errorf("the audit says %v", events)
+	}
 }
 
 func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {

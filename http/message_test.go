@@ -99,3 +99,24 @@ func TestAReadMarkClearsUnread(t *testing.T) {
 	u.do(422, "PUT", path+"/read", map[string]any{})
 	u.do(404, "PUT", path+"/read", map[string]any{"message_id": protocol.NewMessageID()})
 }
+
+func TestTheQueueIsListed(t *testing.T) {
+	w, _ := conversationWorld(t)
+	u := signUp(t, w)
+	id := u.conversation("Queue")
+	for position := range 3 {
+		_, err := w.DB.Exec(t.Context(), u.account.AccountID, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+			values ($1, $2, $3, 'queued', $4, $5)`, u.account.AccountID, protocol.NewFollowUpID(), u.parse(id), fmt.Sprint("later ", position), position+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := "/conversations/" + id + "/follow-ups?limit=2"
+	page := u.do(200, "GET", path, nil)
+	wantField(t, page, "data.1.content", "later 1")
+	wantField(t, page, "data.1.state", "queued")
+	page = u.do(200, "GET", path+"&cursor="+page.at("next_cursor").(string), nil)
+	wantField(t, page, "data.0.content", "later 2")
+	wantField(t, page, "has_more", false)
+	wantField(t, u.do(200, "GET", "/conversations/"+id, nil), "follow_ups.2.content", "later 2")
+}

@@ -111,7 +111,7 @@ func TestAForkIsACopyOfItsOwn(t *testing.T) {
 		t.Errorf("%+v (%v)", named, err)
 	}
 
-	if _, err := db.DeleteConversation(t.Context(), account, id, nil); err != nil {
+	if _, err := db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: id}); err != nil {
 		t.Fatal(err)
 	}
 	purge(t, db, account, id, 1000)

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -16,24 +17,35 @@ type LiveWork struct {
 	WillDelete map[string]int // what goes with the conversation, by kind
 }
 
+// EventConversationDeleted is in the audit, with the identifier.
+const EventConversationDeleted SecurityEvent = "conversation.deleted"
+
+// Deletion asks for the end of a conversation.
+type Deletion struct {
+	ConversationID protocol.ConversationID
+	Version        *int64 // nil: whatever it is
+	SessionID      *protocol.SessionID
+	By             Requester
+}
+
 // DeleteConversation makes a conversation vanish from every read, at once and for good; a job erases what it held.
-// While a turn is live nothing happens and the live work is returned: the turn has to end first. Without a version any
-// is deleted.
-func (db *DB) DeleteConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, version *int64) (live *LiveWork, err error) {
+// While a turn is live nothing happens and the live work is returned: the turn has to end first.
+func (db *DB) DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *Deletion) (live *LiveWork, err error) {
+	id := deletion.ConversationID
 	err = db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
 		live = nil
 		locked, err := lockConversation(ctx, tx, account, id)
 		if err != nil {
 			return err
 		}
-		if err := locked.checkVersion(ctx, tx, account, id, version, false); err != nil {
+		if err := locked.checkVersion(ctx, tx, account, id, deletion.Version, false); err != nil {
 			return err
 		}
 		if locked.LiveTurnID != nil {
 			live, err = countLiveWork(ctx, tx, account, id, locked)
 			return err
 		}
-		return db.buryConversation(ctx, tx, account, id)
+		return db.buryConversation(ctx, tx, account, deletion)
 	})
 	return live, err
 }
@@ -75,8 +87,16 @@ const buryConversationSQL = `
 		message_count = 0, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-func (db *DB) buryConversation(ctx context.Context, tx *Tx, account protocol.AccountID, id protocol.ConversationID) error {
-	if _, err := tx.Exec(ctx, buryConversationSQL, pgx.NamedArgs{"account": account, "conversation": id}); err != nil {
+func (db *DB) buryConversation(ctx context.Context, tx *Tx, account protocol.AccountID, deletion *Deletion) error {
+	id := deletion.ConversationID
+	detail, err := json.Marshal(map[string]protocol.ConversationID{"conversation_id": id})
+	if err != nil {
+		return err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(buryConversationSQL, pgx.NamedArgs{"account": account, "conversation": id})
+	batch.Queue(appendAuditSQL, account, string(EventConversationDeleted), deletion.SessionID, deletion.By.RequestID, deletion.By.Address, detail)
+	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("deleting a conversation: %w", err)
 	}
 	return db.enqueue(ctx, tx, PurgeConversationArgs{AccountID: account, ConversationID: id})

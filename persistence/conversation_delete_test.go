@@ -100,7 +100,7 @@ func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
 	}
 	turn := fill(t, db, account, gone, canary)
 
-	live, err := db.DeleteConversation(t.Context(), account, gone, nil)
+	live, err := db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: gone})
 	if err != nil || live == nil || live.TurnID != turn {
 		t.Fatalf("with a live turn: %+v (%v)", live, err)
 	}
@@ -110,9 +110,9 @@ func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
 	read(t, db, account, gone)
 	endTurn(t, db, account, turn, canary)
 	stale := int64(77)
-	_, err = db.DeleteConversation(t.Context(), account, gone, &stale)
+	_, err = db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: gone, Version: &stale})
 	wantCode(t, err, protocol.CodeStaleVersion)
-	if live, err = db.DeleteConversation(t.Context(), account, gone, nil); err != nil || live != nil {
+	if live, err = db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: gone}); err != nil || live != nil {
 		t.Fatalf("%+v (%v)", live, err)
 	}
 	wantHidden(t, db, account, gone, turn)
@@ -182,7 +182,10 @@ func wantHidden(t *testing.T, db *persistence.DB, account protocol.AccountID, id
 		"follow-ups": func() error { _, _, err := db.ListFollowUps(ctx, account, id, nil, 1); return err },
 		"usage":      func() error { _, _, err := db.ListUsage(ctx, account, id, nil, 1); return err },
 		"use":        func() error { _, err := db.RecordUsage(ctx, account, id, "k", 1, "u", nil); return err },
-		"delete":     func() error { _, err := db.DeleteConversation(ctx, account, id, nil); return err },
+		"delete": func() error {
+			_, err := db.DeleteConversation(ctx, account, &persistence.Deletion{ConversationID: id})
+			return err
+		},
 	} {
 		if err := ask(); protocol.CodeOf(err) != protocol.CodeNotFound {
 			t.Errorf("%s of a deleted conversation: %v", name, err)
@@ -233,7 +236,7 @@ func TestDeletionEnqueuesItsPurge(t *testing.T) {
 	db := database.Open(t)
 	account := pgtest.Account(t, db)
 	id := begin(t, db, account, "").ConversationID
-	if _, err := db.DeleteConversation(t.Context(), account, id, nil); err != nil {
+	if _, err := db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: id}); err != nil {
 		t.Fatal(err)
 	}
 	database.Admin(t, fmt.Sprintf(`do $$ begin

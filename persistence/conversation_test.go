@@ -179,7 +179,7 @@ func TestPutCreatesRepeatsAndReplacesUnderTheVersionRule(t *testing.T) {
 	if c = read(t, db, account, id); c.Title != "Second" {
 		t.Errorf("another account's write changed %+v", c)
 	}
-	if _, err := db.DeleteConversation(t.Context(), account, id, nil); err != nil {
+	if _, err := db.DeleteConversation(t.Context(), account, &persistence.Deletion{ConversationID: id}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = put(account, first, nil)
