@@ -35,7 +35,7 @@ bench: debian-test go ## the Go benchmarks, on this machine's own disk
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 lint: go bin/golangci-lint
-	bin/golangci-lint run
+	GOFLAGS=-race bin/golangci-lint run # -race: the build variant that is there already
 	cd tools && go mod verify >/dev/null
 
 # The tree may hold changes of its own: what counts is that generating adds none.

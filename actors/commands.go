@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
-
 	"turnstone/protocol"
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
 	"turnstone/protocol"
 )
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
 	"turnstone/protocol"
 )
 

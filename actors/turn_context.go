@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-
 	"turnstone/protocol"
 )
 

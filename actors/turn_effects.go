@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"turnstone/protocol"
 
 	"go.uber.org/zap"
-
-	"turnstone/protocol"
 )
 
 const (

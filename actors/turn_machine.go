@@ -3,7 +3,6 @@ package actors
 import (
 	"encoding/json"
 	"fmt"
-
 	"turnstone/protocol"
 )
 

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"turnstone/protocol"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
-
-	"turnstone/protocol"
 )
 
 func TestMain(m *testing.M) {
@@ -21,7 +20,6 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("rapid.checks", "10000")
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.(*rateLimiter).run"))
-
 }
 
 var machineTools = map[string]ToolSpec{

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"time"
-
 	"turnstone/protocol"
 )
 

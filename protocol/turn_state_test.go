@@ -1,0 +1,182 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// machine is a table with what has to hold of it.
+type machine struct {
+	name     string
+	initial  string
+	states   []string
+	table    []Transition[string]
+	terminal func(string) bool
+	next     func(from, trigger string) (string, bool)
+}
+
+func machineOf[S ~string](name string, initial S, states []S, table []Transition[S], terminal func(S) bool, next func(S, string) (S, bool)) machine {
+	m := machine{
+		name: name, initial: string(initial),
+		terminal: func(s string) bool { return terminal(S(s)) },
+		next: func(from, trigger string) (string, bool) {
+			to, ok := next(S(from), trigger)
+			return string(to), ok
+		},
+	}
+	for _, s := range states {
+		m.states = append(m.states, string(s))
+	}
+	for _, t := range table {
+		m.table = append(m.table, Transition[string]{string(t.From), t.Trigger, string(t.To)})
+	}
+	return m
+}
+
+func machines() []machine {
+	return []machine{
+		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
+		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
+	}
+}
+
+func (m machine) triggers() []string {
+	var list []string
+	for _, t := range m.table {
+		if !slices.Contains(list, t.Trigger) {
+			list = append(list, t.Trigger)
+		}
+	}
+	return list
+}
+
+// TestEveryStateAndEveryTriggerIsDecidedByTheTable walks states × triggers, and triggers and states that are none.
+func TestEveryStateAndEveryTriggerIsDecidedByTheTable(t *testing.T) {
+	for _, m := range machines() {
+		legal := map[[2]string]string{}
+		for _, row := range m.table {
+			key := [2]string{row.From, row.Trigger}
+			if to, twice := legal[key]; twice {
+				t.Errorf("%s: %s in %s leads to %s and to %s", m.name, row.Trigger, row.From, to, row.To)
+			}
+			legal[key] = row.To
+			for _, state := range []string{row.From, row.To} {
+				if !slices.Contains(m.states, state) {
+					t.Errorf("%s: the table knows the state %q, the list does not", m.name, state)
+				}
+			}
+		}
+		for _, from := range append(m.states, "", "unknown") {
+			for _, trigger := range append(m.triggers(), "", "unknown") {
+				to, ok := m.next(from, trigger)
+				want, isLegal := legal[[2]string{from, trigger}]
+				if ok != isLegal || to != want {
+					t.Errorf("%s: %s in %s leads to %q, %v; the table says %q, %v", m.name, trigger, from, to, ok, want, isLegal)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingLeavesATerminalStateAndEverythingReachesOne(t *testing.T) {
+	for _, m := range machines() {
+		reach := m.reachable(m.initial)
+		for _, state := range m.states {
+			if !reach[state] {
+				t.Errorf("%s: %s is never reached", m.name, state)
+			}
+			onward := m.reachable(state)
+			if m.terminal(state) && len(onward) > 1 {
+				t.Errorf("%s: %s is terminal and leads to %v", m.name, state, onward)
+			}
+			if !slices.ContainsFunc(m.states, func(s string) bool { return onward[s] && m.terminal(s) }) {
+				t.Errorf("%s: no end is reached from %s", m.name, state)
+			}
+		}
+	}
+}
+
+func (m machine) reachable(from string) map[string]bool {
+	seen := map[string]bool{from: true}
+	for grown := true; grown; {
+		grown = false
+		for _, row := range m.table {
+			if seen[row.From] && !seen[row.To] {
+				seen[row.To], grown = true, true
+			}
+		}
+	}
+	return seen
+}
+
+// TestEveryLiveTurnCanBeCancelledAndTakenOver: neither Stop nor a crash may find a state that has no answer.
+func TestEveryLiveTurnCanBeCancelledAndTakenOver(t *testing.T) {
+	for _, state := range TurnStates {
+		if state.Terminal() {
+			continue
+		}
+		if _, ok := NextTurnState(state, "adopt"); !ok {
+			t.Errorf("a turn that is %s cannot be adopted", state)
+		}
+		if to, ok := NextTurnState(state, "cancel"); state != TurnCancelling && (!ok || to != TurnCancelling) {
+			t.Errorf("cancelling a turn that is %s leads to %q", state, to)
+		}
+	}
+}
+
+func TestOnlyTheFourLiveStatesOfTheContractTakeInput(t *testing.T) {
+	var takes []TurnState
+	for _, state := range TurnStates {
+		if state.TakesInput() {
+			takes = append(takes, state)
+		}
+	}
+	if want := []TurnState{TurnQueued, TurnRunning, TurnRequiresAction, TurnRecovering}; !slices.Equal(takes, want) {
+		t.Errorf("input is taken while %v; want %v", takes, want)
+	}
+}
+
+// TestTheStatesPageIsPrintedFromTheTables: docs/states.md is never edited by hand.
+func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("# States\n\n" +
+		"Printed from the tables in `protocol/turn_state.go` by `go test ./protocol -update`; a test holds both to each other.\n" +
+		"What is not in a table cannot happen: the machine looks every move up, and the schema's CHECKs name the same states.\n")
+	for _, m := range machines() {
+		m.print(&page)
+	}
+	golden(t, "../docs/states.md", []byte(page.String()))
+}
+
+func (m machine) print(page *strings.Builder) {
+	fmt.Fprintf(page, "\n## The states of a %s\n\n```mermaid\nstateDiagram-v2\n    [*] --> %s\n", m.name, m.initial)
+	for _, row := range m.table {
+		fmt.Fprintf(page, "    %s --> %s: %s\n", row.From, row.To, row.Trigger)
+	}
+	for _, state := range m.states {
+		if m.terminal(state) {
+			fmt.Fprintf(page, "    %s --> [*]\n", state)
+		}
+	}
+	page.WriteString("```\n\n| in | " + strings.Join(m.triggers(), " | ") + " |\n|---" + strings.Repeat("|---", len(m.triggers())) + "|\n")
+	for _, from := range m.states {
+		if m.terminal(from) {
+			continue
+		}
+		fmt.Fprintf(page, "| `%s`", from)
+		for _, trigger := range m.triggers() {
+			to, _ := m.next(from, trigger)
+			fmt.Fprintf(page, " | %s", to)
+		}
+		page.WriteString(" |\n")
+	}
+	var ends []string
+	for _, state := range m.states {
+		if m.terminal(state) {
+			ends = append(ends, "`"+state+"`")
+		}
+	}
+	fmt.Fprintf(page, "\nNothing leaves %s.\n", strings.Join(ends, ", "))
+}
