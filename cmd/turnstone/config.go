@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// Config is everything that an operator can set, by the names of the environment. No other package reads that: each
+// takes options, made of this. The tags hold what `config doc` prints: env and envDefault are the name and the default,
+// help says what it is for, secret marks what is never shown ("url": shown without its password) and may come as
+// <NAME>_FILE.
+type Config struct {
+	Service ServiceConfig `group:"Service"`
+	Stores  StoresConfig  `group:"Stores"`
+	Model   ModelConfig   `group:"Model"`
+	Limits  LimitsConfig  `group:"Limits"`
+	Access  AccessConfig  `group:"Access"`
+	// OIDC has the providers of TURNSTONE_OIDC_<NAME>_*, by name.
+	OIDC map[string]OIDCConfig
+}
+
+// ServiceConfig is where the service listens and how it runs.
+type ServiceConfig struct {
+	Listen         string        `env:"TURNSTONE_LISTEN" envDefault:"127.0.0.1:8080" help:"Where the API and the web app listen, as host:port."`
+	BaseURL        httpURL       `env:"TURNSTONE_BASE_URL" help:"Where browsers reach the service. Left out: the address that it listens on. Off loopback it must be https."`
+	InternalListen string        `env:"TURNSTONE_INTERNAL_LISTEN" envDefault:"127.0.0.1:9090" help:"Where operators reach /health, /ready without a session, /metrics, profiling and the turn commands. Keep it private."`
+	TLSCert        string        `env:"TURNSTONE_TLS_CERT_FILE" help:"Certificate chain (PEM). Left out: plain HTTP, behind a TLS proxy."`
+	TLSKey         string        `env:"TURNSTONE_TLS_KEY_FILE" help:"Private key (PEM) of the certificate."`
+	DataDir        string        `env:"TURNSTONE_DATA_DIR" envDefault:"./.turnstone" help:"Folder of the node: its lock, the local object store and, under dev, the private servers and the secret."`
+	Environment    string        `env:"TURNSTONE_ENVIRONMENT" help:"Name of the installation, shown by GET /version. Left out: development under dev, else production."`
+	LogLevel       zapcore.Level `env:"TURNSTONE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error."`
+	DrainGrace     duration      `env:"TURNSTONE_DRAIN_GRACE" envDefault:"25s" help:"How long live turns may go on after SIGTERM before they are handed on."`
+}
+
+// StoresConfig is what the service keeps things in.
+type StoresConfig struct {
+	DatabaseURL        string `env:"DATABASE_URL" secret:"url" help:"Postgres, as the service's own role: neither owner nor superuser. Left out under dev: a private server."`
+	MigrateDatabaseURL string `env:"TURNSTONE_MIGRATE_DATABASE_URL" secret:"url" help:"Postgres, as the owner of the schema. Used by migrate only."`
+	RedisURL           string `env:"REDIS_URL" secret:"url" help:"Redis (redis://, rediss:// or unix://), for limits. Left out under dev: a private server."`
+	S3Endpoint         string `env:"TURNSTONE_S3_ENDPOINT" help:"Address of an S3-compatible store. Left out: AWS itself."`
+	S3Region           string `env:"TURNSTONE_S3_REGION" envDefault:"us-east-1" help:"Region of the bucket."`
+	S3Bucket           string `env:"TURNSTONE_S3_BUCKET" help:"Bucket for files; credentials come from the usual AWS_* names. Left out: a folder in the data folder."`
+	ClamdAddress       string `env:"TURNSTONE_CLAMD_ADDRESS" help:"ClamAV daemon, as host:port or the path of its socket. Left out: a scanner that finds only the industry's test file, and says so."`
+}
+
+// ModelConfig is which language model answers.
+type ModelConfig struct {
+	Provider      string `env:"TURNSTONE_MODEL_PROVIDER" envDefault:"scripted" help:"scripted (a demonstration without a model), openai (and all that speak like it) or anthropic."`
+	API           string `env:"TURNSTONE_MODEL_API" envDefault:"chat" help:"Of openai: chat (Chat Completions) or responses."`
+	BaseURL       string `env:"TURNSTONE_MODEL_BASE_URL" help:"Address of the provider. Left out: the vendor's own."`
+	APIKey        string `env:"TURNSTONE_MODEL_API_KEY" secret:"true" help:"Key of the provider. Left out: none is sent."`
+	Balanced      string `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model behind the profile balanced. Needed with every provider but scripted."`
+	DeepReasoning string `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The same for deep_reasoning. Left out: that of balanced."`
+	Coding        string `env:"TURNSTONE_MODEL_CODING" help:"The same for coding. Left out: that of balanced."`
+}
+
+// LimitsConfig is how much one account, or one address without a session, may ask for.
+type LimitsConfig struct {
+	Chat           rate     `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Starting and steering turns. Cancelling has a reserve of its own."`
+	Search         rate     `env:"TURNSTONE_LIMIT_SEARCH" envDefault:"30/1m burst 10" help:"Searches."`
+	Writes         rate     `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Changes of what is kept."`
+	Reads          rate     `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Reads; counted by each node for itself."`
+	Uploads        rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"20/1m burst 10" help:"Uploads that begin."`
+	SignIn         rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in or register, an account and address."`
+	Shares         rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 10" help:"Shares that are made."`
+	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
+	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Largest file, in bytes."`
+	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload may take from its beginning."`
+}
+
+// AccessConfig is who is let in.
+type AccessConfig struct {
+	Secret         secrets  `env:"TURNSTONE_SECRET" secret:"true" help:"The keys of sessions, CSRF tokens, cursors and shares are derived from it: at least 32 random bytes, as text. For a rotation two values, the new one first, with a comma between. dev makes one in the data folder."`
+	AllowedOrigins origins  `env:"TURNSTONE_ALLOWED_ORIGINS" help:"Other origins whose pages may call with credentials, exact, with commas between. They must be of the same site."`
+	TrustedProxies prefixes `env:"TURNSTONE_TRUSTED_PROXIES" help:"Networks (CIDR) of the proxies whose X-Forwarded-For is believed, with commas between."`
+	Registration   string   `env:"TURNSTONE_REGISTRATION" envDefault:"open" help:"open: anybody may make an account; closed: operators make them (turnstone user add)."`
+}
+
+// OIDCConfig is an OpenID Connect provider to sign in with.
+type OIDCConfig struct {
+	Issuer       string   `env:"ISSUER" help:"Address of the provider."`
+	ClientID     string   `env:"CLIENT_ID" help:"What the provider calls this service."`
+	ClientSecret string   `env:"CLIENT_SECRET" secret:"true" help:"The secret that goes with it."`
+	Scopes       []string `env:"SCOPES" envSeparator:"," envDefault:"openid,email,profile" help:"What is asked for, with commas between."`
+}
+
+// rate is how often something may happen: so many in a time, and so many at once.
+type rate struct {
+	Count int
+	Per   time.Duration
+	Burst int
+}
+
+var _ encoding.TextUnmarshaler = (*rate)(nil)
+
+// UnmarshalText reads "30/1m burst 10"; without a burst it is the count.
+func (r *rate) UnmarshalText(text []byte) error {
+	wrong := fmt.Errorf(`%q is no rate, as "30/1m burst 10"`, text)
+	fields := strings.Fields(string(text))
+	if len(fields) != 1 && (len(fields) != 3 || fields[1] != "burst") {
+		return wrong
+	}
+	count, per, found := strings.Cut(fields[0], "/")
+	if !found {
+		return wrong
+	}
+	if !strings.ContainsAny(per[:min(1, len(per))], "0123456789") {
+		per = "1" + per // 30/m
+	}
+	parsed := rate{}
+	var err error
+	if parsed.Count, err = strconv.Atoi(count); err != nil {
+		return wrong
+	}
+	if parsed.Per, err = time.ParseDuration(per); err != nil {
+		return wrong
+	}
+	parsed.Burst = parsed.Count
+	if len(fields) == 3 {
+		if parsed.Burst, err = strconv.Atoi(fields[2]); err != nil {
+			return wrong
+		}
+	}
+	if parsed.Count < 1 || parsed.Burst < 1 || parsed.Per <= 0 {
+		return wrong
+	}
+	*r = parsed
+	return nil
+}
+
+func (r rate) String() string {
+	return fmt.Sprintf("%d/%s burst %d", r.Count, duration(r.Per), r.Burst)
+}
+
+// duration is a time.Duration that prints without zeros.
+type duration time.Duration
+
+// UnmarshalText reads "25s".
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil || parsed < 0 {
+		return fmt.Errorf("%q is no duration, as 25s", text)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+func (d duration) String() string {
+	text := time.Duration(d).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// httpURL is an address of an origin: scheme and host, nothing behind.
+type httpURL struct{ *url.URL }
+
+// UnmarshalText reads https://chat.example.org.
+func (u *httpURL) UnmarshalText(text []byte) error {
+	parsed, err := parseOrigin(strings.TrimSuffix(string(text), "/"))
+	if err != nil {
+		return err
+	}
+	u.URL = parsed
+	return nil
+}
+
+func (u httpURL) String() string {
+	if u.URL == nil {
+		return ""
+	}
+	return u.URL.String()
+}
+
+func parseOrigin(text string) (*url.URL, error) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Hostname() == "" ||
+		parsed.Scheme+"://"+parsed.Host != text {
+		return nil, fmt.Errorf("%q is no origin, as https://chat.example.org", text)
+	}
+	return parsed, nil
+}
+
+// origins are exact origins; "*" and "null" are none.
+type origins []string
+
+// UnmarshalText reads origins with commas between.
+func (o *origins) UnmarshalText(text []byte) error {
+	for _, one := range splitList(string(text)) {
+		if _, err := parseOrigin(one); err != nil {
+			return err
+		}
+		*o = append(*o, one)
+	}
+	return nil
+}
+
+func (o origins) String() string { return strings.Join(o, ",") }
+
+// prefixes are networks.
+type prefixes []netip.Prefix
+
+// UnmarshalText reads CIDRs, and single addresses, with commas between.
+func (p *prefixes) UnmarshalText(text []byte) error {
+	for _, one := range splitList(string(text)) {
+		if address, err := netip.ParseAddr(one); err == nil {
+			*p = append(*p, netip.PrefixFrom(address, address.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(one)
+		if err != nil {
+			return fmt.Errorf("%q is no network, as 10.0.0.0/8", one)
+		}
+		*p = append(*p, prefix)
+	}
+	return nil
+}
+
+func (p prefixes) String() string {
+	var list []string
+	for _, one := range p {
+		list = append(list, one.String())
+	}
+	return strings.Join(list, ",")
+}
+
+// secrets are one value, or two during a rotation, the one that signs first.
+type secrets [][]byte
+
+const (
+	minSecret  = 32
+	maxSecrets = 2
+	// minDistinct is how many different bytes 32 random ones surely have; fewer is something typed by hand.
+	minDistinct = 10
+)
+
+// UnmarshalText reads one or two values with a comma between. Its errors never show one.
+func (s *secrets) UnmarshalText(text []byte) error {
+	list := splitList(string(text))
+	if len(list) < 1 || len(list) > maxSecrets {
+		return fmt.Errorf("it has %d values; one, or two during a rotation, are needed", len(list))
+	}
+	for _, one := range list {
+		distinct := map[rune]bool{}
+		for _, c := range one {
+			distinct[c] = true
+		}
+		if len(one) < minSecret || len(distinct) < minDistinct {
+			return fmt.Errorf("a value is too short or too simple: use at least %d random bytes (openssl rand -base64 48)", minSecret)
+		}
+		*s = append(*s, []byte(one))
+	}
+	return nil
+}
+
+// String hides the values, so that no format verb shows them by mistake.
+func (s secrets) String() string { return mask(len(s) > 0) }
+
+func mask(set bool) string {
+	if set {
+		return "[set]"
+	}
+	return ""
+}
+
+func splitList(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r' })
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"turnstone/providers/model/open"
+	"turnstone/providers/model/scripted"
+	"turnstone/providers/scanner/clamd"
+)
+
+// check says what is wrong with settings that can be read one by one but not used together. It fills in what follows
+// from others.
+func (c *Config) check() error {
+	for name, address := range map[string]string{
+		"TURNSTONE_LISTEN": c.Service.Listen, "TURNSTONE_INTERNAL_LISTEN": c.Service.InternalListen,
+	} {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+			return fmt.Errorf("%s: %q is no address, as 127.0.0.1:8080", name, address)
+		}
+	}
+	if (c.Service.TLSCert == "") != (c.Service.TLSKey == "") {
+		return errors.New("TURNSTONE_TLS_CERT_FILE and TURNSTONE_TLS_KEY_FILE are both needed, or neither")
+	}
+	if c.Service.BaseURL.URL == nil {
+		c.Service.BaseURL = httpURL{c.ownAddress()}
+	}
+	if c.Access.Registration != "open" && c.Access.Registration != "closed" {
+		return fmt.Errorf("TURNSTONE_REGISTRATION: %q is neither open nor closed", c.Access.Registration)
+	}
+	if c.Limits.MaxLiveTurns < 1 {
+		return errors.New("TURNSTONE_MAX_LIVE_TURNS: at least 1")
+	}
+	if c.Limits.MaxUploadBytes < 1 {
+		return errors.New("TURNSTONE_MAX_UPLOAD_BYTES: at least 1")
+	}
+	return c.checkProviders()
+}
+
+func (c *Config) checkProviders() error {
+	for name, address := range map[string]string{
+		"DATABASE_URL": c.Stores.DatabaseURL, "TURNSTONE_MIGRATE_DATABASE_URL": c.Stores.MigrateDatabaseURL,
+	} {
+		if address != "" && !hasScheme(address, "postgres", "postgresql") {
+			return fmt.Errorf("%s is no Postgres address, as postgres://turnstone@db.example.org/turnstone", name)
+		}
+	}
+	if c.Stores.RedisURL != "" && !hasScheme(c.Stores.RedisURL, "redis", "rediss", "unix") {
+		return errors.New("REDIS_URL is no Redis address, as redis://cache.example.org:6379")
+	}
+	if c.Stores.S3Endpoint != "" {
+		if _, err := parseOrigin(strings.TrimSuffix(c.Stores.S3Endpoint, "/")); err != nil {
+			return fmt.Errorf("TURNSTONE_S3_ENDPOINT: %w", err)
+		}
+		if c.Stores.S3Bucket == "" {
+			return errors.New("TURNSTONE_S3_ENDPOINT is set without TURNSTONE_S3_BUCKET")
+		}
+	}
+	if c.Stores.ClamdAddress != "" {
+		if _, err := clamd.New(c.Stores.ClamdAddress); err != nil {
+			return fmt.Errorf("TURNSTONE_CLAMD_ADDRESS: %w", err)
+		}
+	}
+	if c.Model.API != "chat" && c.Model.API != "responses" {
+		return fmt.Errorf("TURNSTONE_MODEL_API: %q is neither chat nor responses", c.Model.API)
+	}
+	if _, err := open.Model(c.modelOptions()); err != nil {
+		return fmt.Errorf("TURNSTONE_MODEL_*: %w", err)
+	}
+	if c.Model.Provider != scripted.Family && c.Model.Balanced == "" {
+		return fmt.Errorf("TURNSTONE_MODEL_BALANCED is needed with TURNSTONE_MODEL_PROVIDER=%s: the provider's name of a model", c.Model.Provider)
+	}
+	for name, provider := range c.OIDC {
+		issuer, err := url.Parse(provider.Issuer)
+		if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer)) {
+			return fmt.Errorf("TURNSTONE_OIDC_%s_ISSUER: %q is no https address", strings.ToUpper(name), provider.Issuer)
+		}
+	}
+	return nil
+}
+
+// checkServe holds what only a service needs that others reach.
+func (c *Config) checkServe() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	for _, needed := range []struct {
+		name string
+		set  bool
+	}{
+		{"DATABASE_URL", c.Stores.DatabaseURL != ""},
+		{"REDIS_URL", c.Stores.RedisURL != ""},
+		{"TURNSTONE_SECRET", len(c.Access.Secret) > 0},
+	} {
+		if !needed.set {
+			return fmt.Errorf("%s is needed by serve (turnstone dev brings its own)", needed.name)
+		}
+	}
+	if base := c.Service.BaseURL; base.Scheme == "http" && !isLoopback(base.URL) {
+		return fmt.Errorf("TURNSTONE_BASE_URL: %s is plain http, off loopback: sign-ins would travel in the clear", base)
+	}
+	return nil
+}
+
+// notes are what an operator should know of a configuration that works.
+func (c *Config) notes() []string {
+	var notes []string
+	if c.Stores.ClamdAddress == "" {
+		notes = append(notes, "files are not scanned for malware: TURNSTONE_CLAMD_ADDRESS is not set, and the test-signature scanner protects from nothing")
+	}
+	if c.Stores.S3Bucket == "" {
+		notes = append(notes, "files are kept in a folder of this machine: TURNSTONE_S3_BUCKET is not set")
+	}
+	if c.Model.Provider == scripted.Family {
+		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")
+	}
+	return notes
+}
+
+func (c *Config) modelOptions() open.Config {
+	return open.Config{
+		Provider: c.Model.Provider, API: c.Model.API, BaseURL: c.Model.BaseURL, APIKey: c.Model.APIKey,
+		Scripted: scripted.DefaultOptions(),
+	}
+}
+
+// ownAddress is the base URL of a service that nobody named: where it listens.
+func (c *Config) ownAddress() *url.URL {
+	host, port, _ := net.SplitHostPort(c.Service.Listen) // checked before
+	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	scheme := "http"
+	if c.Service.TLSCert != "" {
+		scheme = "https"
+	}
+	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
+}
+
+func hasScheme(address string, schemes ...string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	for _, scheme := range schemes {
+		if parsed.Scheme == scheme {
+			return true
+		}
+	}
+	return false
+}
+
+func isLoopback(address *url.URL) bool {
+	host := address.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serversOf counts the private servers' processes of a data folder.
+func serversOf(t *testing.T, folder string) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, entry := range entries {
+		cwd, err := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd"))
+		if err == nil && strings.HasPrefix(cwd, folder) {
+			count++
+		}
+	}
+	return count
+}
+
+func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
+	d := newDevelopment(t)
+	p := d.up(t)
+	password := passwordOf(p)
+	c := newClient(t, "http://"+d.public)
+	if status := c.signIn(demoEmail, "not "+password); status != http.StatusUnauthorized {
+		t.Errorf("a wrong password: %d", status)
+	}
+	if status := c.signIn(demoEmail, password); status != http.StatusOK {
+		t.Fatalf("the printed sign-in: %d", status)
+	}
+	_, stream := c.chat("Hello! What can you do?")
+	awaitEvent(t, stream, "turn.started")
+	awaitEvent(t, stream, "answer.delta")
+	awaitEvent(t, stream, "turn.finished")
+
+	var ready struct {
+		Status string
+		Checks map[string]string
+	}
+	c.json(c.send(http.MethodGet, "/ready", nil), http.StatusOK, &ready)
+	for _, name := range []string{"persistence", "cache", "object_storage", "malware_scanning", "model_access"} {
+		if ready.Checks[name] != "ok" {
+			t.Errorf("%s is %q", name, ready.Checks[name])
+		}
+	}
+	if serversOf(t, d.folder) == 0 {
+		t.Error("no private servers run in the data folder")
+	}
+
+	p.signal(syscall.SIGINT)
+	if code := p.exit(); code != 0 {
+		t.Errorf("Ctrl-C: exit code %d", code)
+	}
+	if !strings.Contains(p.printed(), "Turnstone has stopped.") || p.complaints() != "" {
+		t.Errorf("it says %q and complains %q", p.printed(), p.complaints())
+	}
+	if left := serversOf(t, d.folder); left != 0 {
+		t.Errorf("%d processes of private servers are left", left)
+	}
+
+	again := d.up(t)
+	if passwordOf(again) != password {
+		t.Error("the second start has another password")
+	}
+	if status := newClient(t, "http://"+d.public).signIn(demoEmail, password); status != http.StatusOK {
+		t.Errorf("the sign-in after a restart: %d", status)
+	}
+}
+
+// What was seen before kill -9 is there after it, the turn goes on at once, and its end comes.
+func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
+	d := newDevelopment(t)
+	p := d.up(t)
+	password := passwordOf(p)
+	c := newClient(t, "http://"+d.public)
+	if status := c.signIn(demoEmail, password); status != http.StatusOK {
+		t.Fatalf("sign-in: %d", status)
+	}
+	turn, stream := c.chat("[[script tokens=60 ttft=10ms interval=30ms]]")
+	awaitEvent(t, stream, "answer.delta")
+	p.kill()
+
+	d.up(t)
+	response := c.send(http.MethodGet, "/chat/turns/"+turn+"/events", nil)
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("resuming: %s", response.Status)
+	}
+	code, events, complaint := finish(t, d.environment, "turn", "events", turn, "--follow")
+	if code != 0 {
+		t.Fatalf("turn events: %d %s", code, complaint)
+	}
+	lines := strings.Split(strings.TrimSpace(events), "\n")
+	for i, line := range lines {
+		var event struct {
+			Sequence int
+			Type     string
+			Status   string
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if event.Sequence != i+1 {
+			t.Fatalf("event %d has sequence %d", i+1, event.Sequence)
+		}
+		if last := i == len(lines)-1; last != (event.Type == "turn.finished") || last && event.Status != "completed" {
+			t.Errorf("event %d of %d is %s %s", i+1, len(lines), event.Type, event.Status)
+		}
+	}
+}
+
+func TestOperatorsSeeAndCancelATurn(t *testing.T) {
+	d := newDevelopment(t)
+	p := d.up(t)
+	c := newClient(t, "http://"+d.public)
+	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
+		t.Fatalf("sign-in: %d", status)
+	}
+	turn, stream := c.chat("[[script tokens=100000 ttft=10ms interval=50ms]]")
+	awaitEvent(t, stream, "answer.delta")
+	var shown struct {
+		TurnID string `json:"turn_id"`
+		State  string
+		Node   string
+	}
+	code, text, complaint := finish(t, d.environment, "turn", "show", turn)
+	if code != 0 || json.Unmarshal([]byte(text), &shown) != nil || shown.TurnID != turn || shown.State != "running" || shown.Node == "" {
+		t.Fatalf("turn show: %d %q %q", code, text, complaint)
+	}
+	if code, _, complaint := finish(t, d.environment, "turn", "cancel", turn); code != 0 {
+		t.Fatalf("turn cancel: %d %s", code, complaint)
+	}
+	awaitEvent(t, stream, "turn.cancel_requested")
+	awaitEvent(t, stream, "turn.finished")
+	for _, arguments := range [][]string{{"turn", "cancel", turn}, {"turn", "show", "turn_nothing"}} {
+		if code, _, complaint := finish(t, d.environment, arguments...); code != 1 || strings.Count(complaint, "\n") != 1 {
+			t.Errorf("%v: %d %q", arguments, code, complaint)
+		}
+	}
+}
+
+func TestOperatorsMakeAndChangeAccountsWhileTheServiceRuns(t *testing.T) {
+	d := newDevelopment(t)
+	d.up(t)
+	c := newClient(t, "http://"+d.public)
+	const email = "ada@example.org"
+	run := func(want int, arguments ...string) string {
+		t.Helper()
+		code, text, complaint := finish(t, d.environment, append([]string{"user"}, arguments...)...)
+		if code != want || want != 0 && strings.Count(complaint, "\n") != 1 {
+			t.Fatalf("user %v: %d %q %q", arguments, code, text, complaint)
+		}
+		return lastWord(text)
+	}
+	first := run(0, "add", email, "--name", "Ada")
+	if status := c.signIn(email, first); status != http.StatusOK {
+		t.Errorf("the new account: %d", status)
+	}
+	run(1, "add", email)
+	second := run(0, "password", email)
+	if status := newClient(t, c.base).signIn(email, first); status != http.StatusUnauthorized {
+		t.Errorf("the old password: %d", status)
+	}
+	if status := newClient(t, c.base).signIn(email, second); status != http.StatusOK {
+		t.Errorf("the new password: %d", status)
+	}
+	run(0, "disable", email)
+	if status := newClient(t, c.base).signIn(email, second); status == http.StatusOK {
+		t.Error("a disabled account signs in")
+	}
+	response := c.send(http.MethodGet, "/conversations", nil)
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a session of a disabled account: %s", response.Status)
+	}
+	run(1, "disable", "nobody@example.org")
+	run(1, "add", "no address")
+}
+
+func lastWord(text string) string {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// Whatever is wrong at the start is one line and exit code 1, soon.
+func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := freeAddress(t)
+	dev := newDevelopment(t).environment
+	serve := slices.Clip(append(newDevelopment(t).environment, "TURNSTONE_SECRET="+goodSecret))
+	for _, c := range []struct {
+		command     string
+		environment []string
+		want        string
+	}{
+		{"dev", append(dev, "TURNSTONE_LISTEN="+taken.Addr().String()), "in use"},
+		{"dev", append(dev, "TURNSTONE_INTERNAL_LISTEN="+taken.Addr().String()), "in use"},
+		{"dev", append(dev, "TURNSTONE_DATA_DIR="+file), "TURNSTONE_DATA_DIR"},
+		{"dev", append(dev, "TURNSTONE_DRAIN_GRACE=soon"), "TURNSTONE_DRAIN_GRACE"},
+		{"serve", append(serve, "REDIS_URL=redis://"+gone), "DATABASE_URL"},
+		{"serve", append(serve, "REDIS_URL=redis://"+gone, "DATABASE_URL=http://"+gone), "DATABASE_URL"},
+		{"serve", append(serve, "REDIS_URL=redis://"+gone, "DATABASE_URL=postgres://u@"+gone+"/d"), "Postgres"},
+	} {
+		began := time.Now()
+		code, _, complaint := finish(t, c.environment, c.command)
+		lines := strings.Split(strings.TrimSpace(complaint), "\n")
+		last := lines[len(lines)-1]
+		if code != 1 || !strings.HasPrefix(last, "turnstone: ") || !strings.Contains(last, c.want) {
+			t.Errorf("%s %v: exit code %d after %s: %s", c.command, c.environment, code, time.Since(began), complaint)
+		}
+	}
+}
+
+func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
+	d := newDevelopment(t)
+	d.up(t)
+	second := *d
+	second.environment = append(d.environment, "TURNSTONE_LISTEN="+freeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+freeAddress(t))
+	if code, _, complaint := finish(t, second.environment, "dev"); code != 1 || !strings.Contains(complaint, "another turnstone") {
+		t.Errorf("%d %q", code, complaint)
+	}
+}

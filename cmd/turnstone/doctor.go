@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/persistence"
+	"turnstone/providers/embedded"
+)
+
+const (
+	// examineTimeout bounds each thing that is looked at.
+	examineTimeout = 10 * time.Second
+	// leastSpace and leastShare are when Postgres and uploads get into danger.
+	leastSpace = 1 << 30
+	leastShare = 0.1
+)
+
+type doctorCommand struct{}
+
+// patient is what an examination works on.
+type patient struct {
+	config  *Config
+	program *program
+	log     *zap.Logger
+}
+
+// finding is what one examination says: what it looked at, and, when that is wrong, what to do.
+type finding struct {
+	what   string
+	err    error
+	remedy string
+}
+
+// Run looks at everything, each thing even if another is wrong, and fails when something is.
+func (doctorCommand) Run(ctx context.Context, p *program) error {
+	config, warnings, err := loadConfig(p.environment)
+	if err == nil {
+		err = config.check()
+	}
+	if err != nil {
+		report(p.stdout, finding{"configuration", err, "see turnstone config doc"})
+		return errors.New("the configuration cannot be used")
+	}
+	report(p.stdout, finding{what: "configuration"})
+	for _, note := range append(warnings, config.notes()...) {
+		fmt.Fprintf(p.stdout, "note  %s\n", note)
+	}
+	sick := &patient{config: &config, program: p, log: zap.NewNop()}
+	wrong := 0
+	for _, examine := range []func(context.Context) finding{
+		sick.folder, sick.space, sick.database, sick.redis, sick.objects, sick.scanner, sick.model, sick.running,
+	} {
+		looking, cancel := context.WithTimeout(ctx, examineTimeout)
+		found := examine(looking)
+		cancel()
+		report(p.stdout, found)
+		if found.err != nil {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of the above need attention", wrong)
+	}
+	return nil
+}
+
+func report(to io.Writer, f finding) {
+	if f.err == nil {
+		fmt.Fprintf(to, "ok    %s\n", f.what)
+		return
+	}
+	reason := strings.ReplaceAll(f.err.Error(), "\n", "; ")
+	fmt.Fprintf(to, "WRONG %s: %s\n      → %s\n", f.what, reason, f.remedy)
+}
+
+func (p *patient) folder(context.Context) finding {
+	f := finding{what: "data folder " + p.config.Service.DataDir, remedy: "give the account that runs turnstone this folder, or set TURNSTONE_DATA_DIR"}
+	if f.err = os.MkdirAll(p.config.Service.DataDir, folderMode); f.err != nil {
+		return f
+	}
+	probe := filepath.Join(p.config.Service.DataDir, "doctor-probe")
+	if f.err = writeFile(probe, "probe\n"); f.err == nil {
+		f.err = os.Remove(probe)
+	}
+	return f
+}
+
+func (p *patient) space(context.Context) finding {
+	f := finding{what: "space on the disk of the data folder", remedy: "free some space, or move the folder (TURNSTONE_DATA_DIR)"}
+	var disk syscall.Statfs_t
+	if f.err = syscall.Statfs(p.config.Service.DataDir, &disk); f.err != nil {
+		return f
+	}
+	free := disk.Bavail * uint64(disk.Bsize)
+	if free < leastSpace || float64(disk.Bavail) < leastShare*float64(disk.Blocks) {
+		f.err = fmt.Errorf("%d MiB are free, of %d", free>>20, disk.Blocks*uint64(disk.Bsize)>>20)
+	}
+	return f
+}
+
+func (p *patient) database(ctx context.Context) finding {
+	f := finding{what: "Postgres", remedy: "check DATABASE_URL, that the server runs, and run turnstone migrate"}
+	url, done, err := p.program.databaseURL(ctx, p.config)
+	if err != nil {
+		return finding{"private Postgres", err, "turnstone dev installs and starts it: make run"}
+	}
+	defer done()
+	db, err := persistence.Open(ctx, persistence.Config{URL: url, Logger: p.log})
+	if err != nil {
+		f.err = err
+		return f
+	}
+	f.err = db.Ready(ctx)
+	db.Close()
+	return f
+}
+
+func (p *patient) redis(ctx context.Context) finding {
+	if p.config.Stores.RedisURL == "" {
+		return finding{"private Redis", embedded.RedisInstalled(), "apt-get install redis-server, or set REDIS_URL"}
+	}
+	f := finding{what: "Redis", remedy: "check REDIS_URL and that the server runs"}
+	f.err = probeRedis(ctx, p.config)
+	return f
+}
+
+func (p *patient) objects(ctx context.Context) finding {
+	f := finding{what: "object store", remedy: "check TURNSTONE_S3_*, the AWS_* credentials and that the bucket exists"}
+	store, done, err := openObjects(ctx, p.config)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	f.err = errors.Join(store.Ready(ctx), done())
+	return f
+}
+
+func (p *patient) scanner(ctx context.Context) finding {
+	scanner, err := openScanner(p.config)
+	if err != nil {
+		return finding{"malware scanner", err, "check TURNSTONE_CLAMD_ADDRESS"}
+	}
+	return finding{
+		"malware scanner (" + scanner.Engine() + ")", scanner.Ready(ctx),
+		"check TURNSTONE_CLAMD_ADDRESS, that clamd runs, and that freshclam updates its signatures",
+	}
+}
+
+func (p *patient) model(ctx context.Context) finding {
+	f := finding{
+		what:   "model (" + p.config.Model.Provider + ")",
+		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, and that the provider can be reached from here",
+	}
+	model, err := openModel(p.config)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	f.err = model.Ready(ctx)
+	return f
+}
+
+// running looks whether the address is free, or has a turnstone that is ready.
+func (p *patient) running(ctx context.Context) finding {
+	address := p.config.Service.InternalListen
+	f := finding{what: "service at " + address, remedy: "see the checks in the answer of /ready there"}
+	var config net.ListenConfig
+	socket, err := config.Listen(ctx, "tcp", address)
+	if err == nil {
+		f.what, f.err = "service: not running, and "+address+" is free", socket.Close()
+		return f
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/ready", nil)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
+	if err != nil {
+		f.err = fmt.Errorf("something listens there that does not answer as turnstone does: %w", err)
+		f.remedy = "set TURNSTONE_INTERNAL_LISTEN to a free address"
+		return f
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // what came of it is shown
+		f.err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
+	}
+	return f
+}

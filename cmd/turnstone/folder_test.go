@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"turnstone/protocol"
+	"turnstone/providers/embedded"
+)
+
+func TestADataFolderHasOneProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	folder, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(dir); !errors.Is(err, embedded.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("the second one: %v", err)
+	}
+	if err := folder.close(); err != nil {
+		t.Fatal(err)
+	}
+	if folder, err = openFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADataFolderThatCannotBeIsOneLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(filepath.Join(file, "data")); err == nil || !strings.HasPrefix(err.Error(), "TURNSTONE_DATA_DIR: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheNodeBeforeIsRememberedAndATornNameIsNobody(t *testing.T) {
+	folder := &dataFolder{path: t.TempDir()}
+	if before, err := folder.predecessor(); before != nil || err != nil {
+		t.Errorf("at first: %v, %v", before, err)
+	}
+	node := protocol.NewNodeID()
+	if err := folder.recordNode(node); err != nil {
+		t.Fatal(err)
+	}
+	if before, err := folder.predecessor(); err != nil || before == nil || *before != node {
+		t.Errorf("afterwards: %v, %v", before, err)
+	}
+	if err := os.WriteFile(folder.join(nodeFile), []byte("0191"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if before, err := folder.predecessor(); before != nil || err != nil {
+		t.Errorf("torn: %v, %v", before, err)
+	}
+}
+
+func TestASecretIsMadeOnceAndKeptFromOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), secretFile)
+	value, made, err := keptSecret(path, secretBytes)
+	if err != nil || !made {
+		t.Fatalf("%t, %v", made, err)
+	}
+	if again, made, err := keptSecret(path, secretBytes); again != value || made || err != nil {
+		t.Errorf("the second time: made %t, same %t, %v", made, again == value, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	var parsed secrets
+	if err := parsed.UnmarshalText([]byte(value)); err != nil {
+		t.Errorf("what dev makes, serve refuses: %v", err)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+// operations is what the turn commands ask for.
+type operations interface {
+	Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn, error)
+	// Events writes committed events from the first, one a line; with follow it goes on until the turn ends.
+	Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error
+	Cancel(ctx context.Context, turn protocol.TurnID) error
+}
+
+// internalHandler is what operators reach: no session, and therefore no public listener. The turn commands show content
+// and change things, so they need a token that only who knows the service's secret can make. health answers /health and
+// /ready.
+func internalHandler(health http.Handler, draining func() bool, metrics prometheus.Gatherer, turns operations, token string, log *zap.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /health", health)
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) {
+		if draining() { // whatever the dependencies say, a balancer should send nothing new
+			writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "not_ready", "checks": map[string]string{}, "draining": true})
+			return
+		}
+		health.ServeHTTP(w, r)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(log.Named("metrics"))}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	admin := adminHandler{turns: turns}
+	mux.Handle("GET /admin/turns/{turn}", withToken(token, admin.show))
+	mux.Handle("GET /admin/turns/{turn}/events", withToken(token, admin.events))
+	mux.Handle("POST /admin/turns/{turn}/cancel", withToken(token, admin.cancel))
+	return mux
+}
+
+// adminToken is derived from the secret that signs, so that the commands of one installation reach its nodes and no
+// web page that an operator happens to look at does.
+func adminToken(secret []byte) (string, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "turnstone admin 1", sha256.Size)
+	return hex.EncodeToString(key), err
+}
+
+func withToken(token string, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !isBearer || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			writeJSON(w, http.StatusUnauthorized, adminError{"the token of this installation is needed"})
+			return
+		}
+		next(w, r)
+	})
+}
+
+type adminHandler struct{ turns operations }
+
+// adminError is what a failed turn command gets.
+type adminError struct {
+	Detail string `json:"detail"`
+}
+
+func (a adminHandler) show(w http.ResponseWriter, r *http.Request) {
+	turn, ok := turnOf(w, r)
+	if !ok {
+		return
+	}
+	seen, err := a.turns.Show(r.Context(), turn)
+	if err != nil {
+		adminFail(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, seen)
+}
+
+func (a adminHandler) cancel(w http.ResponseWriter, r *http.Request) {
+	turn, ok := turnOf(w, r)
+	if !ok {
+		return
+	}
+	if err := a.turns.Cancel(r.Context(), turn); err != nil {
+		adminFail(w, err)
+		return
+	}
+	writeJSON(w, http.StatusAccepted, map[string]string{"turn_id": turn.String(), "state": "cancelling"})
+}
+
+// events writes lines; an error after the first one can only end the answer short, which the client sees.
+func (a adminHandler) events(w http.ResponseWriter, r *http.Request) {
+	turn, ok := turnOf(w, r)
+	if !ok {
+		return
+	}
+	began := false
+	err := a.turns.Events(r.Context(), turn, r.URL.Query().Get("follow") == "true", func(frames []byte) error {
+		if !began {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			began = true
+		}
+		if _, err := w.Write(frames); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	})
+	switch {
+	case err != nil && !began:
+		adminFail(w, err)
+	case err != nil:
+		panic(http.ErrAbortHandler) // a whole answer would say that this was all
+	}
+}
+
+func turnOf(w http.ResponseWriter, r *http.Request) (protocol.TurnID, bool) {
+	var turn protocol.TurnID
+	if err := turn.UnmarshalText([]byte(r.PathValue("turn"))); err != nil {
+		writeJSON(w, http.StatusNotFound, adminError{"that is no identifier of a turn"})
+		return turn, false
+	}
+	return turn, true
+}
+
+func adminFail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch protocol.CodeOf(err) {
+	case protocol.CodeNotFound:
+		status = http.StatusNotFound
+	case protocol.CodeSteeringClosed, protocol.CodeConflict, protocol.CodeNotDeliverable:
+		status = http.StatusConflict
+	case protocol.CodeUnavailable:
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, adminError{err.Error()})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client is gone
+}

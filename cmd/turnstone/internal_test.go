@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"turnstone/protocol"
+)
+
+// fakeTurns is one turn with three events.
+type fakeTurns struct {
+	turn      protocol.TurnID
+	cancelled bool
+	breaks    bool
+}
+
+func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*operatedTurn, error) {
+	if turn != f.turn {
+		return nil, protocol.Errorf(protocol.CodeNotFound, "no such turn")
+	}
+	return &operatedTurn{Turn: protocol.Turn{TurnID: turn}}, nil
+}
+
+func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, write func([]byte) error) error {
+	if turn != f.turn {
+		return protocol.Errorf(protocol.CodeNotFound, "no such turn")
+	}
+	if err := write([]byte("{\"sequence\":1}\n{\"sequence\":2}\n")); err != nil {
+		return err
+	}
+	if f.breaks {
+		return errors.New("the store is away")
+	}
+	return write([]byte("{\"sequence\":3}\n"))
+}
+
+func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID) error {
+	if turn != f.turn || f.cancelled {
+		return protocol.Errorf(protocol.CodeSteeringClosed, "it has ended")
+	}
+	f.cancelled = true
+	return nil
+}
+
+func internalServer(t *testing.T, draining bool, turns operations) string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "turnstone_test"}))
+	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	})
+	handler := internalHandler(health, func() bool { return draining }, registry, turns, "token", zap.NewNop())
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func fetch(t *testing.T, method, address, token string) (int, string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+func TestTheInternalListenerNeedsNoSession(t *testing.T) {
+	base := internalServer(t, false, &fakeTurns{})
+	for path, want := range map[string]string{
+		"/health": "ready", "/ready": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
+	} {
+		if status, body, err := fetch(t, http.MethodGet, base+path, ""); status != http.StatusOK || !strings.Contains(body, want) || err != nil {
+			t.Errorf("%s: %d %q, %v", path, status, body, err)
+		}
+	}
+	base = internalServer(t, true, &fakeTurns{})
+	if status, body, _ := fetch(t, http.MethodGet, base+"/ready", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "not_ready") {
+		t.Errorf("while draining: %d %s", status, body)
+	}
+	if status, _, _ := fetch(t, http.MethodGet, base+"/health", ""); status != http.StatusOK {
+		t.Errorf("health while draining: %d", status)
+	}
+}
+
+func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
+	turns := &fakeTurns{turn: protocol.NewTurnID()}
+	base := internalServer(t, false, turns)
+	path := base + "/admin/turns/" + turns.turn.String()
+	for _, token := range []string{"", "another"} {
+		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + "/cancel"} {
+			if status, body, _ := fetch(t, method, path, token); status != http.StatusUnauthorized || turns.cancelled {
+				t.Errorf("%s with %q: %d %s", path, token, status, body)
+			}
+		}
+	}
+	if status, body, err := fetch(t, http.MethodGet, path+"/events", "token"); status != http.StatusOK || strings.Count(body, "\n") != 3 || err != nil {
+		t.Errorf("events: %d %q, %v", status, body, err)
+	}
+	if status, _, _ := fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusAccepted || !turns.cancelled {
+		t.Errorf("cancel: %d", status)
+	}
+	if status, _, _ := fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusConflict {
+		t.Errorf("cancel again: %d", status)
+	}
+	for _, turn := range []string{protocol.NewTurnID().String(), "turn_x"} {
+		if status, _, _ := fetch(t, http.MethodGet, base+"/admin/turns/"+turn, "token"); status != http.StatusNotFound {
+			t.Errorf("%s: %d", turn, status)
+		}
+	}
+}
+
+// A log that breaks off must not look like one that ended.
+func TestEventsThatBreakOffAreNoWholeAnswer(t *testing.T) {
+	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
+	base := internalServer(t, false, turns)
+	if _, body, err := fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
+		t.Errorf("a whole answer: %q", body)
+	}
+}

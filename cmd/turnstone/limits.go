@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"turnstone/persistence"
+)
+
+// newLimiter makes the buckets by the names that http draws from. Reads are counted in the process, so that they can
+// always be decided; all others in Redis, for every node together.
+func newLimiter(config *Config) (*persistence.Limiter, error) {
+	limits := config.Limits
+	return persistence.NewLimiter(persistence.LimiterConfig{
+		URL: config.Stores.RedisURL,
+		Shared: map[string]persistence.Limit{
+			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "search": limits.Search.limit(),
+			"writes": limits.Writes.limit(), "uploads": limits.Uploads.limit(), "signin": limits.SignIn.limit(),
+			"shares": limits.Shares.limit(),
+		},
+		Local: map[string]persistence.Limit{"reads": limits.Reads.limit()},
+	})
+}
+
+func (r rate) limit() persistence.Limit {
+	return persistence.Limit{Rate: r.Count, Period: r.Per, Burst: r.Burst}
+}
+
+// openRedis needs no answer of Redis: without it the service starts, and refuses what is limited.
+func (s *service) openRedis(context.Context) error {
+	limiter, err := newLimiter(s.config)
+	if err != nil {
+		return err
+	}
+	s.limiter = limiter
+	s.onClose("Redis", func(context.Context) error { return limiter.Close() })
+	s.probes["cache"] = limiter.Ready
+	return nil
+}
+
+// probeRedis is the doctor's look at it.
+func probeRedis(ctx context.Context, config *Config) error {
+	limiter, err := newLimiter(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return errors.Join(limiter.Ready(ctx), limiter.Close())
+}

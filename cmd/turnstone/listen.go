@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	ourhttp "turnstone/http"
+)
+
+// closeGrace is how long requests that are under way may still take once everything else has ended.
+const closeGrace = 5 * time.Second
+
+// listener is an address that is ours, and later what answers there.
+type listener struct {
+	name   string // of the setting, for messages
+	socket net.Listener
+	tls    *tls.Config // nil: plain
+	server *http.Server
+	done   chan struct{} // closed when the server has returned; nil before it runs
+}
+
+// listen takes an address before anything else starts: a port in use is found at once.
+func listen(ctx context.Context, name, address string, secure *tls.Config) (*listener, error) {
+	var config net.ListenConfig
+	socket, err := config.Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: %s is in use by another program", name, address)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &listener{name: name, socket: socket, tls: secure}, nil
+}
+
+// run answers with handler. failed is called when the server ends and was not told to.
+func (l *listener) run(handler http.Handler, log *zap.Logger, failed func(error)) {
+	l.server = ourhttp.Listener(handler, log)
+	l.server.TLSConfig = l.tls
+	l.done = make(chan struct{})
+	go func() {
+		defer close(l.done)
+		var err error
+		if l.tls != nil {
+			err = l.server.ServeTLS(l.socket, "", "")
+		} else {
+			err = l.server.Serve(l.socket)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			failed(fmt.Errorf("%s: %w", l.name, err))
+		}
+	}()
+}
+
+// close lets requests end for a moment, then ends them.
+func (l *listener) close(ctx context.Context) error {
+	if l.server == nil {
+		return l.socket.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeGrace)
+	defer cancel()
+	err := l.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = l.server.Close()
+	}
+	<-l.done
+	return err
+}
+
+// listeners are the public and the internal one.
+type listeners struct{ public, internal *listener }
+
+func openListeners(ctx context.Context, config *Config) (listeners, error) {
+	secure, err := loadTLS(config)
+	if err != nil {
+		return listeners{}, err
+	}
+	public, err := listen(ctx, "TURNSTONE_LISTEN", config.Service.Listen, secure)
+	if err != nil {
+		return listeners{}, err
+	}
+	internal, err := listen(ctx, "TURNSTONE_INTERNAL_LISTEN", config.Service.InternalListen, nil)
+	if err != nil {
+		return listeners{}, errors.Join(err, public.socket.Close())
+	}
+	return listeners{public, internal}, nil
+}
+
+func (l listeners) close(ctx context.Context) error {
+	var group sync.WaitGroup
+	var public, internal error
+	group.Go(func() { public = l.public.close(ctx) })
+	group.Go(func() { internal = l.internal.close(ctx) })
+	group.Wait()
+	return errors.Join(public, internal)
+}
+
+func loadTLS(config *Config) (*tls.Config, error) {
+	if config.Service.TLSCert == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(config.Service.TLSCert, config.Service.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("TURNSTONE_TLS_CERT_FILE, TURNSTONE_TLS_KEY_FILE: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
+	}, nil
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"io"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLogger writes JSON lines, or, for people, columns.
+func newLogger(to io.Writer, level zapcore.Level, forPeople bool) *zap.Logger {
+	config := zap.NewProductionEncoderConfig()
+	config.TimeKey, config.EncodeTime = "at", zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewJSONEncoder(config)
+	if forPeople {
+		config.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		config.EncodeLevel = zapcore.CapitalLevelEncoder
+		config.EncodeDuration = zapcore.StringDurationEncoder
+		encoder = zapcore.NewConsoleEncoder(config)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(to)), level))
+}

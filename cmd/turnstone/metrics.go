@@ -1,0 +1,82 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"turnstone/actors"
+	"turnstone/persistence"
+)
+
+// gauges reads the counters of other packages when /metrics is asked. Its labels are the names of pools: nothing that
+// clients send becomes a label.
+type gauges struct {
+	node    func() actors.Stats
+	pools   func() []persistence.PoolStats
+	journal func() *persistence.JournalStats
+}
+
+// series is one line of /metrics without labels.
+type series struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*reading) float64
+}
+
+// reading is one look at everything.
+type reading struct {
+	node    actors.Stats
+	journal *persistence.JournalStats
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("turnstone_"+name, help, labels, nil)
+}
+
+const (
+	gauge   = prometheus.GaugeValue
+	counter = prometheus.CounterValue
+)
+
+var allSeries = []series{
+	{describe("turns_live", "Turns that live on this node."), gauge, func(r *reading) float64 { return float64(r.node.Live) }},
+	{describe("turns_started_total", "Turns that began on this node."), counter, func(r *reading) float64 { return float64(r.node.Started) }},
+	{describe("turns_finished_total", "Turns that ended on this node."), counter, func(r *reading) float64 { return float64(r.node.Finished) }},
+	{describe("turns_adopted_total", "Turns taken over from nodes that are gone."), counter, func(r *reading) float64 { return float64(r.node.Adopted) }},
+	{describe("turns_broken_total", "Turns whose actor failed."), counter, func(r *reading) float64 { return float64(r.node.Broken) }},
+	{describe("model_calls_total", "Calls of the model."), counter, func(r *reading) float64 { return float64(r.node.ModelCalls) }},
+	{describe("model_failures_total", "Calls of the model that failed."), counter, func(r *reading) float64 { return float64(r.node.ModelFailures) }},
+	{describe("journal_appends_total", "Appends that were stored."), counter, func(r *reading) float64 { return float64(r.journal.Appends.Load()) }},
+	{describe("journal_batches_total", "Statements that stored appends."), counter, func(r *reading) float64 { return float64(r.journal.Batches.Load()) }},
+	{describe("journal_bytes_total", "Bytes of events that were stored."), counter, func(r *reading) float64 { return float64(r.journal.Bytes.Load()) }},
+	{describe("journal_retries_total", "Statements repeated after an error of the database."), counter, func(r *reading) float64 { return float64(r.journal.Retries.Load()) }},
+	{describe("journal_recovered_total", "Appends found stored whose answer was lost."), counter, func(r *reading) float64 { return float64(r.journal.Recovered.Load()) }},
+	{describe("journal_fenced_total", "Appends refused because another node owns the turn."), counter, func(r *reading) float64 { return float64(r.journal.Fenced.Load()) }},
+	{describe("journal_waiting", "Appends handed in and not answered."), gauge, func(r *reading) float64 { return float64(r.journal.Waiting.Load()) }},
+}
+
+var (
+	poolSize    = describe("database_connections", "Connections of a pool, by what they do.", "pool", "state")
+	poolWaiting = describe("database_waits_total", "Requests that had to wait for a connection.", "pool")
+)
+
+// Describe implements prometheus.Collector.
+func (g gauges) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, one := range allSeries {
+		descriptions <- one.desc
+	}
+	descriptions <- poolSize
+	descriptions <- poolWaiting
+}
+
+// Collect implements prometheus.Collector.
+func (g gauges) Collect(metrics chan<- prometheus.Metric) {
+	look := &reading{node: g.node(), journal: g.journal()}
+	for _, one := range allSeries {
+		metrics <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(look))
+	}
+	for _, pool := range g.pools() {
+		metrics <- prometheus.MustNewConstMetric(poolSize, gauge, float64(pool.Idle), pool.Name, "idle")
+		metrics <- prometheus.MustNewConstMetric(poolSize, gauge, float64(pool.InUse), pool.Name, "used")
+		metrics <- prometheus.MustNewConstMetric(poolWaiting, counter, float64(pool.Waited), pool.Name)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+
+	"turnstone/actors"
+	"turnstone/persistence"
+	"turnstone/protocol"
+)
+
+// operatedTurn is what `turn show` prints: the turn as its account sees it, and where it lives.
+type operatedTurn struct {
+	protocol.Turn
+	AccountID protocol.AccountID `json:"account_id"`
+	Node      string             `json:"node"`
+	NodeDead  bool               `json:"node_dead"`
+	Epoch     int32              `json:"epoch"`
+}
+
+// maxOperatorRead bounds one read of a log.
+const maxOperatorRead = 1 << 20
+
+// operator works on turns of any account, for those who run the service.
+type operator struct {
+	turns *persistence.Turns
+	node  *actors.Node
+}
+
+// Show implements operations.
+func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn, error) {
+	account, err := o.turns.AccountOfTurn(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := o.turns.GetTurn(ctx, account, turn)
+	if err != nil {
+		return nil, err
+	}
+	head, err := o.turns.TurnHead(ctx, account, turn)
+	if err != nil {
+		return nil, err
+	}
+	shown := &operatedTurn{Turn: *seen, AccountID: account, NodeDead: head.OwnerDead, Epoch: head.Epoch}
+	if head.Owner != nil {
+		shown.Node = head.Owner.String()
+	}
+	return shown, nil
+}
+
+// Events implements operations.
+func (o operator) Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error {
+	account, err := o.turns.AccountOfTurn(ctx, turn)
+	if err != nil {
+		return err
+	}
+	if follow {
+		return o.follow(ctx, account, turn, write)
+	}
+	for after := int64(0); ; {
+		frames, last, err := o.turns.TurnFrames(ctx, account, turn, after, maxOperatorRead)
+		if err != nil || len(frames) == 0 {
+			return err
+		}
+		if err := write(frames); err != nil {
+			return err
+		}
+		after = last
+	}
+}
+
+func (o operator) follow(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, write func(frames []byte) error) error {
+	reader := o.node.Follow(account, turn, 0)
+	for {
+		frames, ended, err := reader.Next(ctx, nil)
+		if err == nil && len(frames) > 0 {
+			err = write(frames)
+		}
+		if err != nil || ended {
+			return err
+		}
+	}
+}
+
+// Cancel implements operations: durable when it returns.
+func (o operator) Cancel(ctx context.Context, turn protocol.TurnID) error {
+	account, err := o.turns.AccountOfTurn(ctx, turn)
+	if err != nil {
+		return err
+	}
+	head, err := o.turns.TurnHead(ctx, account, turn)
+	if err != nil {
+		return err
+	}
+	if head.State.Terminal() {
+		return protocol.Errorf(protocol.CodeSteeringClosed, "the turn has ended: %s", head.State)
+	}
+	return o.node.CancelTurn(ctx, account, turn)
+}

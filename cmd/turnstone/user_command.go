@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"turnstone/persistence"
+	"turnstone/providers/embedded"
+)
+
+type userCommand struct {
+	Add      userAddCommand      `cmd:"" help:"Make an account."`
+	Disable  userDisableCommand  `cmd:"" help:"Shut an account out and end its sessions; nothing is deleted."`
+	Password userPasswordCommand `cmd:"" help:"Give an account a new password and end its sessions."`
+}
+
+// passwordOptions are how a password comes in: never on the command line, where others see it.
+type passwordOptions struct {
+	PasswordStdin bool `help:"Read the password from the first line of the input. Left out: one is made and printed."`
+}
+
+type userAddCommand struct {
+	Email string `arg:"" help:"Address to sign in with."`
+	Name  string `help:"Name to show. Left out: the address."`
+	passwordOptions
+}
+
+type userDisableCommand struct {
+	Email string `arg:"" help:"Address of the account."`
+}
+
+type userPasswordCommand struct {
+	Email string `arg:"" help:"Address of the account."`
+	passwordOptions
+}
+
+// Run prints the password when it made one.
+func (c *userAddCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.DB) error {
+		password, made, err := c.read(p.stdin)
+		if err != nil {
+			return err
+		}
+		name := c.Name
+		if name == "" {
+			name = c.Email
+		}
+		if err := addAccount(ctx, db, c.Email, name, password); err != nil {
+			return err
+		}
+		return p.tellPassword("The account "+c.Email+" is there.", password, made)
+	})
+}
+
+// Run needs no running service: open streams of the account end within seconds.
+func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.DB) error {
+		if err := disableAccount(ctx, db, c.Email); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "The account %s is disabled.\n", c.Email)
+		return err
+	})
+}
+
+// Run prints the password when it made one.
+func (c *userPasswordCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.DB) error {
+		password, made, err := c.read(p.stdin)
+		if err != nil {
+			return err
+		}
+		if err := setPassword(ctx, db, c.Email, password); err != nil {
+			return err
+		}
+		return p.tellPassword("The account "+c.Email+" has a new password.", password, made)
+	})
+}
+
+func (o passwordOptions) read(input io.Reader) (password string, made bool, err error) {
+	if !o.PasswordStdin {
+		return randomText(passwordBytes), true, nil
+	}
+	line, err := bufio.NewReader(input).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", false, fmt.Errorf("reading the password: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), false, nil
+}
+
+func (p *program) tellPassword(done, password string, made bool) error {
+	if made {
+		done += " Its password is " + password
+	}
+	_, err := fmt.Fprintln(p.stdout, done)
+	return err
+}
+
+// withDatabase opens the configured Postgres, or the private one of the data folder, for one command.
+func (p *program) withDatabase(ctx context.Context, work func(*persistence.DB) error) error {
+	config, _, err := loadConfig(p.environment)
+	if err != nil {
+		return err
+	}
+	if err := config.check(); err != nil {
+		return err
+	}
+	url, done, err := p.databaseURL(ctx, &config)
+	if err != nil {
+		return err
+	}
+	defer done()
+	db, err := persistence.Open(ctx, persistence.Config{URL: url, Logger: newLogger(p.stderr, config.Service.LogLevel, true)})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return work(db)
+}
+
+// databaseURL is the configured address, or that of the data folder's private Postgres: that of a running dev, or one
+// that is started for as long as it is needed. done gives it back.
+func (p *program) databaseURL(ctx context.Context, config *Config) (url string, done func(), err error) {
+	if config.Stores.DatabaseURL != "" {
+		return config.Stores.DatabaseURL, func() {}, nil
+	}
+	folder, err := openFolder(config.Service.DataDir)
+	ofDev := errors.Is(err, embedded.ErrLocked)
+	if err != nil && !ofDev {
+		return "", nil, err
+	}
+	server, err := startDatabase(ctx, filepath.Join(config.Service.DataDir, "postgres"), zap.NewNop())
+	done = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if server != nil {
+			_ = server.Close(ctx) // it ends with this process in any case
+		}
+		if folder != nil {
+			_ = folder.close() // the same
+		}
+	}
+	switch {
+	case err != nil:
+	case ofDev && server.Owned():
+		err = errors.New("the turnstone that runs on the data folder has a database elsewhere")
+	default:
+		return server.DSN(privateLogin, privateDatabase), done, nil
+	}
+	done()
+	return "", nil, fmt.Errorf("DATABASE_URL is not set: %w", err)
+}
