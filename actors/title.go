@@ -1,0 +1,70 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	titleTokens   = 64    // of the model's answer
+	titleExcerpt  = 2_000 // characters of what was said that the model sees
+	maxTitleRunes = 80
+)
+
+const titlePrompt = "Write a title of three to six words for this conversation, in the language of its first message. " +
+	"Answer with the title only: no quotes, no period, no Markdown."
+
+// errNoTitle says that the model's answer is no title.
+var errNoTitle = errors.New("the model wrote no title")
+
+// WriteTitle asks the model for a title of a conversation that begins with question and answer.
+func WriteTitle(ctx context.Context, model Model, route Route, question, answer string) (string, error) {
+	request := ModelRequest{
+		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
+		Messages: []ModelMessage{
+			{Role: "user", Text: excerpt(question)}, {Role: "assistant", Text: excerpt(answer)},
+			{Role: "user", Text: "Write the title now."},
+		},
+	}
+	if strings.TrimSpace(answer) == "" {
+		request.Messages = request.Messages[:1]
+	}
+	request.TurnInput = 1
+	var text strings.Builder
+	err := model.Stream(ctx, request, func(chunk ModelChunk) error {
+		if chunk.Kind == ChunkText {
+			text.WriteString(chunk.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("asking for a title: %w", err)
+	}
+	title := cleanTitle(text.String())
+	if title == "" {
+		return "", errNoTitle
+	}
+	return title, nil
+}
+
+func excerpt(text string) string {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) <= titleExcerpt {
+		return text
+	}
+	return string([]rune(text)[:titleExcerpt]) + " …"
+}
+
+// cleanTitle takes the first line, without what models put around a title.
+func cleanTitle(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cleanOutput(text)), "\n")
+	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
+	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
+	if runes := []rune(line); len(runes) > maxTitleRunes {
+		line = strings.TrimSpace(string(runes[:maxTitleRunes-1])) + "…"
+	}
+	return line
+}

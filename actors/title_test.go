@@ -1,0 +1,24 @@
+package actors
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTitlesAreOneCleanLine(t *testing.T) {
+	for said, want := range map[string]string{
+		"\"Arithmetic With Sevens.\"\n\nHope that helps!": "Arithmetic With Sevens",
+		"## A  Plan\tfor Spring":                          "A Plan for Spring",
+		"日本語のタイトル":                                        "日本語のタイトル",
+		"safe\u202eevil":                                  "safeevil",
+		strings.Repeat("long ", 40):                       strings.TrimSpace(strings.Repeat("long ", 40)[:79]) + "…",
+	} {
+		title, err := WriteTitle(t.Context(), saying(said), Route{}, "question", "answer")
+		if err != nil || title != want {
+			t.Errorf("%q became %q, %v; want %q", said, title, err, want)
+		}
+	}
+	if title, err := WriteTitle(t.Context(), saying(" \n"), Route{}, "question", ""); err == nil {
+		t.Errorf("silence became the title %q", title)
+	}
+}
