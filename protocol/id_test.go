@@ -117,6 +117,9 @@ func TestIdentifiersComeBackThroughTextAndSortByTime(t *testing.T) {
 	}
 }
 
+// goldenPart stands in logs that are stored: the derivation never changes.
+const goldenPart = "part_01h2xcejqtf2n9ry1cq0972kfe"
+
 // TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet: they are made on whatever node a turn lives.
 func TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet(t *testing.T) {
 	const many = 5000
