@@ -4,40 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
 
 	"turnstone/protocol"
 )
-
-const (
-	purgeBatch = 500              // rows of one transaction
-	purgeStint = 40               // transactions of one run of the job, well within its minute
-	purgePause = time.Second      // between two runs of a long purge
-	purgeDefer = 10 * time.Second // while a turn of the conversation still ends
-)
-
-// purgeWorker erases what deleted conversations held. A run that is killed is run again and goes on with what is left.
-type purgeWorker struct {
-	river.WorkerDefaults[PurgeConversationArgs]
-	db *DB
-}
-
-// Work runs one stint. To snooze costs no attempt, so a conversation of any size is purged.
-func (w *purgeWorker) Work(ctx context.Context, job *river.Job[PurgeConversationArgs]) error {
-	for range purgeStint {
-		done, err := w.db.PurgeConversation(ctx, job.Args.AccountID, job.Args.ConversationID, purgeBatch)
-		if protocol.CodeOf(err) == protocol.CodeTurnInProgress {
-			return river.JobSnooze(purgeDefer)
-		}
-		if err != nil || done {
-			return err
-		}
-	}
-	return river.JobSnooze(purgePause)
-}
 
 // errStillLive stops a purge of what was not deleted. It is a defect, or an operator who restored a row by hand.
 var errStillLive = errors.New("the conversation was not deleted")
