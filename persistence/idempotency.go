@@ -285,3 +285,12 @@ func (s *turnStart) queueKept(batch *pgx.Batch, item *protocol.FollowUp) error {
 	batch.Queue(keepFollowUpSQL, args)
 	return err
 }
+
+// TurnByKey finds the turn that an earlier start with the key began; nil when there is none.
+func (t *Turns) TurnByKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.TurnID, error) {
+	answer, err := t.db.FindAnswer(ctx, account, key)
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	return answer.TurnID, nil
+}

@@ -12,6 +12,10 @@ import (
 	"turnstone/protocol"
 )
 
+// Jobs are rows that are inserted in the transaction that causes them, so that both are stored or neither. They carry
+// identifiers of accounts and objects, nothing else: whoever reads the queue learns nothing. A new job is its Args here, a
+// worker in job_worker.go and a line in JobWorkers.register.
+
 // PurgeConversationArgs asks that what a deleted conversation held be erased.
 type PurgeConversationArgs struct {
 	AccountID      protocol.AccountID      `json:"account_id"`
@@ -20,6 +24,11 @@ type PurgeConversationArgs struct {
 
 // Kind names the job.
 func (PurgeConversationArgs) Kind() string { return "purge_conversation" }
+
+// InsertOpts never give a purge up: what was deleted must go.
+func (PurgeConversationArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: maxPurgeAttempts}
+}
 
 // TitleArgs asks for an automatic title of a conversation.
 type TitleArgs struct {
@@ -36,7 +45,20 @@ func (TitleArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: maxTitleAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true}}
 }
 
-const maxTitleAttempts = 3
+const (
+	maxTitleAttempts = 3
+	maxPurgeAttempts = 1000 // at most ten minutes apart: a week
+)
+
+// expireArgs asks that what has expired be removed.
+type expireArgs struct{}
+
+func (expireArgs) Kind() string { return "expire" }
+
+// partitionArgs asks for the partitions of turn_events.
+type partitionArgs struct{}
+
+func (partitionArgs) Kind() string { return "turn_partitions" }
 
 // newInserter is a client that only inserts: it starts nothing.
 func newInserter(db *DB) (*river.Client[pgx.Tx], error) {

@@ -267,12 +267,12 @@ func (d *Directory) startQueue(ctx context.Context, node protocol.NodeID, accoun
 		if err := plan.queueStarted(batch, spec, first); err != nil {
 			return err
 		}
-		if err := tx.CommitWith(ctx, batch); err != nil {
-			return err
-		}
 		started = &protocol.StartedTurn{Spec: spec, Begin: first, Epoch: 1}
-		return nil
+		return tx.CommitWith(ctx, batch)
 	})
+	if err != nil {
+		started = nil
+	}
 	if errors.Is(err, pgx.ErrNoRows) { // deleted meanwhile
 		return nil, nil
 	}

@@ -49,11 +49,8 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 	if err := s.queueKept(batch, item); err != nil {
 		return err
 	}
-	if err := s.tx.CommitWith(ctx, batch); err != nil {
-		return err
-	}
 	s.result = &protocol.TurnStartResult{FollowUp: item}
-	return nil
+	return s.tx.CommitWith(ctx, batch)
 }
 
 // queueItem is the first queued item of a conversation.

@@ -266,9 +266,6 @@ func (s *turnStart) store(ctx context.Context) error {
 	if err := s.plan.queue(batch, spec, begin); err != nil {
 		return err
 	}
-	if err := s.tx.CommitWith(ctx, batch); err != nil {
-		return err
-	}
 	s.result = &protocol.TurnStartResult{Spec: spec, Begin: begin}
-	return nil
+	return s.tx.CommitWith(ctx, batch)
 }

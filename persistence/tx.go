@@ -87,7 +87,8 @@ func (tx *Tx) Run(ctx context.Context, batch *pgx.Batch) error {
 }
 
 // CommitWith sends a last batch and the COMMIT in one round trip. When a statement fails nothing is committed. Its
-// statements have no callbacks: at this point nothing that they find can change the decision any more.
+// statements have no callbacks: at this point nothing that they find can change the decision any more. What work answers
+// with is set before the call: when the answer is lost InTx may still find out that all of it was committed.
 func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
 	batch.Queue("commit")
 	tx.closed = true

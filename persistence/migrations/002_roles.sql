@@ -63,9 +63,9 @@ grant select, update on turns to turnstone_engine;
 grant select, insert on turn_events, turn_records to turnstone_engine;
 grant select on turn_replays, follow_ups to turnstone_engine;
 grant select (account_id, conversation_id, live_turn_id, deleted_at) on conversations to turnstone_engine;
-grant select (created_at), delete on idempotency to turnstone_engine;
-grant select (expires_at, revoked_at), delete on sessions to turnstone_engine;
-grant select (expires_at), delete on oidc_flows to turnstone_engine;
+grant select (account_id, method, path, key, created_at), delete on idempotency to turnstone_engine;
+grant select (token_hash, expires_at), delete on sessions to turnstone_engine;
+grant select (state_hash, expires_at), delete on oidc_flows to turnstone_engine;
 
 -- Functions of the owner, for what neither role may do itself. FORCE binds the owner too, so each table that such a
 -- function reads across accounts says so in a policy. Migrations run with row_security = off, under which any policy is an

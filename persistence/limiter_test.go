@@ -1,0 +1,83 @@
+package persistence_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"turnstone/persistence"
+	"turnstone/protocol"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+func newLimiter(t *testing.T, url string) *persistence.Limiter {
+	t.Helper()
+	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{
+		URL:    url,
+		Shared: map[string]persistence.Limit{"chat": {Rate: 60, Period: time.Minute, Burst: 3}, "cancel": persistence.CancelReserve},
+		Local:  map[string]persistence.Limit{"reads": {Rate: 600, Period: time.Minute, Burst: 2}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = limiter.Close() })
+	return limiter
+}
+
+func TestLimiterLetsTheBurstPassAndThenSaysWhen(t *testing.T) {
+	limiter := newLimiter(t, embeddedtest.Redis(t).URL())
+	if err := limiter.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	account := protocol.NewAccountID().String()
+	for bucket, burst := range map[string]int{"chat": 3, "reads": 2} {
+		for i := range burst {
+			decision, err := limiter.Take(t.Context(), bucket, account)
+			if err != nil || !decision.Allowed || decision.Remaining != burst-1-i || decision.Limit.Burst != burst {
+				t.Fatalf("%s %d: %+v, %v", bucket, i, decision, err)
+			}
+		}
+		decision, err := limiter.Take(t.Context(), bucket, account)
+		if err != nil || decision.Allowed || decision.Remaining != 0 || decision.RetryAfter <= 0 || decision.RetryAfter > time.Second || decision.ResetAfter <= 0 {
+			t.Errorf("%s over the limit: %+v, %v", bucket, decision, err)
+		}
+	}
+	if decision, err := limiter.Take(t.Context(), "cancel", account); err != nil || !decision.Allowed {
+		t.Errorf("a cancel of one who is over quota: %+v, %v", decision, err)
+	}
+	if decision, err := limiter.Take(t.Context(), "chat", protocol.NewAccountID().String()); err != nil || !decision.Allowed {
+		t.Errorf("another account: %+v, %v", decision, err)
+	}
+	if _, err := limiter.Take(t.Context(), "nothing", account); err == nil {
+		t.Error("an unknown bucket lets pass")
+	}
+}
+
+func TestLimiterThatCannotDecideRefusesInTime(t *testing.T) {
+	hanging, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hanging.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for name, address := range map[string]string{"hanging": hanging.Addr().String(), "down": closed.Addr().String()} {
+		limiter := newLimiter(t, "redis://"+address)
+		for range 3 {
+			began := time.Now()
+			_, err := limiter.Take(t.Context(), "chat", "somebody")
+			if took := time.Since(began); protocol.CodeOf(err) != protocol.CodeUnavailable || took > 300*time.Millisecond {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+		}
+		if err := limiter.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Errorf("%s: Ready answers %v", name, err)
+		}
+		if decision, err := limiter.Take(t.Context(), "reads", "somebody"); err != nil || !decision.Allowed {
+			t.Errorf("%s: reads need no Redis: %+v, %v", name, decision, err)
+		}
+	}
+}
