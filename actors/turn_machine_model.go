@@ -1,0 +1,190 @@
+package actors
+
+import (
+	"fmt"
+
+	"turnstone/protocol"
+)
+
+// The triggers of a model call. Each carries the number of the call it belongs to.
+
+func (m *turnMachine) late(call int) bool {
+	return m.ended || call != m.call || !m.calling || m.state == protocol.TurnCancelling
+}
+
+// modelText takes more of the answer.
+func (m *turnMachine) modelText(call int, delta string) {
+	if m.late(call) {
+		return
+	}
+	m.text = append(m.text, delta...)
+	m.splitter.feed(delta, m)
+}
+
+// modelReasoning takes more of a reasoning summary.
+func (m *turnMachine) modelReasoning(call int, delta string) {
+	if m.late(call) || delta == "" {
+		return
+	}
+	if m.open.IsZero() || m.openType != protocol.PartReasoning {
+		m.closePart(false)
+		m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
+	}
+	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: delta})
+}
+
+// modelNotes takes what says nothing to the reader: calls, usage, opaque state.
+func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
+	if m.late(call) {
+		return
+	}
+	switch chunk.Kind {
+	case ChunkToolCall:
+		m.pending = append(m.pending, chunk.ToolCall)
+	case ChunkUsage:
+		m.usage = chunk.Usage
+	case ChunkOpaque:
+		m.opaque = chunk.Opaque
+	}
+}
+
+// contextTrimmed tells the reader that older messages were left out of the model's sight.
+func (m *turnMachine) contextTrimmed(call int) {
+	if m.late(call) || m.step() > 1 || len(m.stepParts) > 0 || m.parts > 0 {
+		return
+	}
+	m.emit(&protocol.Notice{
+		PartID: m.newPart(), Index: m.index(), Kind: "context_trimmed",
+		Text: "This conversation is longer than the model can read at once. Its oldest messages were left out of this answer.",
+	})
+}
+
+// modelStopped ends a step.
+func (m *turnMachine) modelStopped(call int, stop ModelStop) {
+	if m.state == protocol.TurnCancelling {
+		m.modelGone(call)
+		return
+	}
+	if m.late(call) {
+		return
+	}
+	m.calling = false
+	m.splitter.end(m)
+	m.closePart(stop == StopMaxTokens)
+	m.settleCut()
+	switch {
+	case len(m.pending) > 0 && stop != StopRefusal && stop != StopMaxTokens:
+		m.callTools()
+	case stop == StopMaxTokens:
+		m.finish("stop_short", protocol.StopMaxTokens, nil)
+	case stop == StopRefusal:
+		m.finish("complete", protocol.StopRefusal, nil)
+	case m.waiting() && m.step() < maxModelSteps:
+		m.endStep(false)
+		m.startStep()
+	default:
+		m.finish("complete", protocol.StopEndTurn, nil)
+	}
+}
+
+// modelFailed ends a step without its end. A cut answer is continued, or asked again, once.
+func (m *turnMachine) modelFailed(call int, failure *ModelError) {
+	if m.state == protocol.TurnCancelling {
+		m.modelGone(call)
+		return
+	}
+	if m.late(call) {
+		return
+	}
+	m.calling = false
+	if failure.Cut && !m.retried && failure.Code != "model_protocol" {
+		m.cutStep()
+		m.retried = true
+		m.startStep()
+		return
+	}
+	err := &protocol.TurnError{Code: failure.Code, Detail: modelFailureDetail(failure.Code), Retryable: failure.Retryable}
+	if m.said() {
+		m.finish("stop_short", protocol.StopError, err)
+		return
+	}
+	m.finish("fail", protocol.StopError, err)
+}
+
+func modelFailureDetail(code string) string {
+	switch code {
+	case "model_rate_limited":
+		return "The model is overloaded. Try again in a moment."
+	case "model_unauthorized":
+		return "The service's access to the model was refused."
+	case "model_rejected":
+		return "The model refused the request."
+	case "model_context_exceeded":
+		return "The conversation is too long for the model."
+	case "model_protocol":
+		return "The model's answer could not be understood."
+	}
+	return "The model could not be reached, or stopped answering."
+}
+
+// modelGone hears that a cancelled call is over.
+func (m *turnMachine) modelGone(call int) {
+	if call == m.call && m.calling {
+		m.calling = false
+		m.finishWhenQuiet()
+	}
+}
+
+// said tells whether the reader has any of the answer.
+func (m *turnMachine) said() bool {
+	for _, part := range m.fold.Parts() {
+		if part.Type == protocol.PartText || part.Type == protocol.PartCode {
+			return true
+		}
+	}
+	return false
+}
+
+// startStep asks the model, with every input that waits.
+func (m *turnMachine) startStep() {
+	for _, input := range m.inputs {
+		if input.step == 0 && input.returned == "" {
+			m.emit(&protocol.SteeringApplied{
+				SteeringID: input.id, PartID: m.newPart(), Index: m.index(), Text: input.text, Step: m.step(),
+			})
+		}
+	}
+	m.call++
+	m.calling = true
+	m.pending, m.opaque, m.usage = nil, nil, ModelUsage{}
+	m.effect(callModel{call: m.call, step: m.step()})
+}
+
+// endStep records a finished step, so that a takeover does not ask for it again.
+func (m *turnMachine) endStep(cut bool) {
+	step := stepResult{
+		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Cut: cut, Usage: m.stepUsage(),
+	}
+	for i := range m.pending {
+		step.Tools = append(step.Tools, protocol.DeriveToolID(m.spec.TurnID, m.calls+1+i))
+	}
+	m.record(protocol.RecordStep, fmt.Sprint(step.Step), step)
+	m.text, m.retried, m.splitter = nil, false, newFenceSplitter()
+	m.pending, m.opaque, m.usage, m.hint = nil, nil, ModelUsage{}, 0
+}
+
+func (m *turnMachine) stepUsage() ModelUsage {
+	if m.usage != (ModelUsage{}) || m.hint == 0 && len(m.text) == 0 {
+		return m.usage
+	}
+	return ModelUsage{InputTokens: m.hint, OutputTokens: (len(m.text) + 3) / 4, Estimated: true}
+}
+
+func (m *turnMachine) waiting() bool {
+	for _, input := range m.inputs {
+		if input.step == 0 && input.returned == "" {
+			return true
+		}
+	}
+	return false
+}
