@@ -49,7 +49,7 @@ type process struct {
 	mu     sync.Mutex
 	stdout bytes.Buffer  // guarded by mu
 	stderr bytes.Buffer  // guarded by mu
-	wrote  chan struct{} // guarded by mu; closed at the next line of stdout
+	wrote  chan struct{} // guarded by mu; closed at the next output
 }
 
 // command makes the program, with no environment but what is given.
@@ -61,7 +61,7 @@ func command(t *testing.T, environment []string, arguments ...string) *exec.Cmd 
 	}
 	cmd := exec.Command(path, arguments...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1"}, environment...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1 atexit_sleep_ms=0"}, environment...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
 }
@@ -72,19 +72,14 @@ func start(t *testing.T, environment []string, arguments ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: command(t, environment, arguments...), done: make(chan struct{}), wrote: make(chan struct{})}
 	p.cmd.SysProcAttr.Pdeathsig = 0
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stderr = writerFunc(func(text []byte) (int, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.stderr.Write(text)
-	})
+	p.cmd.Stdout, p.cmd.Stderr = p.into(&p.stdout), p.into(&p.stderr)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go p.wait(stdout)
+	go func() {
+		_ = p.cmd.Wait() // the exit code stands in ProcessState
+		close(p.done)
+	}()
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -94,21 +89,15 @@ func start(t *testing.T, environment []string, arguments ...string) *process {
 	return p
 }
 
-func (p *process) wait(stdout io.Reader) {
-	reader := bufio.NewReader(stdout)
-	for {
-		line, err := reader.ReadString('\n')
+// into keeps what is written and wakes who waits for it.
+func (p *process) into(buffer *bytes.Buffer) io.Writer {
+	return writerFunc(func(text []byte) (int, error) {
 		p.mu.Lock()
-		p.stdout.WriteString(line)
+		defer p.mu.Unlock()
 		close(p.wrote)
 		p.wrote = make(chan struct{})
-		p.mu.Unlock()
-		if err != nil {
-			break
-		}
-	}
-	_ = p.cmd.Wait() // the exit code stands in ProcessState
-	close(p.done)
+		return buffer.Write(text)
+	})
 }
 
 type writerFunc func([]byte) (int, error)
@@ -130,10 +119,21 @@ func (p *process) complaints() string {
 // until waits for a text on stdout.
 func (p *process) until(text string) {
 	p.t.Helper()
+	p.await(text, &p.stdout)
+}
+
+// untilLogged waits for a text on stderr.
+func (p *process) untilLogged(text string) {
+	p.t.Helper()
+	p.await(text, &p.stderr)
+}
+
+func (p *process) await(text string, in *bytes.Buffer) {
+	p.t.Helper()
 	timeout := time.After(patience)
 	for {
 		p.mu.Lock()
-		found, wrote := strings.Contains(p.stdout.String(), text), p.wrote
+		found, wrote := strings.Contains(in.String(), text), p.wrote
 		p.mu.Unlock()
 		if found {
 			return

@@ -56,6 +56,9 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, socke
 	if err := s.startNode(ctx, folder); err != nil {
 		return nil, err
 	}
+	if err := s.startJobs(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.makeAPI(); err != nil {
 		return nil, err
 	}
