@@ -28,13 +28,17 @@ func describeIdentifiers(document *huma.OpenAPI) {
 func describeFields(t reflect.Type, schema *huma.Schema) {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous && name == "" && field.Type.Kind() == reflect.Struct {
 			describeFields(field.Type, schema)
 			continue
 		}
 		if property := schema.Properties[name]; property != nil {
 			describeField(field.Type, property)
+			// huma forgets that a pointer to an array, which an identifier is, may be nil.
+			if field.Type.Kind() == reflect.Pointer && field.Type.Elem().Implements(prefixedType) && !strings.Contains(options, "omitempty") {
+				property.Nullable = true
+			}
 		}
 	}
 }

@@ -57,7 +57,9 @@ func register[I, O any](api huma.API, op huma.Operation, handler func(context.Co
 	checkEmbedded(reflect.TypeFor[I]())
 	checkEmbedded(reflect.TypeFor[O]())
 	huma.Register(api, op, handler)
-	describeParams(reflect.TypeFor[I](), operationAt(api.OpenAPI(), op.Method, op.Path))
+	listed := operationAt(api.OpenAPI(), op.Method, op.Path)
+	describeParams(reflect.TypeFor[I](), listed)
+	describeAnswers(listed)
 }
 
 // checkEmbedded refuses at the start what would fail silently: huma does not look into embedded types that are not
@@ -135,39 +137,50 @@ func (t route) operation(api huma.API) huma.Operation {
 	if !t.policy.Public && !safe(t.method) {
 		op.Parameters = append(op.Parameters, headerParam("X-CSRF-Token", "From GET /auth/session."))
 	}
-	if t.streams {
-		op.Responses = map[string]*huma.Response{}
-	}
 	if t.describe != nil {
+		op.Responses = map[string]*huma.Response{}
 		t.describe(api, &op)
+		op.Errors = slices.DeleteFunc(op.Errors, func(status int) bool { return op.Responses[strconv.Itoa(status)] != nil })
 	}
 	return op
 }
 
-// errors lists the statuses that a client has to expect of the route.
+// errors lists the statuses that a client has to expect of the route; huma adds 422 where there is something to validate,
+// and describeAnswers takes away what only a body can cause.
 func (t route) errors() []int {
-	list := []int{stdhttp.StatusInternalServerError, stdhttp.StatusServiceUnavailable}
+	list := []int{stdhttp.StatusInternalServerError}
+	if t.path == "/health" {
+		return list
+	}
+	list = append(list, stdhttp.StatusServiceUnavailable, stdhttp.StatusTooManyRequests, stdhttp.StatusBadRequest,
+		stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType)
 	if !t.policy.Public {
 		list = append(list, stdhttp.StatusUnauthorized)
 	}
 	if !safe(t.method) || t.policy.Sudo {
 		list = append(list, stdhttp.StatusForbidden)
 	}
-	if strings.Contains(t.path, "{") {
+	if strings.Contains(t.path, "{") || !t.policy.Public && t.method != "GET" { // bodies name things too
 		list = append(list, stdhttp.StatusNotFound)
 	}
 	if t.policy.Conflicts {
 		list = append(list, stdhttp.StatusConflict)
 	}
-	if t.method == "POST" || t.method == "PUT" || t.method == "PATCH" {
-		list = append(list, stdhttp.StatusBadRequest, stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType)
-	}
-	if t.policy.Bucket != noBucket {
-		list = append(list, stdhttp.StatusTooManyRequests)
-	}
-	list = append(list, stdhttp.StatusUnprocessableEntity)
 	slices.Sort(list)
 	return list
+}
+
+// describeAnswers takes out of an operation what it never answers.
+func describeAnswers(op *huma.Operation) {
+	if op.RequestBody == nil {
+		for _, status := range []int{stdhttp.StatusBadRequest, stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType} {
+			delete(op.Responses, strconv.Itoa(status))
+		}
+	}
+	const success = "200"
+	if plain := op.Responses[success]; op.Metadata["streams"] == true && plain != nil && plain.Content == nil {
+		delete(op.Responses, success)
+	}
 }
 
 func headerParam(name, doc string) *huma.Param {
@@ -192,6 +205,7 @@ func redirects(_ huma.API, op *huma.Operation) {
 		Description: stdhttp.StatusText(stdhttp.StatusFound),
 		Headers:     map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}
+	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden)
 }
 
 // answer documents a further JSON answer of a route that writes its answer itself.

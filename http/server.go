@@ -111,7 +111,9 @@ func (s *Server) mount(routes []route) {
 		s.policies[t.method+" "+t.path] = t.policy
 		t.register(s.api, t.operation(s.api))
 	}
+	describeEvents(s.api.OpenAPI())
 	describeIdentifiers(s.api.OpenAPI())
+	describeService(s.api.OpenAPI())
 }
 
 // ServeHTTP answers one request.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
 )
 
@@ -111,6 +112,11 @@ func (s *Server) getReady(ctx context.Context, _ *nothing) (*withStatus[Readines
 		status = stdhttp.StatusServiceUnavailable
 	}
 	return &withStatus[Readiness]{Status: status, Body: verdict}, nil
+}
+
+// mayBeUnready documents that /ready answers 503 with its checks, beside the usual problem.
+func mayBeUnready(api huma.API, op *huma.Operation) {
+	answer[Readiness](api, op, stdhttp.StatusServiceUnavailable, "Not ready: at least one dependency is down.")
 }
 
 // InternalHandler answers /health and /ready for the internal listener, where nobody signs in.
