@@ -27,8 +27,11 @@ test: debian-test go bin/gotestsum ## all tests, on real servers, with the race 
 check: lint generated ## lint, and whether generated files are up to date
 
 generate: bin/turnstone-race ## what is generated from the code: reference pages, the OpenAPI document, schemas
-	bin/turnstone-race config doc > docs/configuration.md.new
-	mv docs/configuration.md.new docs/configuration.md
+	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
+	made docs/configuration.md bin/turnstone-race config doc; \
+	made protocol/openapi.json bin/turnstone-race openapi; \
+	made protocol/events.schema.json bin/turnstone-race openapi --events
+	go test -race ./protocol -update
 
 bench: debian-test go ## the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp

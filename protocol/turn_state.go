@@ -144,3 +144,8 @@ const (
 	StopError         StopReason = "error"
 	StopCancelled     StopReason = "cancelled"
 )
+
+// StopReasons lists every reason.
+var StopReasons = []StopReason{
+	StopEndTurn, StopRefusal, StopMaxTokens, StopDeadline, StopBudgetReached, StopToolLimit, StopError, StopCancelled,
+}
