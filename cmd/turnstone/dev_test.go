@@ -244,3 +244,18 @@ func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
 		t.Errorf("%d %q", code, complaint)
 	}
 }
+
+func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
+	for path, arguments := range map[string][]string{
+		"../../protocol/openapi.json":       {"openapi"},
+		"../../protocol/events.schema.json": {"openapi", "--events"},
+	} {
+		published, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, printed, complaint := finish(t, nil, arguments...); code != 0 || printed != string(published) {
+			t.Errorf("%v is not %s: run make generate (%d %s)", arguments, path, code, complaint)
+		}
+	}
+}

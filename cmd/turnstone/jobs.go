@@ -2,29 +2,38 @@ package main
 
 import (
 	"context"
+	"errors"
+
+	"go.uber.org/zap"
 
 	"turnstone/actors"
 	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
-// startJobs works the queue of what may be done later: erasing, expiring, titles.
+// startJobs begins to work the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
-	jobs, err := persistence.StartJobs(ctx, s.db, persistence.JobWorkers{Title: s.writeTitle})
+	jobs, err := persistence.StartJobs(ctx, s.db, persistence.JobWorkers{Title: s.title})
 	if err != nil {
 		return err
 	}
-	s.onClose("the job queue", jobs.Close)
+	s.onClose("the background jobs", jobs.Close)
 	return nil
 }
 
-// writeTitle names a conversation after its first answer, unless the user has.
-func (s *service) writeTitle(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, _ protocol.TurnID) error {
-	question, reply, err := s.db.TitleInput(ctx, account, conversation)
-	if err != nil || question == "" {
+// title names a conversation after its first turn, unless its user did. It uses the everyday model: a title is no work
+// for a deep one.
+func (s *service) title(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error {
+	question, answer, err := s.db.TitleInput(ctx, account, conversation)
+	if err != nil || question == "" { // it is gone
 		return err
 	}
-	title, err := actors.WriteTitle(ctx, s.model, s.routes()[protocol.ProfileBalanced], question, reply)
+	title, err := actors.WriteTitle(ctx, s.model, s.routes()[protocol.ProfileBalanced], question, answer)
+	var rejected *actors.ModelError
+	if errors.As(err, &rejected) && !rejected.Retryable {
+		s.log.Warn("no title was made", zap.Stringer("turn", turn), zap.Error(err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

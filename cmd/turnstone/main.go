@@ -44,6 +44,7 @@ type cli struct {
 	Config  configCommand  `cmd:"" help:"Check, print or document the configuration."`
 	User    userCommand    `cmd:"" help:"Make and change accounts."`
 	Turn    turnCommand    `cmd:"" help:"Look at a turn, or cancel it, on the running service."`
+	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

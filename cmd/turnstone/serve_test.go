@@ -14,19 +14,19 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 )
 
-var installations atomic.Int64
+var hostedCount atomic.Int64
 
-// installation is what serve is given from outside: a database, a Redis, a secret and a folder.
-type installation struct {
+// hosted is what serve is given from outside: a database, a Redis, a secret and a folder.
+type hosted struct {
 	*development
 	owner string // DSN of the owner of the database
 }
 
-// newInstallation has a database with roles and, as yet, no schema.
-func newInstallation(t *testing.T) *installation {
+// newHosted has a database with roles and, as yet, no schema.
+func newHosted(t *testing.T) *hosted {
 	t.Helper()
 	postgres, redis := embeddedtest.Postgres(t), embeddedtest.Redis(t)
-	name := "serve_" + string(rune('a'+installations.Add(1)))
+	name := "serve_" + string(rune('a'+hostedCount.Add(1)))
 	err := persistence.Provision(t.Context(), postgres.DSN(embedded.Superuser, "postgres"), name, privateOwner, privateLogin)
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +35,12 @@ func newInstallation(t *testing.T) *installation {
 	if err := os.WriteFile(secret, []byte(goodSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &installation{owner: postgres.DSN(privateOwner, name)}
+	i := &hosted{owner: postgres.DSN(privateOwner, name)}
 	i.development = newDevelopment(t, "DATABASE_URL="+postgres.DSN(privateLogin, name), "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }
 
-func (i *installation) migrate(t *testing.T) {
+func (i *hosted) migrate(t *testing.T) {
 	t.Helper()
 	code, printed, complaint := finish(t, append(i.environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.owner), "migrate")
 	if code != 0 || !strings.Contains(printed, "version") {
@@ -49,7 +49,7 @@ func (i *installation) migrate(t *testing.T) {
 }
 
 // serve starts the service and waits until it is ready.
-func (i *installation) serve(t *testing.T, more ...string) *process {
+func (i *hosted) serve(t *testing.T, more ...string) *process {
 	t.Helper()
 	p := start(t, append(i.environment, more...), "serve")
 	p.untilLogged("turnstone serves")
@@ -57,7 +57,7 @@ func (i *installation) serve(t *testing.T, more ...string) *process {
 }
 
 func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
-	i := newInstallation(t)
+	i := newHosted(t)
 	if code, _, complaint := finish(t, i.environment, "serve"); code != 1 || !strings.Contains(complaint, "run `turnstone migrate`") {
 		t.Fatalf("without a schema: %d %s", code, complaint)
 	}
@@ -85,7 +85,7 @@ func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
 
 // SIGTERM: a turn that ends within the grace ends here, for its reader too; nothing new begins meanwhile.
 func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
-	i := newInstallation(t)
+	i := newHosted(t)
 	i.migrate(t)
 	p := i.serve(t)
 	c := i.signedUp(t)
@@ -104,7 +104,7 @@ func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
 
 // What does not end within the grace is handed on: the next process goes on with it.
 func TestALongTurnOutlivesADrain(t *testing.T) {
-	i := newInstallation(t)
+	i := newHosted(t)
 	i.migrate(t)
 	p := i.serve(t, "TURNSTONE_DRAIN_GRACE=100ms")
 	c := i.signedUp(t)
@@ -122,7 +122,7 @@ func TestALongTurnOutlivesADrain(t *testing.T) {
 }
 
 // signedUp is a new account of the installation.
-func (i *installation) signedUp(t *testing.T) *client {
+func (i *hosted) signedUp(t *testing.T) *client {
 	t.Helper()
 	const email = "grace@example.org"
 	code, printed, complaint := finish(t, i.environment, "user", "add", email)
