@@ -22,7 +22,7 @@ build: go ## bin/turnstone
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
 test: debian-test go bin/gotestsum ## all tests, on real servers, with the race detector
-	bin/gotestsum --format pkgname --hide-summary=output -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TESTS)
+	bin/gotestsum --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TESTS)
 
 check: lint generated ## lint, and whether generated files are up to date
 
@@ -31,6 +31,7 @@ generate: bin/turnstone-race ## what is generated from the code: reference pages
 	made docs/configuration.md bin/turnstone-race config doc; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
 	made protocol/events.schema.json bin/turnstone-race openapi --events
+	go run -race ./protocol/typescript web/src/generated/events.ts
 	go test -race ./protocol -update
 
 bench: debian-test go ## the Go benchmarks, on this machine's own disk
