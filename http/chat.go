@@ -87,6 +87,10 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	if err != nil {
 		return err
 	}
+	if err := s.streams.enter(account); err != nil {
+		return err
+	}
+	defer s.streams.leave(account)
 	key := in.key(r)
 	if turn, err := s.replayedTurn(ctx, account, key); err != nil || turn != nil {
 		if err == nil {
@@ -193,10 +197,15 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 	if err != nil {
 		return err
 	}
-	turn, err := s.TurnStore.GetTurn(r.Context(), callerOf(r.Context()).AccountID, in.TurnID)
+	account := callerOf(r.Context()).AccountID
+	turn, err := s.TurnStore.GetTurn(r.Context(), account, in.TurnID)
 	if err != nil {
 		return err
 	}
+	if err := s.streams.enter(account); err != nil {
+		return err
+	}
+	defer s.streams.leave(account)
 	if in.Mode == "snapshot" {
 		return s.streamSnapshot(w, r, turn)
 	}

@@ -20,6 +20,7 @@ const (
 	flushDeadline   = 10 * time.Second // for one flush; a reader who takes longer is let go, and resumes
 	retryMillis     = 2000             // what an EventSource waits before it resumes
 	maxStreams      = 50               // open streams of one account on one node
+	retryStreams    = 5                // seconds until an account with too many streams may have closed one
 	maxHandOnMillis = 1000             // the spread of reconnects when a node hands its turns on
 )
 
@@ -35,17 +36,18 @@ type streams struct {
 	open map[protocol.AccountID]int // guarded by mu
 }
 
-func (s *streams) enter(account protocol.AccountID) bool {
+// enter takes a place for a stream, before anything is begun for it; the caller leaves when the stream has ended.
+func (s *streams) enter(account protocol.AccountID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
 		s.open = map[protocol.AccountID]int{}
 	}
 	if s.open[account] >= maxStreams {
-		return false
+		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", maxStreams), RetryAfter: retryStreams}
 	}
 	s.open[account]++
-	return true
+	return nil
 }
 
 func (s *streams) leave(account protocol.AccountID) {
@@ -64,11 +66,6 @@ func (s *streams) leave(account protocol.AccountID) {
 // when the node hands its turns on, after a retry of less than a second. An error after the first byte ends the
 // connection: an event is never made up.
 func (s *Server) sendEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, first []byte, reader eventReader) error {
-	caller := callerOf(r.Context())
-	if !s.streams.enter(caller.AccountID) {
-		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", maxStreams), RetryAfter: 5}
-	}
-	defer s.streams.leave(caller.AccountID)
 	ctx, cancel := s.untilRevoked(r.Context())
 	defer cancel()
 	header := w.Header()
