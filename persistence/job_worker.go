@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +12,6 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/zap"
-	"go.uber.org/zap/exp/zapslog"
 
 	"turnstone/protocol"
 )
@@ -59,7 +57,7 @@ func StartJobs(ctx context.Context, db *DB, workers JobWorkers) (*Jobs, error) {
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Schema: riverSchema, Workers: workers.register(db), FetchOnlyKnownKinds: true,
 		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}},
-		Logger:     slog.New(zapslog.NewHandler(db.log.Core(), zapslog.WithName("jobs"))),
+		Logger:     jobLogger(db.log),
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
 		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),
 		PeriodicJobs: []*river.PeriodicJob{periodic(expireEvery, expireArgs{}), periodic(partitions, partitionArgs{})},
