@@ -7,6 +7,7 @@ import (
 	"fmt"
 	stdhttp "net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"turnstone/persistence"
@@ -38,11 +39,16 @@ func (s *Server) originChecks() (*stdhttp.CrossOriginProtection, error) {
 }
 
 func (s *Server) checkOrigin(r *stdhttp.Request, ex *exchange) error {
-	if err := s.origins.Check(r); err != nil {
+	if s.origins.Check(r) != nil || !safe(r.Method) && !s.rightScheme(r.Header.Get("Origin")) {
 		s.record(r.Context(), ex, persistence.EventOriginRefused, nil)
 		return protocol.Errorf(protocol.CodeOrigin, "Requests of other sites are refused.")
 	}
 	return nil
+}
+
+// rightScheme refuses what the checks above let pass: our own host over plain http, which anybody on the way can speak for.
+func (s *Server) rightScheme(origin string) bool {
+	return origin == "" || strings.HasPrefix(origin, s.BaseURL.Scheme+"://") || slices.Contains(s.AllowedOrigins, origin)
 }
 
 // csrfToken makes what an unsafe request has to bring in X-CSRF-Token. It is bound to the session and its present token,
