@@ -26,13 +26,15 @@ test: debian-test go bin/gotestsum ## all tests, on real servers, with the race 
 
 check: lint generated ## lint, and whether generated files are up to date
 
-generate: bin/turnstone-race ## what is generated from the code: reference pages, the OpenAPI document, schemas
+generate: bin/turnstone-race web/node_modules ## what is generated from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
 	made docs/configuration.md bin/turnstone-race config doc; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
 	made protocol/events.schema.json bin/turnstone-race openapi --events
 	go run -race ./protocol/typescript web/src/generated/events.ts
 	go test -race ./protocol -update
+	npm --prefix web run --silent generate
+	npm --prefix web run --silent typecheck
 
 bench: debian-test go ## the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp
@@ -53,6 +55,11 @@ generated:
 # The one build variant of everything that tests, checks and generators run.
 bin/turnstone-race: FORCE | go
 	go build -race -buildvcs=false -o $@ ./cmd/turnstone
+
+web/node_modules: web/package.json web/package-lock.json
+	@command -v npm >/dev/null || { echo "Missing: Node 20 with npm (Debian: nodejs, npm); put it on the PATH and run make again." >&2; exit 1; }
+	npm --prefix web ci --silent
+	@touch $@
 
 bin/gotestsum: tools/go.mod tools/go.sum | go
 	go build -C tools -o ../$@ gotest.tools/gotestsum
