@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	cancelGrace = 5 * time.Second // what is still out after this is closed without its answer
-	linger      = 2 * time.Second // an actor that is done answers for this long, so that no command falls into a hole
+	silenceShown = 10 * time.Second // of a model, then the reader is told that it is still waited for
+	cancelGrace  = 5 * time.Second  // what is still out after this is closed without its answer
+	linger       = 2 * time.Second  // an actor that is done answers for this long, so that no command falls into a hole
 )
 
 // turnActor is the shell around one turn's machine: it takes messages, lets the machine decide, and performs what was
@@ -61,6 +62,7 @@ type (
 		failure *protocol.ToolError
 		took    time.Duration
 	}
+	silence        struct{ call int }
 	deadlineIn     struct{ left time.Duration }
 	deadlinePassed struct{}
 	abandonTurn    struct{}
@@ -184,6 +186,10 @@ func (a *turnActor) decide(message any) func(error) {
 		a.decideFeed()
 	case toolDone:
 		m.toolEnded(message.id, message.output, message.failure, message.took)
+	case silence:
+		if m.stillWaiting(message.call) {
+			a.after(silenceShown, message)
+		}
 	case deadlinePassed:
 		m.deadline()
 	case gracePassed:
@@ -336,6 +342,7 @@ func (a *turnActor) startCall() {
 	m, self := a.machine, a.self
 	feed := &modelFeed{call: m.call, wake: func() { a.node.system.Root.Send(self, feedReady{}) }}
 	a.feed = feed
+	a.after(silenceShown, silence{m.call})
 	c := m.context()
 	route := a.node.routes[m.spec.Routing.Profile]
 	a.node.goes(func() {

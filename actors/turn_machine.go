@@ -23,6 +23,7 @@ type turnMachine struct {
 	parts     int // parts ever made: the next part's number
 	calls     int // tool calls ever made: the next call's number
 	stepParts []protocol.PartID
+	activity  protocol.PartID // the activity that is shown for this step; zero: none
 	open      protocol.PartID // the open text, code or reasoning part; zero: none
 	openType  protocol.PartType
 	steps     []stepResult
@@ -254,6 +255,11 @@ func (m *turnMachine) apply(payload protocol.Payload) {
 		}
 	case *protocol.Notice:
 		m.parts++
+	case *protocol.ActivityProgress:
+		if m.activity != p.PartID {
+			m.parts++
+			m.activity = p.PartID
+		}
 	case *protocol.TurnRecoveringEvent:
 		m.adoptions = p.Attempt
 	case *protocol.TurnFinished:
@@ -278,7 +284,7 @@ func (m *turnMachine) applyRecord(record protocol.TurnRecord) error {
 		var step stepResult
 		if err = json.Unmarshal(record.Body, &step); err == nil {
 			m.steps = append(m.steps, step)
-			m.stepParts, m.toolCalls = nil, nil
+			m.stepParts, m.toolCalls, m.activity = nil, nil, protocol.PartID{}
 			if len(step.Calls) > 0 {
 				m.rounds++
 			}

@@ -59,6 +59,19 @@ func (m *turnMachine) contextTrimmed(call int) {
 	})
 }
 
+// stillWaiting tells the reader that a silent model is still being waited for; again says to look again later.
+func (m *turnMachine) stillWaiting(call int) (again bool) {
+	if m.late(call) || len(m.stepParts) > len(m.cut) {
+		return false
+	}
+	part := m.activity
+	if part.IsZero() {
+		part = m.newPart()
+	}
+	m.emit(&protocol.ActivityProgress{PartID: part, Activity: "waiting_for_model", Label: "Waiting for the model"})
+	return true
+}
+
 // modelStopped ends a step.
 func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	if m.state == protocol.TurnCancelling {

@@ -177,11 +177,12 @@ func (w *world) same(r *turnMachine) {
 		Ended             bool
 		Open              protocol.PartID
 		StepParts         []protocol.PartID
+		Activity          protocol.PartID
 	}
 	view := func(m *turnMachine) string {
 		b, _ := json.Marshal(durable{
 			m.state, m.accepts, m.sequence, m.fold.Parts(), m.parts, m.calls, m.steps, m.rounds, m.adoptions, m.ended, m.open,
-			append([]protocol.PartID{}, m.stepParts...),
+			append([]protocol.PartID{}, m.stepParts...), m.activity,
 		})
 		return string(b)
 	}
@@ -274,6 +275,7 @@ func (w *world) rare() {
 		w.m.graceOver()
 	case 3:
 		w.m.contextTrimmed(w.calls)
+		w.m.stillWaiting(w.calls)
 	default:
 		for _, input := range w.m.inputs {
 			if _, err := w.m.command(&Command{Kind: CommandWithdraw, SteeringID: input.id}); err == nil && input.step > 0 {
