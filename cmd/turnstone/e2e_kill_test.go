@@ -110,7 +110,6 @@ func superseded(parts []string, asked, applied string) error {
 func killAgainAndAgain(t *testing.T, how recovery) {
 	s := newSite(t, how.environment...)
 	p := s.up()
-	u := newUser(t, s.base)
 	seed := testSeed(t)
 	kinds := map[string]int{}
 	for round := range killRounds {
@@ -118,6 +117,7 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 		at, jitter := random.Int64N(killWithin), time.Duration(random.Int64N(int64(killJitter)))
 		t.Logf("round %d: kill at event %d + %s", round, at, jitter)
 		ctx := within(t, roundTime)
+		u := newUser(t, s.base) // of the round: an account has ten cancels a minute
 		turns := make([]*killedTurn, killTurns)
 		var running sync.WaitGroup
 		for i := range turns {
@@ -184,13 +184,6 @@ type killedTurn struct {
 
 	steered, cancelled receipt // owned by act until run returns
 	notes              []string
-}
-
-// receipt is what came of a command that was sent until it was decided.
-type receipt struct {
-	sent     bool
-	status   int
-	sequence int64
 }
 
 func newKilledTurn(u *user, conversation, text string, random *rand.Rand) *killedTurn {
@@ -296,36 +289,13 @@ func (k *killedTurn) act(ctx context.Context) (err error) {
 	}
 	if k.steerAt >= 0 {
 		k.reaches(ctx, k.steerAt)
-		k.steered, err = k.insist(ctx, steering(k.turn, k.key, k.steeringText(), "next_step"))
+		k.steered, err = insist(ctx, k.u, steering(k.turn, k.key, k.steeringText(), "next_step"))
 	}
 	if k.cancelAt >= 0 {
 		k.reaches(ctx, k.cancelAt)
-		k.cancelled, err = k.insist(ctx, cancelling(k.turn))
+		k.cancelled, err = insist(ctx, k.u, cancelling(k.turn))
 	}
 	return err
-}
-
-// insist sends a command until it is decided.
-func (k *killedTurn) insist(ctx context.Context, body map[string]any) (receipt, error) {
-	for {
-		a, err := k.u.ask(ctx, http.MethodPost, "/chat/steering", body)
-		if err == nil && a.status != http.StatusServiceUnavailable {
-			var accepted protocol.SteeringReceipt
-			r := receipt{sent: true, status: a.status}
-			switch a.status {
-			case http.StatusAccepted:
-				err = a.decode(a.status, &accepted)
-				r.sequence = accepted.Sequence
-			case http.StatusConflict:
-			default:
-				err = fmt.Errorf("POST /chat/steering: %d %s", a.status, a.body)
-			}
-			return r, err
-		}
-		if waited := pause(ctx, pollEvery); waited != nil {
-			return receipt{}, errors.Join(waited, err)
-		}
-	}
 }
 
 // check holds the whole log, read once more, against what the clients were told.

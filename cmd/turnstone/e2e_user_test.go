@@ -551,3 +551,41 @@ func steering(turn, clientID, text, delivery string) map[string]any {
 }
 
 func cancelling(turn string) map[string]any { return map[string]any{"type": "cancel", "turn_id": turn} }
+
+// receipt is what came of a command.
+type receipt struct {
+	sent     bool
+	status   int // 202 or 409
+	sequence int64
+}
+
+// insist sends a command until it is decided: 202 or 409 steering_closed.
+func insist(ctx context.Context, u *user, body map[string]any) (receipt, error) {
+	for {
+		a, err := u.ask(ctx, http.MethodPost, "/chat/steering", body)
+		if err == nil && a.status != http.StatusServiceUnavailable {
+			return readReceipt(a)
+		}
+		if waited := pause(ctx, pollEvery); waited != nil {
+			return receipt{}, errors.Join(waited, err)
+		}
+	}
+}
+
+func readReceipt(a *answer) (receipt, error) {
+	r := receipt{sent: true, status: a.status}
+	if a.status == http.StatusAccepted {
+		var accepted protocol.SteeringReceipt
+		err := a.decode(a.status, &accepted)
+		r.sequence = accepted.Sequence
+		return r, err
+	}
+	var p problem
+	if err := a.decode(http.StatusConflict, &p); err != nil {
+		return r, err
+	}
+	if p.Code != protocol.CodeSteeringClosed {
+		return r, fmt.Errorf("%s: %s", a.request, a.body)
+	}
+	return r, nil
+}
