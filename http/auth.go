@@ -220,7 +220,7 @@ func (s *Server) provePassword(ctx context.Context, field, password string) erro
 		return err
 	}
 	if !matches {
-		s.record(ctx, exchangeOf(ctx), persistence.EventSignInFailed, nil)
+		s.record(ctx, exchangeOf(ctx), persistence.EventSignInFailed)
 		return protocol.Invalid(field, "is wrong")
 	}
 	return nil

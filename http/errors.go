@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"go.uber.org/zap"
 
+	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
@@ -143,6 +144,9 @@ func (s *Server) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *
 	}
 	if p.Status == stdhttp.StatusUnauthorized && !ex.public {
 		s.clearCookie(header)
+	}
+	if p.Status == stdhttp.StatusNotFound && ex.caller != nil && ex.pattern != unknownPattern {
+		s.tallies.add(ex.caller.AccountID, persistence.EventNotFound) // somebody may be trying identifiers
 	}
 	if p.Status < stdhttp.StatusInternalServerError || r.Context().Err() != nil {
 		return

@@ -28,7 +28,7 @@ const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 func (s *Server) begin(next stdhttp.Handler) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := &exchange{
-			server: s, requestID: "req_" + uuid.Must(uuid.NewV7()).String(), began: time.Now(), header: w.Header(),
+			server: s, requestID: "req_" + uuid.Must(uuid.NewV7()).String(), pattern: unknownPattern, began: time.Now(), header: w.Header(),
 			address: s.clientAddress(r), cookie: s.cookieOf(r), agent: r.UserAgent(),
 		}
 		s.commonHeaders(w.Header(), ex.requestID)
@@ -153,6 +153,9 @@ func addressKey(address netip.Addr) string {
 	return netip.PrefixFrom(address, network).Masked().String()
 }
 
+// unknownPattern is the route of requests that have none, in logs and metrics.
+const unknownPattern = "none"
+
 // unknownPath answers for what no route is registered for. It needs a session, as every route does that is not listed
 // as public, so that a stranger learns nothing of the paths that exist.
 func (s *Server) unknownPath(w stdhttp.ResponseWriter, r *stdhttp.Request) {
@@ -170,7 +173,6 @@ func (s *Server) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 
 func (s *Server) refuseUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	ex := exchangeOf(r.Context())
-	ex.pattern = "none"
 	if denied := s.authenticate(r.Context(), ex); denied != nil {
 		err = denied
 		w.Header().Del("Allow")

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -22,13 +23,14 @@ var wireOptions = json.JoinOptions(
 	})),
 )
 
-// writeJSON writes one value and a newline.
+// writeJSON writes one value and a newline. A client that is gone is no failure; a value that cannot be encoded is.
 func writeJSON(w io.Writer, v any) error {
-	if err := json.MarshalWrite(w, v, wireOptions); err != nil {
-		return err
+	text, err := json.Marshal(v, wireOptions)
+	if err != nil {
+		return fmt.Errorf("encoding an answer: %w", err)
 	}
-	_, err := w.Write([]byte{'\n'})
-	return err
+	_, _ = w.Write(append(text, '\n'))
+	return nil
 }
 
 // jsonFormat reads names exactly as they are spelled, refuses a name that comes twice and text that is not UTF-8.

@@ -152,7 +152,7 @@ func (s *Server) linkingAccount(r *stdhttp.Request, link bool) (*protocol.Accoun
 		return nil, err
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		s.record(r.Context(), ex, persistence.EventOriginRefused, nil)
+		s.record(r.Context(), ex, persistence.EventOriginRefused)
 		return nil, protocol.Errorf(protocol.CodeOrigin, "Requests of other sites are refused.")
 	}
 	if !ex.caller.recentlySignedIn(s.now()) {
@@ -221,7 +221,7 @@ func (s *Server) takeFlow(r *stdhttp.Request, in *oidcCallbackInput) (*persisten
 			return flow, nil
 		}
 	}
-	s.record(r.Context(), ex, persistence.EventCSRFRefused, nil)
+	s.record(r.Context(), ex, persistence.EventCSRFRefused)
 	return nil, protocol.Errorf(protocol.CodeCSRF, "This sign-in was not begun here, or has ended. Begin again.")
 }
 
@@ -262,7 +262,7 @@ func (s *Server) redeem(ctx context.Context, one *provider, found *oidc.Provider
 }
 
 func (s *Server) refuseIdentity(ctx context.Context, cause error) error {
-	s.record(ctx, exchangeOf(ctx), persistence.EventSignInFailed, nil)
+	s.record(ctx, exchangeOf(ctx), persistence.EventSignInFailed)
 	return &protocol.Error{Code: protocol.CodeUnauthenticated, Detail: "The provider did not sign you in.", Err: cause}
 }
 

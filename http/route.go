@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"errors"
 	stdhttp "net/http"
 	"reflect"
 	"slices"
@@ -82,8 +83,8 @@ func operationAt(document *huma.OpenAPI, method, path string) *huma.Operation {
 // failStream answers with the error if nothing was sent yet.
 func (s *Server) failStream(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	if began(w) {
-		if r.Context().Err() == nil {
-			s.log.Error("a stream broke off", zap.String("request_id", requestIDOf(r.Context())), zap.Error(err))
+		if r.Context().Err() == nil && !errors.Is(err, context.Canceled) { // neither did the client leave nor its session end
+			s.log.Info("a stream broke off", zap.String("request_id", requestIDOf(r.Context())), zap.Error(err))
 		}
 		return
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	BuildSHA         string // empty: unknown
 	ModelFamily      string // as openai
 	Ready            map[string]Probe
+	Draining         func() bool // nil: never
+	Scanner          string      // the engine that judges files
 
 	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
 	AllowedOrigins []string       // other origins that may call with credentials
@@ -55,6 +57,7 @@ type Server struct {
 	providers *providers
 	ready     *readiness
 	watches   watches
+	tallies   tallies
 	streams   streams
 	routes    []route
 	policies  map[string]Policy // by "METHOD /pattern"
@@ -92,7 +95,7 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 		return nil, fmt.Errorf("metrics of requests: %w", err)
 	}
 	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"))
-	s.ready = &readiness{probes: config.Ready, log: s.log, now: s.now}
+	s.ready = &readiness{probes: config.Ready, scanner: config.Scanner, log: s.log, now: s.now}
 	s.mount(table(s))
 	return s, nil
 }

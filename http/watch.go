@@ -81,20 +81,25 @@ func (w *watches) sessions() []protocol.SessionID {
 	return list
 }
 
-// Run ends streams whose session has ended, until ctx ends: at once when another node says so, and by asking every four
-// seconds in case that was not heard. Whoever makes a Server runs it, once.
+// Run does what a Server does beside requests, until ctx ends. Whoever makes one runs it, once. It ends streams whose
+// session has ended: at once when another node says so, and by asking every four seconds in case that was not heard. And
+// it writes what was counted for the audit.
 func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
 	defer listener.Wait()
 	listener.Go(func() { s.listen(ctx) })
-	ticker := time.NewTicker(watchRecheck)
+	ticker, tally := time.NewTicker(watchRecheck), time.NewTicker(tallyEvery)
 	defer ticker.Stop()
+	defer tally.Stop()
+	defer s.writeTallies(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			s.recheck(ctx)
+		case <-tally.C:
+			s.writeTallies(ctx)
 		}
 	}
 }
