@@ -55,11 +55,16 @@ var sessionSettings = map[string]string{
 	"tcp_user_timeout":                    "10000",
 }
 
+// engineSettings keep plans by key: everything the engine runs finds its rows by an index, and must go on to do so while
+// the statistics of a table that has just grown still call it small.
+var engineSettings = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+
 // Config says where Postgres is. Zero numbers mean the defaults.
 type Config struct {
-	URL         string // of the login role
-	MaxConns    int32  // of requests
-	EngineConns int32  // of the journal, the lease and the sweeps
+	URL         string        // of the login role
+	MaxConns    int32         // of requests
+	EngineConns int32         // of the journal, the lease and the sweeps
+	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; 5 s
 	Logger      *zap.Logger
 }
 
@@ -87,6 +92,9 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 	if config.EngineConns == 0 {
 		config.EngineConns = defaultEngineConns
+	}
+	if config.KeyWait == 0 {
+		config.KeyWait = defaultKeyWait
 	}
 	db := &DB{log: config.Logger, config: config}
 	var err error
@@ -127,6 +135,11 @@ func (db *DB) pool(ctx context.Context, role string, conns int32) (*pgxpool.Pool
 		return nil, err
 	}
 	config.MaxConns = conns
+	if role == engineRole {
+		for name, value := range engineSettings {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
+	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 

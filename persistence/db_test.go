@@ -108,12 +108,6 @@ func TestDownPostgresAnswersUnavailableWithinASecond(t *testing.T) {
 	if err := db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := database.Server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	if err := database.Server.Resume(); err != nil {
-		t.Fatal(err)
-	}
 	if err := database.Server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// keyWait is how long a request waits for another one with the same key.
-	keyWait     = 5 * time.Second
-	keyPollMost = 200 * time.Millisecond
+	defaultKeyWait = 5 * time.Second
+	keyPollMost    = 200 * time.Millisecond
 )
 
 // Answer is a kept first answer to a creating request.
@@ -126,9 +125,9 @@ type KeyClaim struct {
 }
 
 // ClaimKey takes a key: a claim, or the first answer to be given again, or an error: protocol.CodeIdempotencyMismatch, or
-// protocol.CodeIdempotencyBusy when another request with it works for longer than 5 s.
+// protocol.CodeIdempotencyBusy when another request with it works for longer than Config.KeyWait.
 func (db *DB) ClaimKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *Answer, error) {
-	deadline := time.Now().Add(keyWait)
+	deadline := time.Now().Add(db.config.KeyWait)
 	for delay := resolvePause; ; delay = min(delay*2, keyPollMost) {
 		claim, kept, err := db.tryClaim(ctx, account, key)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -155,7 +156,11 @@ func TestReleasedAndDeadClaimsAreFree(t *testing.T) {
 }
 
 func TestKeyThatIsWorkedOnForLongIsBusy(t *testing.T) {
-	db := pgtest.New(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: pgtest.NewDatabase(t).URL, KeyWait: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
 	account := pgtest.Account(t, db)
 	if _, _, err := db.ClaimKey(t.Context(), account, keyOf("k", "body")); err != nil {
 		t.Fatal(err)

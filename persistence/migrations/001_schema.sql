@@ -233,7 +233,9 @@ create table turns (
     unique (account_id, follow_up_id),
     check (not accepting or state in ('queued', 'running', 'requires_action', 'recovering')),
     foreign key (account_id, conversation_id) references conversations on delete cascade
-) with (fillfactor = 70);
+) with (fillfactor = 70, toast_tuple_target = 512);
+-- Out of the row, which every append copies.
+alter table turns alter column spec set storage external;
 create index turns_conversation on turns (account_id, conversation_id, turn_id);
 create index turns_live on turns (owner) where state not in ('completed', 'cancelled', 'failed', 'incomplete');
 create index turns_live_account on turns (account_id) where state not in ('completed', 'cancelled', 'failed', 'incomplete');

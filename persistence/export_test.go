@@ -1,0 +1,21 @@
+package persistence
+
+import (
+	"context"
+
+	"turnstone/protocol"
+)
+
+// AppendAlone stores one append with a statement of its own: what the benchmark holds the journal against.
+func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
+	conn, err := acquire(ctx, db.engine)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	stored, err := appendBatch(ctx, conn, []*journalEntry{{TurnAppend: a}})
+	if err == nil && len(stored) != 1 {
+		return protocol.ErrFenced
+	}
+	return err
+}
