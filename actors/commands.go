@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
 	"turnstone/protocol"
 )
 

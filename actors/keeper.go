@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"time"
-	"turnstone/protocol"
 
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 // The rhythm of the lease. A node is dead when its counter stood still in deadLooks consecutive looks over at least

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"time"
+
 	"turnstone/protocol"
 )
 

@@ -7,11 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"turnstone/protocol"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+
+	"turnstone/protocol"
 )
 
 // Config is what a node is made of.

@@ -10,9 +10,10 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"turnstone/protocol"
 
 	"go.uber.org/zap/zaptest"
+
+	"turnstone/protocol"
 )
 
 const patience = 20 * time.Second // for what must happen; never how fast

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
 	"turnstone/protocol"
 )
 

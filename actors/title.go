@@ -25,7 +25,8 @@ func WriteTitle(ctx context.Context, model Model, route Route, question, answer 
 	request := ModelRequest{
 		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
 		Messages: []ModelMessage{
-			{Role: "user", Text: excerpt(question)}, {Role: "assistant", Text: excerpt(answer)},
+			{Role: "user", Text: excerpt(question)},
+			{Role: "assistant", Text: excerpt(answer)},
 			{Role: "user", Text: "Write the title now."},
 		},
 	}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-	"turnstone/protocol"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 const (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
 	"turnstone/protocol"
 )
 

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"turnstone/protocol"
 
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 const (

@@ -3,6 +3,7 @@ package actors
 import (
 	"encoding/json"
 	"fmt"
+
 	"turnstone/protocol"
 )
 

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"turnstone/protocol"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"turnstone/protocol"
 )
 
 func TestMain(m *testing.M) {

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"time"
+
 	"turnstone/protocol"
 )
 

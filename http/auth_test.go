@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -478,7 +479,9 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	var down error
 	hang := make(chan struct{})
 	defer close(hang)
+	var draining atomic.Bool
 	w := newWorld(t, func(c *Config) {
+		c.Draining, c.Scanner = draining.Load, "test-signatures"
 		c.Ready = map[string]Probe{
 			"persistence": func(context.Context) error { return nil },
 			"cache":       func(context.Context) error { return down },
@@ -490,8 +493,15 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	c.expect(200, "GET", "/ready", nil) // the answer of a moment ago
 	w.clock.advance(readyFor)
 	answer := c.expect(503, "GET", "/ready", nil)
-	if got := string(answer.body); got != `{"status":"not_ready","checks":{"cache":"down","persistence":"ok"}}`+"\n" {
+	if got := string(answer.body); got != `{"status":"not_ready","scanner":"test-signatures","checks":{"cache":"down","persistence":"ok"}}`+"\n" {
 		t.Errorf("%s", got)
+	}
+	down = nil
+	w.clock.advance(readyFor)
+	c.expect(200, "GET", "/ready", nil)
+	draining.Store(true)
+	if answer := c.expect(503, "GET", "/ready", nil); !strings.Contains(string(answer.body), `"draining":true`) {
+		t.Errorf("while draining: %s", answer.body)
 	}
 	w.client().expect(401, "GET", "/ready", nil)
 	w.client().expect(200, "GET", "/health", nil)

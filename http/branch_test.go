@@ -44,8 +44,12 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 		t.Errorf("Location %s", fork.header.Get("Location"))
 	}
 	for _, content := range []map[string]any{
-		{"message_id": said[1], "mode": "edit"}, {"message_id": said[0], "mode": "regenerate"}, {"message_id": said[0], "mode": "prune"},
-		{"message_id": "msg_1", "mode": "edit"}, {"mode": "edit"}, {"message_id": said[0], "mode": "edit", "name": strings.Repeat("n", 201)},
+		{"message_id": said[1], "mode": "edit"},
+		{"message_id": said[0], "mode": "regenerate"},
+		{"message_id": said[0], "mode": "prune"},
+		{"message_id": "msg_1", "mode": "edit"},
+		{"mode": "edit"},
+		{"message_id": said[0], "mode": "edit", "name": strings.Repeat("n", 201)},
 	} {
 		u.do(422, "POST", path+"/branches", content)
 	}
@@ -87,8 +91,11 @@ func TestUsageIsRecordedListedAndSummed(t *testing.T) {
 	wantField(t, record, "source", "client")
 	wantField(t, record, "occurred_at", "2026-01-02T03:04:05.000Z")
 	for _, content := range []map[string]any{
-		{"kind": "k", "quantity": 0, "unit": "u"}, {"kind": "k", "quantity": -1, "unit": "u"}, {"kind": "", "quantity": 1, "unit": "u"},
-		{"kind": "k", "quantity": 1}, {"kind": "k", "quantity": 1, "unit": "u", "occurred_at": "2999-01-01T00:00:00Z"},
+		{"kind": "k", "quantity": 0, "unit": "u"},
+		{"kind": "k", "quantity": -1, "unit": "u"},
+		{"kind": "", "quantity": 1, "unit": "u"},
+		{"kind": "k", "quantity": 1},
+		{"kind": "k", "quantity": 1, "unit": "u", "occurred_at": "2999-01-01T00:00:00Z"},
 		{"kind": "k", "quantity": 1, "unit": "u", "occurred_at": "yesterday"},
 	} {
 		u.do(422, "POST", path, content)

@@ -173,6 +173,7 @@ func (s *Server) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn p
 	return s.sendEvents(w, r, nil, s.Turns.Follow(callerOf(r.Context()).AccountID, turn, after))
 }
 
+// TurnInput is embedded by inputs of routes of one turn. It is exported because huma skips what is not.
 type TurnInput struct {
 	TurnID protocol.TurnID `path:"turn_id"`
 }

@@ -322,10 +322,17 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 		method, path string
 		content      any
 	}{
-		{"GET", "", nil}, {"DELETE", "", nil}, {"GET", "/messages", nil}, {"GET", "/messages?around=" + said[0], nil},
-		{"GET", "/branches", nil}, {"GET", "/follow-ups", nil}, {"GET", "/usage", nil},
-		{"PUT", "/title", map[string]any{"title": "x"}}, {"PUT", "/read", map[string]any{"message_id": said[1]}},
-		{"PUT", "/draft", map[string]any{"content": "x"}}, {"POST", "/branches", map[string]any{"message_id": said[0], "mode": "edit"}},
+		{"GET", "", nil},
+		{"DELETE", "", nil},
+		{"GET", "/messages", nil},
+		{"GET", "/messages?around=" + said[0], nil},
+		{"GET", "/branches", nil},
+		{"GET", "/follow-ups", nil},
+		{"GET", "/usage", nil},
+		{"PUT", "/title", map[string]any{"title": "x"}},
+		{"PUT", "/read", map[string]any{"message_id": said[1]}},
+		{"PUT", "/draft", map[string]any{"content": "x"}},
+		{"POST", "/branches", map[string]any{"message_id": said[0], "mode": "edit"}},
 		{"POST", "/branches", map[string]any{"message_id": said[0], "mode": "fork"}},
 		{"PUT", "/active-branch", map[string]any{"branch_id": branch, "version": 1}},
 		{"POST", "/usage", map[string]any{"kind": "k", "quantity": 1, "unit": "u"}},

@@ -76,8 +76,12 @@ type Problem struct {
 	retry     int
 }
 
-func (p *Problem) Error() string             { return string(p.Code) }
-func (p *Problem) GetStatus() int            { return p.Status }
+func (p *Problem) Error() string { return string(p.Code) }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
 // problemOf gives an error its public form.

@@ -3,14 +3,13 @@ package http
 import (
 	"bufio"
 	"context"
+	stdhttp "net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	stdhttp "net/http"
 
 	"turnstone/persistence"
 	"turnstone/protocol"

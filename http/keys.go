@@ -59,8 +59,13 @@ func deriveKeys(secret []byte) (keySet, error) {
 		key  *[]byte
 		info string
 	}{
-		{&set.sessions, "turnstone session 1"}, {&set.csrfKey, "turnstone csrf 1"}, {&set.confirms, "turnstone confirm 1"},
-		{&set.logs, "turnstone log 1"}, {&set.binding, "turnstone oidc 1"}, {&cursors, "turnstone cursor 1"}, {&name, "turnstone key name 1"},
+		{&set.sessions, "turnstone session 1"},
+		{&set.csrfKey, "turnstone csrf 1"},
+		{&set.confirms, "turnstone confirm 1"},
+		{&set.logs, "turnstone log 1"},
+		{&set.binding, "turnstone oidc 1"},
+		{&cursors, "turnstone cursor 1"},
+		{&name, "turnstone key name 1"},
 	} {
 		key, err := hkdf.Key(sha256.New, secret, nil, target.info, keySize)
 		if err != nil {

@@ -451,8 +451,12 @@ func (m *matrix) fromElsewhere(r route) int {
 	}
 	before := m.rows()
 	states := [][]string{
-		{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", "https://sub.turnstone.example"},
-		{"Origin", "http://turnstone.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+		{"Origin", "null"},
+		{"Origin", "https://sub.turnstone.example"},
+		{"Origin", "http://turnstone.example"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
 	}
 	for _, headers := range states {
 		answer := m.ask(m.owner, r, m.mine, headers...)

@@ -1,12 +1,5 @@
 package http
 
-// Bounds of a list.
-const (
-	minLimit     = 1
-	maxLimit     = 100
-	defaultLimit = 20
-)
-
 // PageInput is embedded by inputs of lists.
 type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the page before; opaque."`

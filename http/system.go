@@ -39,15 +39,18 @@ const (
 
 // Readiness is the answer of GET /ready.
 type Readiness struct {
-	Status string            `json:"status" enum:"ready,not_ready"`
-	Checks map[string]string `json:"checks" doc:"persistence, cache, object_storage, malware_scanning, model_access: ok, slow or down."`
+	Status   string            `json:"status" enum:"ready,not_ready"`
+	Draining bool              `json:"draining,omitempty" doc:"The node hands its turns on and takes no new ones: not ready, whatever the checks say."`
+	Scanner  string            `json:"scanner,omitempty" doc:"The engine that judges files; test-signatures only knows the test file of scanners."`
+	Checks   map[string]string `json:"checks" doc:"persistence, cache, object_storage, malware_scanning, model_access: ok, slow or down."`
 }
 
 // readiness remembers the last answer for a moment.
 type readiness struct {
-	probes map[string]Probe
-	log    *zap.Logger
-	now    func() time.Time
+	probes  map[string]Probe
+	scanner string
+	log     *zap.Logger
+	now     func() time.Time
 
 	mu   sync.Mutex
 	last Readiness // guarded by mu
@@ -66,7 +69,7 @@ func (c *readiness) check(ctx context.Context) Readiness {
 	var (
 		all     sync.WaitGroup
 		mu      sync.Mutex
-		verdict = Readiness{Status: "ready", Checks: make(map[string]string, len(c.probes))}
+		verdict = Readiness{Status: "ready", Scanner: c.scanner, Checks: make(map[string]string, len(c.probes))}
 	)
 	for name, probe := range c.probes {
 		all.Go(func() {
@@ -107,6 +110,9 @@ func (c *readiness) ask(ctx context.Context, name string, probe Probe) string {
 
 func (s *Server) getReady(ctx context.Context, _ *nothing) (*withStatus[Readiness], error) {
 	verdict := s.ready.check(ctx)
+	if s.Draining != nil && s.Draining() {
+		verdict.Status, verdict.Draining = "not_ready", true
+	}
 	status := stdhttp.StatusOK
 	if verdict.Status != "ready" {
 		status = stdhttp.StatusServiceUnavailable

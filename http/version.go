@@ -30,11 +30,3 @@ func (m IfMatch) version(body *int64) (*int64, error) {
 	}
 	return &number, nil
 }
-
-// requireVersion is for the mutations that must say what they are based on. current is what stands.
-func requireVersion(version *int64, current any) (int64, error) {
-	if version == nil {
-		return 0, protocol.Conflict(protocol.CodeVersionRequired, current, "This change needs If-Match or a version.")
-	}
-	return *version, nil
-}

@@ -74,6 +74,7 @@ func (l *testLimiter) set(limit persistence.Decision, err error) {
 func (l *testLimiter) refuse() {
 	l.set(persistence.Decision{Limit: testQuota, RetryAfter: 1200 * time.Millisecond}, nil)
 }
+
 func (l *testLimiter) breakDown() { l.set(persistence.Decision{}, errors.New("connection refused")) }
 
 // world is a Server on a database of its own.

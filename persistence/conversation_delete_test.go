@@ -56,8 +56,12 @@ func fill(t testing.TB, db *persistence.DB, account protocol.AccountID, id proto
 		path, location string
 		turn           *protocol.TurnID
 	}{
-		{"/chat", "", &turn}, {"/chat", location + "/follow-ups", nil}, {"/conversations", location, nil},
-		{"/conversations/conv_original/branches", location, nil}, {location + "/branches", "/conversations/conv_fork", nil}, {location, "", nil},
+		{"/chat", "", &turn},
+		{"/chat", location + "/follow-ups", nil},
+		{"/conversations", location, nil},
+		{"/conversations/conv_original/branches", location, nil},
+		{location + "/branches", "/conversations/conv_fork", nil},
+		{location, "", nil},
 	} {
 		batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash, status, headers, body, resource_id) values ($1, 'POST', $2, $3, '', 201, $4, $5, $6)`,
 			account, kept.path, fmt.Sprint(text, i), map[string]string{"Location": kept.location}, []byte(text), kept.turn)

@@ -82,8 +82,19 @@ func TestAnIdentifierOfAnotherKindIsRefused(t *testing.T) {
 
 func TestEveryPrefixIsItsOwnKindsAlone(t *testing.T) {
 	kinds := []kind{
-		accountKind{}, sessionKind{}, conversationKind{}, messageKind{}, branchKind{}, followUpKind{}, turnKind{}, partKind{},
-		toolCallKind{}, steeringKind{}, projectKind{}, fileKind{}, usageKind{},
+		accountKind{},
+		sessionKind{},
+		conversationKind{},
+		messageKind{},
+		branchKind{},
+		followUpKind{},
+		turnKind{},
+		partKind{},
+		toolCallKind{},
+		steeringKind{},
+		projectKind{},
+		fileKind{},
+		usageKind{},
 	}
 	seen := map[string]bool{}
 	for _, k := range kinds {
@@ -137,7 +148,7 @@ func TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet(t *testing.T) {
 				t.Fatalf("%s does not stand beside its turn", uuid.UUID(id))
 			}
 		}
-		if DerivePartID(goldenTurn, n) != DerivePartID(goldenTurn, n) {
+		if first, second := DerivePartID(goldenTurn, n), DerivePartID(goldenTurn, n); first != second {
 			t.Fatalf("part %d has two names", n)
 		}
 	}

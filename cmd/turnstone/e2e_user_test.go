@@ -324,7 +324,7 @@ func (s *stream) check(e *event, id string) error {
 	}
 	e.sequence = head.Sequence
 	switch {
-	case head.Version != 1 || head.Type != e.kind || strconv.FormatInt(head.Sequence, 10) != id || s.turn != "" && head.Turn != s.turn:
+	case head.Version != 1 || head.Type != e.kind || strconv.FormatInt(head.Sequence, 10) != id || head.Turn != s.turn:
 		return broken("id %s, event %s, data %s", id, e.kind, e.data)
 	case s.finished:
 		return broken("%s follows turn.finished", e.data)
@@ -336,7 +336,7 @@ func (s *stream) check(e *event, id string) error {
 	case e.sequence != s.after+1:
 		return broken("after %d comes %d", s.after, e.sequence)
 	}
-	s.turn, s.after, s.finished = head.Turn, e.sequence, e.kind == "turn.finished"
+	s.after, s.finished = e.sequence, e.kind == "turn.finished"
 	return s.saw.see(s.turn, *e)
 }
 

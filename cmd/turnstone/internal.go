@@ -29,16 +29,10 @@ type operations interface {
 // internalHandler is what operators reach: no session, and therefore no public listener. The turn commands show content
 // and change things, so they need a token that only who knows the service's secret can make. health answers /health and
 // /ready.
-func internalHandler(health http.Handler, draining func() bool, metrics prometheus.Gatherer, turns operations, token string, log *zap.Logger) http.Handler {
+func internalHandler(health http.Handler, metrics prometheus.Gatherer, turns operations, token string, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /health", health)
-	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) {
-		if draining() { // whatever the dependencies say, a balancer should send nothing new
-			writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "not_ready", "checks": map[string]string{}, "draining": true})
-			return
-		}
-		health.ServeHTTP(w, r)
-	})
+	mux.Handle("GET /ready", health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(log.Named("metrics"))}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

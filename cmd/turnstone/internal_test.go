@@ -50,14 +50,14 @@ func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID) error {
 	return nil
 }
 
-func internalServer(t *testing.T, draining bool, turns operations) string {
+func internalServer(t *testing.T, turns operations) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "turnstone_test"}))
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	})
-	handler := internalHandler(health, func() bool { return draining }, registry, turns, "token", zap.NewNop())
+	handler := internalHandler(health, registry, turns, "token", zap.NewNop())
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -82,7 +82,7 @@ func fetch(t *testing.T, method, address, token string) (int, string, error) {
 }
 
 func TestTheInternalListenerNeedsNoSession(t *testing.T) {
-	base := internalServer(t, false, &fakeTurns{})
+	base := internalServer(t, &fakeTurns{})
 	for path, want := range map[string]string{
 		"/health": "ready", "/ready": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
 	} {
@@ -90,18 +90,11 @@ func TestTheInternalListenerNeedsNoSession(t *testing.T) {
 			t.Errorf("%s: %d %q, %v", path, status, body, err)
 		}
 	}
-	base = internalServer(t, true, &fakeTurns{})
-	if status, body, _ := fetch(t, http.MethodGet, base+"/ready", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "not_ready") {
-		t.Errorf("while draining: %d %s", status, body)
-	}
-	if status, _, _ := fetch(t, http.MethodGet, base+"/health", ""); status != http.StatusOK {
-		t.Errorf("health while draining: %d", status)
-	}
 }
 
 func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID()}
-	base := internalServer(t, false, turns)
+	base := internalServer(t, turns)
 	path := base + "/admin/turns/" + turns.turn.String()
 	for _, token := range []string{"", "another"} {
 		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + "/cancel"} {
@@ -129,7 +122,7 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 // A log that breaks off must not look like one that ended.
 func TestEventsThatBreakOffAreNoWholeAnswer(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
-	base := internalServer(t, false, turns)
+	base := internalServer(t, turns)
 	if _, body, err := fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
 		t.Errorf("a whole answer: %q", body)
 	}

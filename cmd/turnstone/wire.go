@@ -31,6 +31,7 @@ type service struct {
 	node    *actors.Node
 	api     *ourhttp.Server
 	probes  map[string]ourhttp.Probe
+	scanner string
 	limiter *persistence.Limiter
 	failed  chan error // what ends the service although nobody asked
 
@@ -103,7 +104,7 @@ func (s *service) openScanner(context.Context) error {
 		return err
 	}
 	s.log.Info("malware scanner", zap.String("engine", scanner.Engine()))
-	s.probes["malware_scanning"] = scanner.Ready
+	s.probes["malware_scanning"], s.scanner = scanner.Ready, scanner.Engine()
 	return nil
 }
 
@@ -155,7 +156,7 @@ func (s *service) routes() actors.Routes {
 
 func (s *service) makeAPI() (err error) {
 	s.api, err = ourhttp.New(ourhttp.Config{
-		DB: s.db, Turns: s.node, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Log: s.log, Metrics: s.metrics,
+		DB: s.db, Turns: s.node, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", Providers: s.providers(),
@@ -194,7 +195,7 @@ func (s *service) internalHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return internalHandler(s.api.InternalHandler(), s.node.Draining, s.metrics, operator{turns: s.turns, node: s.node}, token, s.log), nil
+	return internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log), nil
 }
 
 // measure registers what /metrics shows besides requests. No label is ever made of what clients send.

@@ -22,7 +22,10 @@ import (
 const (
 	keyBits  = 2048
 	tokenFor = 5 * time.Minute
-	// ClientID and ClientSecret are what the provider knows its one client by.
+)
+
+// What the provider knows its one client by.
+const (
 	ClientID     = "turnstone-test"
 	ClientSecret = "a secret of the test"
 )

@@ -100,7 +100,10 @@ func TestRetryAfterIsReadInEveryForm(t *testing.T) {
 		{"Retry-After", "0.5", time.Second / 2, time.Second / 2},
 		{"Retry-After-Ms", "250", time.Second / 4, time.Second / 4},
 		{"Retry-After", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), 50 * time.Second, time.Minute},
-		{"Retry-After", "-1", 0, 0}, {"Retry-After", "NaN", 0, 0}, {"Retry-After", "1e300", 0, 0}, {"Retry-After", "soon", 0, 0},
+		{"Retry-After", "-1", 0, 0},
+		{"Retry-After", "NaN", 0, 0},
+		{"Retry-After", "1e300", 0, 0},
+		{"Retry-After", "soon", 0, 0},
 	} {
 		if got := retryAfter(http.Header{each.name: {each.value}}); got < each.low || got > each.high {
 			t.Errorf("%s: %s gave %s", each.name, each.value, got)

@@ -5,7 +5,8 @@ import (
 	_ "embed" // the description
 	"encoding/json"
 	"time"
-	_ "time/tzdata" // zones on machines that have none
+	// Zones, for machines that have none of their own.
+	_ "time/tzdata"
 
 	"turnstone/actors"
 )

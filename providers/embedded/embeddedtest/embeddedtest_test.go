@@ -11,7 +11,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 
 func TestServersAreSharedByAllTestsOfAProcess(t *testing.T) {
-	if embeddedtest.Postgres(t) != embeddedtest.Postgres(t) || embeddedtest.Redis(t) != embeddedtest.Redis(t) {
+	postgres, redis := embeddedtest.Postgres(t), embeddedtest.Redis(t)
+	if postgres != embeddedtest.Postgres(t) || redis != embeddedtest.Redis(t) {
 		t.Error("a second test gets a second server")
 	}
 }

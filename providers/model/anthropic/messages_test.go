@@ -71,11 +71,14 @@ func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
 
 func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
 	messages, _ := messagesOf([]actors.ModelMessage{
-		{Role: "user", Text: "one"}, {Role: "user", Text: " "}, {Role: "user", Text: "two"},
+		{Role: "user", Text: "one"},
+		{Role: "user", Text: " "},
+		{Role: "user", Text: "two"},
 		{Role: "assistant"}, // nothing was said: no message
 		{Role: "user", Text: "three"},
 		{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: "a", Name: "f", Input: json.RawMessage(`{}`)}}},
-		{Role: "tool", ToolCallID: "a", Text: "r", ToolFailed: true}, {Role: "user", Text: "four"},
+		{Role: "tool", ToolCallID: "a", Text: "r", ToolFailed: true},
+		{Role: "user", Text: "four"},
 	})
 	var shape []string
 	for _, message := range messages {

@@ -147,6 +147,7 @@ func (a *chatAnswer) takeDelta(delta sdk.ChatCompletionChunkChoiceDelta) error {
 	for _, tool := range delta.ToolCalls {
 		a.takeTool(tool.Index, tool.ID, tool.Function.Name, tool.Function.Arguments)
 	}
+	//nolint:staticcheck // deprecated there, still sent by older gateways
 	if function := delta.FunctionCall; function.Name != "" || function.Arguments != "" {
 		a.takeTool(0, "", function.Name, function.Arguments)
 	}
