@@ -1,0 +1,196 @@
+package turnstone_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The bounds of the walk through the code in docs/architecture.md.
+const (
+	walkFiles = 10
+	walkLines = 600
+)
+
+var (
+	walkRow = regexp.MustCompile("(?m)^\\| \\d+ \\| `([^`]+\\.go)` \\| ([^|]+) \\|")
+	quoted  = regexp.MustCompile("`([^`]+)`")
+)
+
+// TestTheWalkOfTheArchitecturePageIsShortAndTrue: POST /chat can be followed from the socket to the row and back.
+func TestTheWalkOfTheArchitecturePageIsShortAndTrue(t *testing.T) {
+	rows := walkRow.FindAllStringSubmatch(readPage(t, "docs/architecture.md"), -1)
+	if len(rows) == 0 || len(rows) > walkFiles {
+		t.Errorf("the walk has %d files; at most %d are promised", len(rows), walkFiles)
+	}
+	lines := 0
+	for _, row := range rows {
+		sizes := sizesIn(t, row[1])
+		for _, name := range quoted.FindAllStringSubmatch(row[2], -1) {
+			size, there := sizes[name[1]]
+			if !there {
+				t.Errorf("%s has no %s", row[1], name[1])
+			}
+			lines += size
+		}
+	}
+	if lines > walkLines {
+		t.Errorf("the walk has %d lines; at most %d are promised", lines, walkLines)
+	}
+	t.Logf("the walk has %d lines in %d files", lines, len(rows))
+}
+
+// sizesIn is how many lines each function, constant and variable of a file has.
+func sizesIn(t *testing.T, path string) map[string]int {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	size := func(n ast.Node) int { return files.Position(n.End()).Line - files.Position(n.Pos()).Line + 1 }
+	for _, declaration := range file.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			sizes[d.Name.Name] = size(d)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if values, ok := spec.(*ast.ValueSpec); ok {
+					sizes[values.Names[0].Name] = size(values)
+				}
+			}
+		}
+	}
+	return sizes
+}
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestThePagesNameWhatIsThere: every path in backticks that looks like one of ours, and every link, leads somewhere.
+func TestThePagesNameWhatIsThere(t *testing.T) {
+	path := regexp.MustCompile("`((?:protocol|actors|persistence|providers|http|cmd|web|docs|tools|\\.ci)/[\\w./-]*)`")
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, page := range pages(t) {
+		text, dir := readPage(t, page), "."
+		if strings.HasPrefix(page, "docs/adr/") {
+			dir = "docs/adr"
+		} else if strings.HasPrefix(page, "docs/") {
+			dir = "docs"
+		}
+		for _, found := range path.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(found[1]); err != nil {
+				t.Errorf("%s names %s: %v", page, found[1], err)
+			}
+		}
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(dir + "/" + found[1]); err != nil {
+				t.Errorf("%s links to %s: %v", page, found[1], err)
+			}
+		}
+	}
+}
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	list := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+	for _, dir := range []string{"docs", "docs/adr"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if strings.HasSuffix(entry.Name(), ".md") {
+				list = append(list, dir+"/"+entry.Name())
+			}
+		}
+	}
+	return list
+}
+
+// TestEveryLibraryHasItsReason: what we import stands in docs/dependencies.md.
+func TestEveryLibraryHasItsReason(t *testing.T) {
+	var modules []string
+	for line := range strings.Lines(readPage(t, "go.mod")) {
+		if fields := strings.Fields(line); len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
+			modules = append(modules, fields[0])
+		}
+	}
+	page := readPage(t, "docs/dependencies.md")
+	missing := map[string]bool{}
+	walkAll(t, func(file string, imports []string) {
+		for _, path := range imports {
+			module := moduleOf(modules, path)
+			if module != "" && !strings.Contains(page, "`"+module+"`") && !missing[module] {
+				missing[module] = true
+				t.Errorf("docs/dependencies.md does not say what `%s` is for (%s imports it)", module, file)
+			}
+		}
+	})
+}
+
+// moduleOf is the longest module path that an import begins with; "" for the standard library and ours.
+func moduleOf(modules []string, path string) string {
+	longest := ""
+	for _, module := range modules {
+		if (path == module || strings.HasPrefix(path, module+"/")) && len(module) > len(longest) {
+			longest = module
+		}
+	}
+	return longest
+}
+
+// TestTheErrorPageIsTheTable: every code with its status, as http answers it.
+func TestTheErrorPageIsTheTable(t *testing.T) {
+	codes := codesIn(t, "protocol/error.go")
+	statuses := map[string]string{}
+	entry := regexp.MustCompile(`protocol\.(Code\w+):\s+stdhttp\.(Status\w+),`)
+	for _, found := range entry.FindAllStringSubmatch(readPage(t, "http/errors.go"), -1) {
+		statuses[found[1]] = numbers[found[2]]
+	}
+	page := readPage(t, "docs/errors.md")
+	for constant, code := range codes {
+		if row := "| " + statuses[constant] + " | `" + code + "` |"; !strings.Contains(page, row) {
+			t.Errorf("docs/errors.md has no row that begins with %q", row)
+		}
+	}
+	rows := regexp.MustCompile("(?m)^\\| \\d+ \\| `([a-z_]+)` \\|").FindAllStringSubmatch(page, -1)
+	for _, row := range rows {
+		if !slices.Contains(slices.Collect(maps.Values(codes)), row[1]) {
+			t.Errorf("docs/errors.md tells of %s, which is no code", row[1])
+		}
+	}
+}
+
+var numbers = map[string]string{
+	"StatusBadRequest": "400", "StatusUnauthorized": "401", "StatusForbidden": "403", "StatusNotFound": "404",
+	"StatusMethodNotAllowed": "405", "StatusConflict": "409", "StatusGone": "410", "StatusRequestEntityTooLarge": "413",
+	"StatusUnsupportedMediaType": "415", "StatusUnprocessableEntity": "422", "StatusTooManyRequests": "429",
+	"StatusInternalServerError": "500", "StatusServiceUnavailable": "503",
+}
+
+func codesIn(t *testing.T, path string) map[string]string {
+	t.Helper()
+	codes := map[string]string{}
+	constant := regexp.MustCompile(`(?m)^\s+(Code\w+)\s+Code = "([a-z_]+)"`)
+	for _, found := range constant.FindAllStringSubmatch(readPage(t, path), -1) {
+		codes[found[1]] = found[2]
+	}
+	if len(codes) == 0 {
+		t.Fatalf("%s has no codes", path)
+	}
+	return codes
+}
