@@ -135,6 +135,7 @@ const (
 	maxModelSteps = 64 // model calls of one turn, so that steering cannot keep one alive for ever
 	maxToolCalls  = 50 // tool calls of one turn
 	maxAdoptions  = 3  // takeovers before a turn is given up as incomplete
+	budgetFactor  = 4  // a turn begins no further step once its output reached so many times what one step may say
 )
 
 func newTurnMachine(spec *protocol.TurnSpec, tools map[string]ToolSpec, continues bool) *turnMachine {

@@ -86,6 +86,9 @@ func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	m.closePart(stop == StopMaxTokens)
 	m.settleCut()
 	switch {
+	case m.goesOn(stop) && m.overBudget():
+		m.pending = nil
+		m.finish("stop_short", protocol.StopBudgetReached, nil)
 	case len(m.pending) > 0 && stop != StopRefusal && stop != StopMaxTokens:
 		m.callTools()
 	case stop == StopMaxTokens:
@@ -98,6 +101,15 @@ func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	default:
 		m.finish("complete", protocol.StopEndTurn, nil)
 	}
+}
+
+// goesOn says whether the turn would ask the model again.
+func (m *turnMachine) goesOn(stop ModelStop) bool {
+	return stop != StopRefusal && stop != StopMaxTokens && (len(m.pending) > 0 || m.waiting())
+}
+
+func (m *turnMachine) overBudget() bool {
+	return m.totalUsage().OutputTokens >= budgetFactor*m.spec.Routing.Completion.MaxOutputTokens
 }
 
 // modelFailed ends a step without its end. A cut answer is continued, or asked again, once.

@@ -209,7 +209,7 @@ func (w *world) random() {
 		name := rapid.SampledFrom([]string{"look", "write", "invented"}).Draw(t, "tool")
 		m.modelNotes(w.calls, &ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "x", Name: name, Input: json.RawMessage(`{}`)}})
 	case 6:
-		m.modelNotes(w.calls, &ModelChunk{Kind: ChunkUsage, Usage: ModelUsage{InputTokens: 3, OutputTokens: 2}})
+		m.modelNotes(w.calls, &ModelChunk{Kind: ChunkUsage, Usage: ModelUsage{InputTokens: 3, OutputTokens: rapid.SampledFrom([]int{2, 2, 2, 40_000}).Draw(t, "output")}})
 	case 7, 8:
 		m.modelStopped(w.calls, rapid.SampledFrom([]ModelStop{StopEndTurn, StopToolCalls, StopToolCalls, StopMaxTokens, StopRefusal}).Draw(t, "stop"))
 	case 9:
@@ -385,5 +385,19 @@ func TestTransitionTablesAreClosed(t *testing.T) {
 		if state.Terminal() != (leaves == 0) {
 			t.Errorf("tool %s: terminal %v, but %d ways out", state, state.Terminal(), leaves)
 		}
+	}
+}
+
+func TestATurnOverItsBudgetBeginsNoFurtherStep(t *testing.T) {
+	m := newTurnMachine(machineSpec(), machineTools, false)
+	m.begin()
+	m.proceed()
+	budget := budgetFactor * m.spec.Routing.Completion.MaxOutputTokens
+	m.modelText(1, "long")
+	m.modelNotes(1, &ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "x", Name: "look", Input: json.RawMessage(`{}`)}})
+	m.modelNotes(1, &ModelChunk{Kind: ChunkUsage, Usage: ModelUsage{OutputTokens: budget}})
+	m.modelStopped(1, StopToolCalls)
+	if end := m.take().ending; end == nil || end.reason != protocol.StopBudgetReached || end.state != protocol.TurnIncomplete || end.usage.OutputTokens != budget {
+		t.Errorf("the turn ended as %+v", end)
 	}
 }
