@@ -388,6 +388,20 @@ func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Pa
 	return append(b, '}'), nil
 }
 
+// MarshalJSON spells the time of the message as every time on the wire is spelled; encoding/json alone would keep its zone
+// and drop its zeros.
+func (s *TurnSnapshot) MarshalJSON() ([]byte, error) {
+	type message Message
+	type timed struct {
+		message
+		CreatedAt string `json:"created_at"`
+	}
+	return marshal(struct {
+		CoversSequence int64 `json:"covers_sequence"`
+		Message        timed `json:"message"`
+	}{s.CoversSequence, timed{message(s.Message), s.Message.CreatedAt.UTC().Format(TimeFormat)}})
+}
+
 // marshal is encoding/json without HTML escaping: event bytes are never placed inside HTML.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer

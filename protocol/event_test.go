@@ -288,6 +288,10 @@ func TestTimesAreUTCInMilliseconds(t *testing.T) {
 	if err != nil || !bytes.Contains(frame, []byte(`"at":"2026-02-28T23:02:03.004Z"`)) {
 		t.Errorf("%s, %v", frame, err)
 	}
+	snapshot := &TurnSnapshot{Message: Message{CreatedAt: time.Date(2026, 3, 1, 1, 2, 3, 0, time.FixedZone("", 2*60*60))}}
+	if frame = encode(t, nil, 1, snapshot); !bytes.Contains(frame, []byte(`"created_at":"2026-02-28T23:02:03.000Z"`)) {
+		t.Errorf("the message of a snapshot: %s", frame)
+	}
 }
 
 // FuzzDecodeEvent: nothing makes it panic, and what it takes for an event keeps its bytes once they were made here.
