@@ -128,7 +128,16 @@ func (a *turnActor) Receive(c actor.Context) {
 	}
 }
 
-func (a *turnActor) post(message any) { a.node.system.Root.Send(a.self, message) }
+// poster sends to the actor from any goroutine. The store may answer after the actor has stopped; what it says is a dead
+// letter then.
+func (a *turnActor) poster() func(message any) {
+	self := a.self
+	return func(message any) {
+		if self != nil { // else it is stopping already
+			a.node.system.Root.Send(self, message)
+		}
+	}
+}
 
 func (a *turnActor) after(d time.Duration, message any) {
 	self := a.self
@@ -160,7 +169,7 @@ func (a *turnActor) advance() {
 		a.settleAnswers(answers, nil)
 		return
 	}
-	a.inFlight = commit(a.step(d, answers), a.post)
+	a.inFlight = commit(a.step(d, answers), a.poster())
 }
 
 func (a *turnActor) settleAnswers(answers []func(error), err error) {
