@@ -24,7 +24,11 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
+// The actor system's throttle of dead letters sleeps for a second after the system was shut down.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(embeddedtest.Main(m),
+		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+}
 
 // testClock is a clock that only a test moves.
 type testClock struct {
