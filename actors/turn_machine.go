@@ -378,11 +378,12 @@ func (m *turnMachine) adopt(cause string) {
 			continue
 		}
 		if !call.readOnly { // it may have happened; asking again could do it twice
-			m.completeTool(call, protocol.ToolOutcomeUnknown, "", &protocol.ToolError{
+			m.completeTool(call, "lose", "", &protocol.ToolError{
 				Code: "outcome_unknown", Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
 			}, 0)
 			continue
 		}
+		m.moveTool(call, "rerun")
 		m.effect(runTool{call})
 	}
 	m.proceed()

@@ -77,11 +77,11 @@ func (m *turnMachine) endTools() {
 		switch {
 		case call.state.Terminal():
 		case call.state == protocol.ToolRunning && !call.readOnly:
-			m.completeTool(call, protocol.ToolOutcomeUnknown, "", &protocol.ToolError{
+			m.completeTool(call, "lose", "", &protocol.ToolError{
 				Code: "outcome_unknown", Detail: "The turn ended while this ran. It may or may not have taken effect.",
 			}, 0)
 		default:
-			m.completeTool(call, protocol.ToolCancelled, "", &protocol.ToolError{Code: "cancelled", Detail: "The turn ended first."}, 0)
+			m.completeTool(call, "cancel", "", &protocol.ToolError{Code: "cancelled", Detail: "The turn ended first."}, 0)
 		}
 	}
 }

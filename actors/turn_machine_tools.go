@@ -38,7 +38,7 @@ func (m *turnMachine) runTools() {
 			continue
 		}
 		if _, known := m.tools[call.name]; !known {
-			m.completeTool(call, protocol.ToolFailed, "", &protocol.ToolError{Code: "unknown_tool", Detail: "There is no tool of this name."}, 0)
+			m.completeTool(call, "refuse", "", &protocol.ToolError{Code: "unknown_tool", Detail: "There is no tool of this name."}, 0)
 			continue
 		}
 		m.moveTool(call, "run")
@@ -49,17 +49,22 @@ func (m *turnMachine) runTools() {
 	}
 }
 
-func (m *turnMachine) moveTool(call *toolCall, trigger string) {
-	to, ok := protocol.NextToolState(call.state, trigger)
+// next looks a call's move up. An illegal one is a defect: the actor stops before anything is stored.
+func (c *toolCall) next(trigger string) protocol.ToolState {
+	to, ok := protocol.NextToolState(c.state, trigger)
 	if !ok {
-		panic("actors: tool in " + string(call.state) + " cannot " + trigger)
+		panic("actors: tool in " + string(c.state) + " cannot " + trigger)
 	}
-	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, State: to})
+	return to
 }
 
-func (m *turnMachine) completeTool(call *toolCall, state protocol.ToolState, output string, failure *protocol.ToolError, took time.Duration) {
+func (m *turnMachine) moveTool(call *toolCall, trigger string) {
+	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, State: call.next(trigger)})
+}
+
+func (m *turnMachine) completeTool(call *toolCall, trigger, output string, failure *protocol.ToolError, took time.Duration) {
 	m.emit(&protocol.ToolCompleted{
-		PartID: call.part, ToolID: call.id, State: state, Output: output, Error: failure, DurationMS: took.Milliseconds(),
+		PartID: call.part, ToolID: call.id, State: call.next(trigger), Output: output, Error: failure, DurationMS: took.Milliseconds(),
 	})
 }
 
@@ -80,13 +85,13 @@ func (m *turnMachine) toolEnded(id protocol.ToolID, output string, failure *prot
 	}
 	switch {
 	case failure == nil:
-		m.completeTool(call, protocol.ToolSucceeded, output, nil, took)
+		m.completeTool(call, "succeed", output, nil, took)
 	case failure.Code == "cancelled" && call.readOnly:
-		m.completeTool(call, protocol.ToolCancelled, "", failure, took)
+		m.completeTool(call, "cancel", "", failure, took)
 	case failure.Code == "cancelled":
-		m.completeTool(call, protocol.ToolOutcomeUnknown, "", failure, took)
+		m.completeTool(call, "lose", "", failure, took)
 	default:
-		m.completeTool(call, protocol.ToolFailed, "", failure, took)
+		m.completeTool(call, "fail", "", failure, took)
 	}
 	if m.state == protocol.TurnCancelling {
 		m.finishWhenQuiet()

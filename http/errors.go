@@ -109,6 +109,7 @@ func problemOf(err error) *Problem {
 		p.Current = encodeCurrent(known.Current)
 	case status == stdhttp.StatusInternalServerError:
 		p.Code, p.Detail = protocol.CodeInternal, detailInternal
+	case p.Detail == persistence.OutcomeUnknown: // the client has to look
 	case status == stdhttp.StatusServiceUnavailable && (known.Err != nil || p.Detail == ""): // the cause is for the log
 		p.Detail = detailUnavailable
 	}

@@ -59,14 +59,15 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 		err = errors.Join(err, private.stop(stopping))
 		fmt.Fprintln(p.stdout, "Turnstone has stopped.")
 	}()
-	s, err := startService(ctx, &config, folder, sockets, log)
+	s, err := startService(ctx, &config, folder, log)
 	if err != nil {
 		return errors.Join(err, sockets.close(ctx))
 	}
 	password, err := s.seed(ctx, folder)
 	if err != nil {
-		return errors.Join(err, s.untilDone(ended(ctx), 0))
+		return errors.Join(err, s.untilDone(ended(ctx), 0), sockets.close(ctx))
 	}
+	s.serve(sockets)
 	p.welcome(&config, password)
 	grace := devGrace
 	if p.environment["TURNSTONE_DRAIN_GRACE"] != "" {

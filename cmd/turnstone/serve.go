@@ -38,10 +38,11 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := startService(ctx, &config, folder, sockets, log)
+	s, err := startService(ctx, &config, folder, log)
 	if err != nil {
 		return errors.Join(err, sockets.close(ctx))
 	}
+	s.serve(sockets)
 	log.Info("turnstone serves", zap.Stringer("base_url", config.Service.BaseURL), zap.String("build", buildSHA))
 	return s.untilDone(ctx, time.Duration(config.Service.DrainGrace))
 }

@@ -22,25 +22,26 @@ import (
 // service is a running Turnstone: everything that startService brought up, and how it is taken down.
 type service struct {
 	// Set by startService.
-	config  *Config
-	log     *zap.Logger
-	metrics *prometheus.Registry
-	db      *persistence.DB
-	turns   *persistence.Turns
-	model   actors.Model
-	node    *actors.Node
-	api     *ourhttp.Server
-	probes  map[string]ourhttp.Probe
-	scanner string
-	limiter *persistence.Limiter
-	failed  chan error // what ends the service although nobody asked
+	config   *Config
+	log      *zap.Logger
+	metrics  *prometheus.Registry
+	db       *persistence.DB
+	turns    *persistence.Turns
+	model    actors.Model
+	node     *actors.Node
+	api      *ourhttp.Server
+	probes   map[string]ourhttp.Probe
+	scanner  string
+	internal http.Handler
+	limiter  *persistence.Limiter
+	failed   chan error // what ends the service although nobody asked
 
 	undo []func(context.Context) error // owned by startService and close
 }
 
-// startService brings everything up, in the order in which one thing needs another, and answers when it serves. When it
-// fails it has taken down again what it brought up, but not sockets, which are the caller's until then.
-func startService(ctx context.Context, config *Config, folder *dataFolder, sockets listeners, log *zap.Logger) (_ *service, err error) {
+// startService brings everything up, in the order in which one thing needs another; serve then lets clients in. When it
+// fails it has taken down again what it brought up.
+func startService(ctx context.Context, config *Config, folder *dataFolder, log *zap.Logger) (_ *service, err error) {
 	s := &service{
 		config: config, log: log, metrics: prometheus.NewRegistry(), probes: map[string]ourhttp.Probe{}, failed: make(chan error, 1),
 	}
@@ -66,14 +67,17 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, socke
 	if err := s.measure(); err != nil {
 		return nil, err
 	}
-	internal, err := s.internalHandler()
-	if err != nil {
+	if s.internal, err = s.internalHandler(); err != nil {
 		return nil, err
 	}
-	s.onClose("the listeners", sockets.close)
-	sockets.internal.run(internal, log, s.fail)
-	sockets.public.run(s.api, log, s.fail)
 	return s, nil
+}
+
+// serve lets clients in. The sockets are the service's from here on.
+func (s *service) serve(sockets listeners) {
+	s.onClose("the listeners", sockets.close)
+	sockets.internal.run(s.internal, s.log, s.fail)
+	sockets.public.run(s.api, s.log, s.fail)
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
