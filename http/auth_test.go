@@ -477,8 +477,6 @@ func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 
 func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	var down error
-	hang := make(chan struct{})
-	defer close(hang)
 	var draining atomic.Bool
 	w := newWorld(t, func(c *Config) {
 		c.Draining, c.Scanner = draining.Load, "test-signatures"
