@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	stdhttp "net/http"
 
+	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
 
 	"turnstone/persistence"
@@ -92,6 +94,11 @@ func (s *Server) login(ctx context.Context, in *loginInput) (*signedIn, error) {
 		return nil, err
 	}
 	return s.signIn(ctx, found.Account, token, session), nil
+}
+
+// mayRefuse documents that a route which needs no session answers 401 all the same.
+func mayRefuse(_ huma.API, op *huma.Operation) {
+	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized)
 }
 
 // refuseSignIn notes a failed sign-in, of an account or of nobody.

@@ -35,7 +35,7 @@ type TurnStore interface {
 
 // chatRequest is the body of POST /chat.
 type chatRequest struct {
-	ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" doc:"Absent or null: a new conversation."`
+	ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" nullable:"true" doc:"Absent or null: a new conversation."`
 	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"What the user says; empty only with regenerate."`
 	ExpectedHead   optionalMessageID        `json:"expected_head_message_id,omitempty" doc:"The head that the client saw, null for an empty branch; absent: not checked. Another head is 409 conversation_head_moved."`
 	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Begin a sibling: edit of a user message, or regenerate of an answer."`

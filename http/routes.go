@@ -15,7 +15,7 @@ func (s *Server) table() []route {
 			call("GET", "/version", "getVersion", "Tells what runs here.", reads.noStore(), s.getVersion),
 			// Sign-in
 			call("POST", "/auth/register", "register", "Makes an account and signs it in.", enters, s.register).answers(stdhttp.StatusCreated),
-			call("POST", "/auth/login", "login", "Signs in with a password.", enters, s.login),
+			call("POST", "/auth/login", "login", "Signs in with a password.", enters, s.login).documented(mayRefuse),
 			call("POST", "/auth/logout", "logout", "Ends this session.", writes.noStore(), s.logout),
 			call("GET", "/auth/session", "getSession", "Tells who is signed in, and gives the CSRF token.", reads.noStore(), s.getSession),
 			call("GET", "/auth/sessions", "listSessions", "Lists the account's sessions, the last used first.", reads, s.listSessions),

@@ -536,7 +536,7 @@ export interface components {
             /** @description Begin a sibling: edit of a user message, or regenerate of an answer. */
             branch?: components["schemas"]["BranchRequest"];
             /** @description Absent or null: a new conversation. */
-            conversation_id?: string;
+            conversation_id?: string | null;
             /** @description The head that the client saw, null for an empty branch; absent: not checked. Another head is 409 conversation_head_moved. */
             expected_head_message_id?: string | null;
             /**
@@ -1581,6 +1581,10 @@ export interface components {
             checks: {
                 [key: string]: string;
             };
+            /** @description The node hands its turns on and takes no new ones: not ready, whatever the checks say. */
+            draining?: boolean;
+            /** @description The engine that judges files; test-signatures only knows the test file of scanners. */
+            scanner?: string;
             /** @enum {string} */
             status: "ready" | "not_ready";
         };
@@ -2013,6 +2017,15 @@ export interface operations {
             };
             /** @description Bad Request */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };
