@@ -258,6 +258,7 @@ type stream struct {
 	turn   string
 	header http.Header
 	saw    *witness
+	checks func(event) error // of every event, if set
 	lines  *bufio.Reader
 	close  func()
 
@@ -330,6 +331,13 @@ func (s *stream) check(e *event, id string) error {
 		return broken("%s follows turn.finished", e.data)
 	case len(s.retries) == 0:
 		return broken("no retry before the first event")
+	}
+	if s.checks != nil {
+		if err := s.checks(*e); err != nil {
+			return broken("%v: %s", err, e.data)
+		}
+	}
+	switch {
 	case e.kind == "turn.snapshot":
 		s.after = e.sequence
 		return nil
