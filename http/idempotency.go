@@ -58,8 +58,8 @@ func (s *Server) repeat(w stdhttp.ResponseWriter, answer *persistence.Answer) {
 	_, _ = w.Write(answer.Body) // the client may be gone again
 }
 
-// once runs the handler of a request with a key for one of all that bring the same, and keeps its success before it is
-// told. After a failure the key is free again.
+// once runs the handler of a request with a key for one of all that bring the same. Its success is kept with its effect,
+// by the store, or at the latest before it is told. After a failure the key is free again.
 func (s *Server) once(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange, key *protocol.IdempotencyKey, handler stdhttp.HandlerFunc) error {
 	if key == nil {
 		handler(w, r)
@@ -75,8 +75,24 @@ func (s *Server) once(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	}
 	held := &heldWriter{ResponseWriter: w}
 	defer s.settle(r.Context(), ex, claim, held)
-	handler(held, r)
+	handler(held, r.WithContext(persistence.WithKeeper(r.Context(), &persistence.Keeper{Claim: claim, Answer: createdAt(r.URL.Path)})))
 	return nil
+}
+
+// createdAt makes the 201 of what was made: what is not a conversation is found below the path that made it.
+func createdAt(path string) func(made any) (*persistence.Answer, error) {
+	return func(made any) (*persistence.Answer, error) {
+		answer := &persistence.Answer{
+			Status: stdhttp.StatusCreated, Headers: map[string]string{"Content-Type": "application/json", "Location": path},
+		}
+		if c, ok := made.(*protocol.Conversation); ok {
+			answer.Headers["Location"], answer.Headers["ETag"] = conversationPath(c.ConversationID), ETagOf(c.Version)
+		}
+		var body bytes.Buffer
+		err := writeJSON(&body, made)
+		answer.Body = body.Bytes()
+		return answer, err
+	}
 }
 
 // settle ends the claim of a request and lets its answer go. It runs also when the handler panicked.

@@ -114,8 +114,10 @@ func (db *DB) CreateBranch(ctx context.Context, account protocol.AccountID, conv
 		if err != nil {
 			return err
 		}
-		branch, err = readBranch(ctx, tx, account, conversation, id)
-		return err
+		if branch, err = readBranch(ctx, tx, account, conversation, id); err != nil {
+			return err
+		}
+		return keepIn(ctx, tx, branch)
 	})
 	return branch, err
 }

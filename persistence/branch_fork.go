@@ -68,8 +68,10 @@ func (db *DB) ForkConversation(ctx context.Context, account protocol.AccountID, 
 		if err := copyPath(ctx, tx, account, id, point, forkID, locked.forkTitle(name)); err != nil {
 			return err
 		}
-		fork, err = readConversation(ctx, tx, account, forkID)
-		return err
+		if fork, err = readConversation(ctx, tx, account, forkID); err != nil {
+			return err
+		}
+		return keepIn(ctx, tx, fork)
 	})
 	return fork, err
 }

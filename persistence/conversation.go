@@ -148,8 +148,10 @@ func (db *DB) CreateConversation(ctx context.Context, account protocol.AccountID
 		if !ok {
 			return errors.New("creating a conversation: its new identifier is taken")
 		}
-		made, err = readConversation(ctx, tx, account, conversation.ConversationID)
-		return err
+		if made, err = readConversation(ctx, tx, account, conversation.ConversationID); err != nil {
+			return err
+		}
+		return keepIn(ctx, tx, made)
 	})
 	return made, err
 }

@@ -114,9 +114,9 @@ func (db *DB) findKept(ctx context.Context, account protocol.AccountID, key prot
 	return found[0], found[0].matches(key)
 }
 
-// KeyClaim is the right to work on a request that carries an Idempotency-Key. Exactly one of Complete, CompleteIn and
-// Release ends it. When the process dies between the effect's commit and Complete, the key is free again after 30 s and a
-// repeat makes the effect twice; CompleteIn, in the transaction of the effect, has no such window.
+// KeyClaim is the right to work on a request that carries an Idempotency-Key. Complete, CompleteIn and Release end it.
+// What creates keeps its answer by CompleteIn, in the transaction of the effect (see Keeper); Complete after it changes
+// nothing. When the process dies without an effect, the key is free again after 30 s.
 type KeyClaim struct {
 	db      *DB
 	account protocol.AccountID
@@ -196,6 +196,34 @@ func (c *KeyClaim) CompleteIn(ctx context.Context, tx *Tx, answer *Answer) error
 		return unavailable(errClaimLost)
 	}
 	return nil
+}
+
+// Keeper makes the stores keep the answer to a request in the transaction of its effect, so that both are committed or
+// neither. It travels in the request's context, because only the outermost layer knows what an answer looks like.
+type Keeper struct {
+	Claim  *KeyClaim
+	Answer func(made any) (*Answer, error) // of what the effect made: a *protocol.Conversation, *protocol.Branch …
+}
+
+type keeperKey struct{}
+
+// WithKeeper gives a request's context its keeper.
+func WithKeeper(ctx context.Context, keeper *Keeper) context.Context {
+	return context.WithValue(ctx, keeperKey{}, keeper)
+}
+
+// keepIn keeps the answer to the request that made something, if it brought a key. It is the last statement of what
+// creates.
+func keepIn(ctx context.Context, tx *Tx, made any) error {
+	keeper, _ := ctx.Value(keeperKey{}).(*Keeper)
+	if keeper == nil {
+		return nil
+	}
+	answer, err := keeper.Answer(made)
+	if err != nil {
+		return err
+	}
+	return keeper.Claim.CompleteIn(ctx, tx, answer)
 }
 
 // Release frees the key after a failure. It works after the request's own context has ended.

@@ -33,8 +33,10 @@ func (db *DB) RecordUsage(ctx context.Context, account protocol.AccountID, id pr
 		if err != nil {
 			return fmt.Errorf("recording usage: %w", err)
 		}
-		record, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.UsageRecord])
-		return err
+		if record, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.UsageRecord]); err != nil {
+			return err
+		}
+		return keepIn(ctx, tx, record)
 	})
 	return record, err
 }
