@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	killRounds    = 10 // of each way to recover
+	killRounds    = 20 // in all
 	killTurns     = 3  // live at every kill
 	killTokens    = 30
 	killInterval  = 15 * time.Millisecond
 	killDirective = "[[script tokens=30 ttft=15ms interval=15ms]]"
+	richDirective = "[[script tokens=24 reasoning=6 tool=calculate:30ms:ok code=go ttft=15ms interval=12ms]]"
 	// killWithin is up to which event of the first turn the kill may wait; the turn has a few more when it is steered.
 	killWithin = killTokens + 20
 	// killJitter puts the kill between two events, into a commit or an answer.
@@ -34,29 +35,42 @@ const (
 
 // recovery is how a model lets a cut answer go on, and what a whole answer says.
 type recovery struct {
-	environment []string
-	text        string // what the turn is begun with
-	// says holds a whole message's text parts against what was asked. applied is the steering that was applied; empty
-	// for none.
+	name   string
+	rounds int
+	model  func(modeltest.Request) modeltest.Step // a vendor's, which has to begin again; nil: the scripted one, which goes on
+	text   string                                 // what the turns are begun with
+	// says holds a whole message against what was asked. applied is the steering that was applied; empty for none. nil:
+	// nobody steers, and the message is that of a turn that nobody cut.
 	says func(parts []string, asked, applied string) error
+}
+
+var recoveries = []recovery{
+	{name: "a model that goes on where it was cut", rounds: killRounds * 7 / 20, text: killDirective, says: continued},
+	{name: "a model that has to begin again", rounds: killRounds * 7 / 20, text: "Recite.", says: superseded, model: recite},
+	{name: "thoughts, a tool and code, with a model that goes on", rounds: killRounds * 3 / 20, text: richDirective},
+	{name: "thoughts, a tool and code, with a model that begins again", rounds: killRounds * 3 / 20, text: "Calculate.", model: think},
 }
 
 // The built binary is killed at random moments of its turns and started again. Whatever was acknowledged or seen before
 // stands, and each turn goes on to the one end of a log without gaps.
 func TestKillNineLosesNothing(t *testing.T) {
-	t.Run("a model that goes on where it was cut", func(t *testing.T) {
-		killAgainAndAgain(t, recovery{text: killDirective, says: continued})
-	})
-	t.Run("a model that has to begin again", func(t *testing.T) {
-		server := modeltest.NewServer(modeltest.Chat, modeltest.Script{React: recite, Interval: killInterval})
-		t.Cleanup(server.Close)
-		killAgainAndAgain(t, recovery{
-			text: "Recite.", says: superseded,
-			environment: []string{
-				"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=" + server.URL, "TURNSTONE_MODEL_BALANCED=reciter",
-			},
-		})
-	})
+	for _, how := range recoveries {
+		t.Run(how.name, func(t *testing.T) { killAgainAndAgain(t, how) })
+	}
+}
+
+// environment is the model of the recovery, which outlives the kills.
+func (r recovery) environment(t *testing.T) []string {
+	t.Helper()
+	if r.model == nil {
+		return nil
+	}
+	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{React: r.model, Interval: killInterval})
+	t.Cleanup(server.Close)
+	return []string{
+		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=" + server.URL, "TURNSTONE_MODEL_BALANCED=reciter",
+		"TURNSTONE_MODEL_CODING=reciter",
+	}
 }
 
 // continued is the passage of the directive; with steering, what was said before it, and the passage once more with an
@@ -92,6 +106,18 @@ func reciting(asked string) []string {
 	return pieces
 }
 
+// think calls a tool after some thought, and then answers with code.
+func think(request modeltest.Request) modeltest.Step {
+	usage := &actors.ModelUsage{InputTokens: 1, OutputTokens: killTokens}
+	if last := request.Messages[len(request.Messages)-1]; last.Role == "tool" {
+		text := []string{"It ", "is ", last.Text, ".\n\n", "```", "go\n", "func ", "main() ", "{\n", "}\n", "```\n", "\n"}
+		return modeltest.Step{Reasoning: []string{"So ", "that ", "is it."}, Text: append(text, reciting("a tool")...), Usage: usage}
+	}
+	step := modeltest.ToolThenAnswer("calculate", `{"expression":"6*7"}`)(request)
+	step.Reasoning, step.Text = []string{"A ", "sum ", "then."}, []string{"Let ", "me ", "see. "}
+	return step
+}
+
 // superseded has each answer whole: a cut one has left the message.
 func superseded(parts []string, asked, applied string) error {
 	want := []string{strings.Join(reciting(asked), "")}
@@ -107,12 +133,28 @@ func superseded(parts []string, asked, applied string) error {
 	return nil
 }
 
+// outline is what a message shows, without what differs from turn to turn.
+func outline(parts []protocol.Part) string {
+	var lines strings.Builder
+	for _, part := range parts {
+		fmt.Fprintf(&lines, "%s %q %s %q %s %s %s %q %t %t\n", part.Type, part.Text, part.Language, part.Code, part.ToolName, part.Input,
+			part.State, part.Output, part.Truncated, part.Open)
+	}
+	return lines.String()
+}
+
 func killAgainAndAgain(t *testing.T, how recovery) {
-	s := newSite(t, how.environment...)
+	s := newSite(t, how.environment(t)...)
 	p := s.up()
 	seed := testSeed(t)
+	first := newUser(t, s.base)
+	uncut, end := first.chat(t, saying(how.text)).toTheEnd(t)
+	if end.Status != protocol.TurnCompleted {
+		t.Fatalf("without a kill it ends %s", end.Status)
+	}
+	want := outline(fold(uncut))
 	kinds := map[string]int{}
-	for round := range killRounds {
+	for round := range how.rounds {
 		random := rand.New(rand.NewPCG(seed, uint64(round)))
 		at, jitter := random.Int64N(killWithin), time.Duration(random.Int64N(int64(killJitter)))
 		t.Logf("round %d: kill at event %d + %s", round, at, jitter)
@@ -121,7 +163,7 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 		turns := make([]*killedTurn, killTurns)
 		var running sync.WaitGroup
 		for i := range turns {
-			turns[i] = newKilledTurn(u, u.newConversation(t), how.text, random)
+			turns[i] = newKilledTurn(u, u.newConversation(t), how, random)
 			running.Go(func() { turns[i].run(ctx) })
 		}
 		turns[0].reaches(ctx, at)
@@ -132,7 +174,7 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 		p = s.up()
 		running.Wait()
 		for i, turn := range turns {
-			if err := turn.check(t, how); err != nil {
+			if err := turn.check(t, how, want); err != nil {
 				t.Errorf("round %d, turn %d (%s): %v", round, i, turn.turn, err)
 			}
 			for _, kind := range turn.notes {
@@ -186,15 +228,15 @@ type killedTurn struct {
 	notes              []string
 }
 
-func newKilledTurn(u *user, conversation, text string, random *rand.Rand) *killedTurn {
+func newKilledTurn(u *user, conversation string, how recovery, random *rand.Rand) *killedTurn {
 	k := &killedTurn{
-		u: u, conversation: conversation, text: text, key: fmt.Sprintf("key-%x", random.Uint64()),
+		u: u, conversation: conversation, text: how.text, key: fmt.Sprintf("key-%x", random.Uint64()),
 		steerAt: -1, cancelAt: -1, began: make(chan struct{}), moved: make(chan struct{}),
 	}
-	switch random.IntN(4) {
-	case 0, 1:
+	switch drawn := random.IntN(4); {
+	case drawn <= 1 && how.says != nil:
 		k.steerAt = random.Int64N(killTokens)
-	case 2:
+	case drawn == 2:
 		k.cancelAt = random.Int64N(killTokens)
 	}
 	return k
@@ -299,7 +341,7 @@ func (k *killedTurn) act(ctx context.Context) (err error) {
 }
 
 // check holds the whole log, read once more, against what the clients were told.
-func (k *killedTurn) check(t *testing.T, how recovery) error {
+func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	t.Helper()
 	if k.failure != nil {
 		return k.failure
@@ -329,7 +371,13 @@ func (k *killedTurn) check(t *testing.T, how recovery) error {
 	case end.Status != protocol.TurnCompleted:
 		return fmt.Errorf("ended %s (%+v)", end.Status, end.Error)
 	}
-	return how.says(texts(parts), canary+" "+k.text, applied)
+	if how.says != nil {
+		return how.says(texts(parts), canary+" "+k.text, applied)
+	}
+	if got := outline(parts); got != uncut {
+		return fmt.Errorf("the message is\n%s\nand without a kill\n%s", got, uncut)
+	}
+	return nil
 }
 
 // checkMessages: the conversation holds the question and the answer once, as the log tells them, and one record of usage.
