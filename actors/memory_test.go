@@ -17,6 +17,7 @@ type memory struct {
 	// onAppend, when set, decides what happens to a batch: it calls store to store it and done to answer.
 	onAppend func(batch *protocol.TurnAppend, store func() error, done func(error))
 	onFinish func() error // an error before anything is stored
+	onRead   func() error // of History
 	wg       sync.WaitGroup
 }
 
@@ -113,6 +114,11 @@ func (t *memoryTurn) head() protocol.TurnHead {
 }
 
 func (s *memory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int) ([]protocol.HistoryMessage, bool, error) {
+	if s.onRead != nil {
+		if err := s.onRead(); err != nil {
+			return nil, false, err
+		}
+	}
 	if s.history != nil {
 		return s.history, true, nil
 	}

@@ -379,6 +379,38 @@ func TestAnOutageHoldsTheEndUntilItIsStored(t *testing.T) {
 	}
 }
 
+func TestAnOutageBeforeAModelCallHoldsTheTurn(t *testing.T) {
+	store := newMemory()
+	failures := 3
+	store.onRead = func() error {
+		if failures--; failures >= 0 {
+			return &protocol.Error{Code: protocol.CodeUnavailable}
+		}
+		return nil
+	}
+	n := startNode(t, store, saying("fine"), nil)
+	spec := startTurn(t, n, "hi")
+	if got := kinds(read(t, n, spec, 0, nil)); store.turns[spec.TurnID].state != protocol.TurnCompleted {
+		t.Errorf("the turn ended %s: %s", store.turns[spec.TurnID].state, got)
+	}
+}
+
+func TestOlderMessagesAreNamedWhenTheyAreLeftOut(t *testing.T) {
+	store := newMemory()
+	store.history = []protocol.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
+	model := saying("fine")
+	n := startNode(t, store, model, nil)
+	spec := startTurn(t, n, "hi")
+	got := kinds(read(t, n, spec, 0, nil))
+	parts := store.turns[spec.TurnID].finishes[0].Parts
+	if !strings.Contains(got, "notice answer.started") || len(parts) != 2 || parts[0].Kind != "context_trimmed" {
+		t.Errorf("%s, %+v", got, parts)
+	}
+	if !strings.Contains(model.requests[0].System, "left out") {
+		t.Errorf("the model was not told: %s", model.requests[0].System)
+	}
+}
+
 func TestADrainedNodeHandsItsTurnsOn(t *testing.T) {
 	store := newMemory()
 	started := make(chan struct{}, 8)

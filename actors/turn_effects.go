@@ -16,13 +16,13 @@ import (
 const (
 	defaultToolTimeout = time.Minute
 	maxToolOutput      = 64 << 10 // what a tool may say to the model and the reader
-	finishPause        = 50 * time.Millisecond
-	maxFinishPause     = time.Second
+	storePause         = 50 * time.Millisecond
+	maxStorePause      = time.Second // between two tries while the store is away
 )
 
 // ask makes one model call: it builds the request and streams the answer into the feed.
 func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelFeed) error {
-	request, trimmed, err := buildRequest(ctx, n.store, c, route, n.toolList)
+	request, trimmed, err := n.request(ctx, c, route)
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,20 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 		n.log.Warn("model call failed", zap.Stringer("turn", c.spec.TurnID), zap.Int("step", c.step), zap.Error(err))
 	}
 	return err
+}
+
+// request builds the request of one model call. While the store is away it waits: the turn holds, as its log does.
+func (n *Node) request(ctx context.Context, c callContext, route Route) (request ModelRequest, trimmed bool, err error) {
+	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
+		request, trimmed, err = buildRequest(ctx, n.store, c, route, n.toolList)
+		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
+			return request, trimmed, err
+		}
+		n.log.Warn("conversation not read yet", zap.Stringer("turn", c.spec.TurnID), zap.Error(err))
+		if stopped := sleep(ctx, wait); stopped != nil {
+			return request, false, stopped
+		}
+	}
 }
 
 func requestBytes(r *ModelRequest) int {
@@ -111,7 +125,7 @@ func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, don
 		At: time.Now(), MaxLiveTurns: n.maxLiveTurns, Begin: n.Begin,
 	}
 	n.goes(func() {
-		pause := finishPause
+		pause := storePause
 		for {
 			next, err := n.store.FinishTurn(n.ctx, f)
 			if err == nil {
@@ -125,7 +139,7 @@ func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, don
 			}
 			n.log.Warn("end of a turn not stored yet", zap.Stringer("turn", spec.TurnID), zap.Error(err))
 			_ = sleep(n.ctx, pause)
-			pause = min(2*pause, maxFinishPause)
+			pause = min(2*pause, maxStorePause)
 		}
 	})
 }
