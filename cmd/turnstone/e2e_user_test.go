@@ -545,12 +545,7 @@ func (u *user) newConversation(t *testing.T) string {
 	return made.ConversationID.String()
 }
 
-func started(t *testing.T, s *stream) *protocol.TurnStarted {
-	t.Helper()
-	return s.awaitKind(t, "turn.started").payload().(*protocol.TurnStarted)
-}
-
-// steeringInput is the body of POST /chat/steering for an input.
+// steering is the body of POST /chat/steering for an input.
 func steering(turn, clientID, text, delivery string) map[string]any {
 	return map[string]any{
 		"type": "input", "turn_id": turn, "client_steering_id": clientID, "delivery": delivery,
