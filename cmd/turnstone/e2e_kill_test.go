@@ -157,18 +157,28 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 	for round := range how.rounds {
 		random := rand.New(rand.NewPCG(seed, uint64(round)))
 		at, jitter := random.Int64N(killWithin), time.Duration(random.Int64N(int64(killJitter)))
-		t.Logf("round %d: kill at event %d + %s", round, at, jitter)
+		atReceipt := round%3 == 2
+		t.Logf("round %d: kill at event %d + %s, or at a receipt: %t", round, at, jitter, atReceipt)
 		ctx := within(t, roundTime)
 		u := newUser(t, s.base) // of the round: an account has ten cancels a minute
 		turns := make([]*killedTurn, killTurns)
 		var running sync.WaitGroup
 		for i := range turns {
 			turns[i] = newKilledTurn(u, u.newConversation(t), how, random)
-			running.Go(func() { turns[i].run(ctx) })
 		}
-		turns[0].reaches(ctx, at)
-		if err := pause(ctx, jitter); err != nil {
-			t.Fatal(err)
+		if atReceipt {
+			turns[0].commandAt(at%killTokens, how)
+		}
+		for _, turn := range turns {
+			running.Go(func() { turn.run(ctx) })
+		}
+		if atReceipt { // what it acknowledges has to be durable by then
+			turns[0].acknowledges(ctx)
+		} else {
+			turns[0].reaches(ctx, at)
+			if err := pause(ctx, jitter); err != nil {
+				t.Fatal(err)
+			}
 		}
 		p.kill()
 		p = s.up()
@@ -215,8 +225,9 @@ type killedTurn struct {
 	steerAt      int64 // at which event to steer; -1: never
 	cancelAt     int64
 
-	began chan struct{} // closed when turn is known
-	turn  string        // set before began
+	began        chan struct{} // closed when turn is known
+	turn         string        // set before began
+	acknowledged chan struct{} // closed when the first command was decided
 
 	mu      sync.Mutex
 	last    int64         // guarded by mu: the newest event that was seen
@@ -232,6 +243,7 @@ func newKilledTurn(u *user, conversation string, how recovery, random *rand.Rand
 	k := &killedTurn{
 		u: u, conversation: conversation, text: how.text, key: fmt.Sprintf("key-%x", random.Uint64()),
 		steerAt: -1, cancelAt: -1, began: make(chan struct{}), moved: make(chan struct{}),
+		acknowledged: make(chan struct{}),
 	}
 	switch drawn := random.IntN(4); {
 	case drawn <= 1 && how.says != nil:
@@ -240,6 +252,22 @@ func newKilledTurn(u *user, conversation string, how recovery, random *rand.Rand
 		k.cancelAt = random.Int64N(killTokens)
 	}
 	return k
+}
+
+// commandAt makes the turn one that gets a command.
+func (k *killedTurn) commandAt(sequence int64, how recovery) {
+	k.steerAt, k.cancelAt = sequence, -1
+	if how.says == nil {
+		k.steerAt, k.cancelAt = -1, sequence
+	}
+}
+
+// acknowledges waits until a command was decided.
+func (k *killedTurn) acknowledges(ctx context.Context) {
+	select {
+	case <-k.acknowledged:
+	case <-ctx.Done():
+	}
 }
 
 func (k *killedTurn) steeringText() string { return "steer with " + k.key }
@@ -324,6 +352,7 @@ func (k *killedTurn) readAlong(ctx context.Context) error {
 
 // act steers or cancels when the turn is as far as was drawn.
 func (k *killedTurn) act(ctx context.Context) (err error) {
+	defer close(k.acknowledged)
 	select {
 	case <-k.began:
 	case <-ctx.Done():
