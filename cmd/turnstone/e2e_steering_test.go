@@ -196,7 +196,7 @@ func courseOf(i int) course {
 func (r *racer) race(ctx context.Context, conversation string, c course, number int64) (fate, error) {
 	s, refused, err := r.u.tryChat(ctx, saying(c.text).in(conversation))
 	if err != nil || refused != nil {
-		return fate{}, fmt.Errorf("%s: POST /chat: %v %+v", c.name, err, refused)
+		return fate{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}
 	defer s.close()
 	var events []event
