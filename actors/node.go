@@ -160,6 +160,8 @@ func (n *Node) StartTurn(ctx context.Context, start *protocol.TurnStart) (*proto
 		return nil, err
 	}
 	if result.Spec != nil && !result.Replayed {
+		n.log.Info("turn started", zap.Stringer("turn", result.Spec.TurnID), zap.String("profile", string(result.Spec.Routing.Profile)),
+			zap.String("request_id", start.RequestID))
 		n.run(protocol.StartedTurn{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
 	}
 	return result, nil

@@ -332,6 +332,26 @@ func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
 	}
 }
 
+func TestAContinuedAnswerIsFinishedBeforeWhatWaitsIsApplied(t *testing.T) {
+	m := newTurnMachine(machineSpec(), machineTools, true)
+	m.begin()
+	m.proceed()
+	m.modelText(1, "one two ")
+	_, err := m.command(&Command{Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c", Text: "shorter", Hash: "h", Delivery: protocol.DeliverNextStep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.modelFailed(1, &ModelError{Code: "model_unavailable", Cut: true})
+	if m.inputs[0].step != 0 || string(m.text) != "one two " {
+		t.Errorf("applied in step %d, prefix %q", m.inputs[0].step, m.text)
+	}
+	m.modelText(2, "three")
+	m.modelStopped(2, StopEndTurn)
+	if m.inputs[0].step != 2 || m.fold.Parts()[0].Text != "one two three" {
+		t.Errorf("applied in step %d after %+v", m.inputs[0].step, m.fold.Parts())
+	}
+}
+
 func TestAnActorThatBreaksIsTakenUpAgain(t *testing.T) {
 	store := newMemory()
 	var once sync.Once

@@ -33,9 +33,11 @@ type turnActor struct {
 
 	// Owned by Receive.
 	self     *actor.PID
-	waiting  []any // messages that the machine has not seen
+	waiting  []any    // messages that the machine has not seen
+	requests []string // that brought the commands decided since the last step
 	inFlight bool
 	fate     fate
+	logged   protocol.TurnState // of the last step
 	feed     *modelFeed
 	stopCall context.CancelFunc
 	toolCtx  context.Context
@@ -212,6 +214,7 @@ func (a *turnActor) question(question ask) func(error) {
 	if a.fate == lost {
 		return func(error) { question.reply <- answer{err: errGone} }
 	}
+	a.requests = append(a.requests, question.command.RequestID)
 	receipt, refusal := a.machine.command(question.command)
 	return func(err error) {
 		switch {
@@ -270,9 +273,11 @@ func (a *turnActor) step(d *decision, answers []func(error)) step {
 	if err != nil {
 		panic(err)
 	}
+	before, requests := a.logged, a.requests
+	a.logged, a.requests = batch.State, nil
 	s.show = func() {
 		a.stream.publish(batch.First, batch.Last, batch.Frames, d.ending != nil)
-		a.logTransition(batch)
+		a.logTransition(batch, before, requests)
 	}
 	if d.ending == nil {
 		s.store = func(done func(error)) { a.node.store.Append(batch, done) }
@@ -313,9 +318,16 @@ func encodeEvents(turn protocol.TurnID, first int64, at time.Time, events []prot
 	return frames, nil
 }
 
-func (a *turnActor) logTransition(b *protocol.TurnAppend) {
-	if entry := a.log.Check(zap.DebugLevel, "turn appended"); entry != nil {
-		entry.Write(zap.Int64("sequence", b.Last), zap.String("state", string(b.State)), zap.Int("bytes", len(b.Frames)))
+// logTransition writes one line for a move, or for what requests brought about; a mere delta is worth one only when
+// somebody debugs.
+func (a *turnActor) logTransition(b *protocol.TurnAppend, before protocol.TurnState, requests []string) {
+	level := zap.InfoLevel
+	if b.State == before && len(requests) == 0 {
+		level = zap.DebugLevel
+	}
+	if entry := a.log.Check(level, "turn appended"); entry != nil {
+		entry.Write(zap.Int64("sequence", b.Last), zap.String("state", string(b.State)), zap.Int("bytes", len(b.Frames)),
+			zap.Strings("request_ids", requests))
 	}
 }
 

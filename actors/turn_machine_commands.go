@@ -15,6 +15,7 @@ type Command struct {
 	Scope      string              // cancel: turn or turn_and_follow_ups
 	By         string              // cancel: user, operator or system
 	Seen       *int64              // cancel: the sequence that the caller had seen
+	RequestID  string              // of the request that brought it, for the log
 }
 
 // CommandKind says what a Command asks.

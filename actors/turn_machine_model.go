@@ -170,8 +170,19 @@ func (m *turnMachine) said() bool {
 	return false
 }
 
-// startStep asks the model, with every input that waits.
+// startStep asks the model, with every input that waits. One that goes on with a cut answer is still the same step: what
+// waits is for the next.
 func (m *turnMachine) startStep() {
+	if len(m.text) == 0 {
+		m.applyInputs()
+	}
+	m.call++
+	m.calling = true
+	m.pending, m.opaque, m.usage = nil, nil, ModelUsage{}
+	m.effect(callModel{call: m.call, step: m.step()})
+}
+
+func (m *turnMachine) applyInputs() {
 	for _, input := range m.inputs {
 		if input.step == 0 && input.returned == "" {
 			m.emit(&protocol.SteeringApplied{
@@ -179,10 +190,6 @@ func (m *turnMachine) startStep() {
 			})
 		}
 	}
-	m.call++
-	m.calling = true
-	m.pending, m.opaque, m.usage = nil, nil, ModelUsage{}
-	m.effect(callModel{call: m.call, step: m.step()})
 }
 
 // endStep records a finished step, so that a takeover does not ask for it again.

@@ -103,6 +103,7 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 		return err
 	}
 	start := in.Body.start(account, text, key, s.now())
+	start.RequestID = requestIDOf(ctx)
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result, err := s.Turns.StartTurn(bounded, start)

@@ -37,11 +37,7 @@ func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	if err != nil {
 		return err
 	}
-	from := bucketChat
-	if command != nil && command.Kind == actors.CommandCancel {
-		from = bucketCancel
-	}
-	if err := s.draw(w, r, from, account.String()); err != nil {
+	if err := s.drawCommand(w, r, command, account); err != nil {
 		return err
 	}
 	if command == nil { // no tool that exists asks for an approval, so there is none to decide
@@ -50,7 +46,19 @@ func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	return s.command(w, r, in.Body.TurnID, command)
 }
 
+// drawCommand draws from the chat boundary, a cancel from its reserve first: neither the chat quota nor many cancels keep
+// anybody from stopping a turn while the other has something left.
+func (s *Server) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *actors.Command, account protocol.AccountID) error {
+	if command != nil && command.Kind == actors.CommandCancel {
+		if err := s.draw(w, r, bucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
+			return err
+		}
+	}
+	return s.draw(w, r, bucketChat, account.String())
+}
+
 func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {
+	command.RequestID = requestIDOf(r.Context())
 	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
 	if err != nil {
 		return err

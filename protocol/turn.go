@@ -132,6 +132,7 @@ type TurnStart struct {
 	Temporary      bool
 	MaxLiveTurns   int
 	Idempotency    *IdempotencyKey
+	RequestID      string // for the log
 	At             time.Time
 	// Begin is pure. It gets the spec with every identifier set, Requested resolved from the request and the
 	// conversation, and returns the first transition; it also fills spec.Routing.
