@@ -81,6 +81,7 @@ type ModelChunk struct {
 	ToolCall ModelToolCall
 	Usage    ModelUsage
 	Opaque   json.RawMessage
+	Owner    string // of Opaque: the provider's Family; the caller of Stream fills it in
 	Stop     ModelStop
 }
 

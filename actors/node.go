@@ -108,9 +108,6 @@ func NewNode(c Config) *Node {
 // ID names this run of the process.
 func (n *Node) ID() protocol.NodeID { return n.id }
 
-// Model is the provider behind every route.
-func (n *Node) Model() Model { return n.model }
-
 // Start registers the node and begins to keep its lease, its turns and its neighbours' orphans.
 func (n *Node) Start(ctx context.Context) error {
 	if err := n.directory.Register(ctx, n.id, n.address, n.predecessor); err != nil {
@@ -260,11 +257,6 @@ func (n *Node) live(turn protocol.TurnID) *liveTurn {
 // Follow makes a reader of a turn that the account owns, from a sequence on. The caller has checked the ownership.
 func (n *Node) Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *Reader {
 	return &Reader{node: n, account: account, turn: turn, cursor: after}
-}
-
-// Head tells where a turn of the account stands, live or finished.
-func (n *Node) Head(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (protocol.TurnHead, error) {
-	return n.turnLog.TurnHead(ctx, account, turn)
 }
 
 // Stats reads the counters.

@@ -231,6 +231,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		if call == 1 {
 			_ = emit(ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
 			_ = emit(ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "p2", Name: "nonsense", Input: json.RawMessage(`{}`)}})
+			_ = emit(ModelChunk{Kind: ChunkOpaque, Opaque: json.RawMessage(`{"signed":true}`)})
 			return emit(ModelChunk{Kind: ChunkStop, Stop: StopToolCalls})
 		}
 		_ = emit(ModelChunk{Kind: ChunkText, Text: "ok"})
@@ -254,6 +255,9 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		t.Errorf("events: %s", got)
 	}
 	messages := model.requests[1].Messages
+	if said := messages[len(messages)-3]; said.OpaqueOwner != "script" || string(said.Opaque) != `{"signed":true}` {
+		t.Errorf("the provider did not get its own state back: %+v", said)
+	}
 	if a, b := messages[len(messages)-2], messages[len(messages)-1]; a.ToolCallID != "p1" || a.Text != "42" || b.ToolCallID != "p2" || !b.ToolFailed {
 		t.Errorf("results: %+v", messages)
 	}

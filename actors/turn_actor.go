@@ -34,7 +34,7 @@ type turnActor struct {
 	// Owned by Receive.
 	self     *actor.PID
 	waiting  []any    // messages that the machine has not seen
-	requests []string // that brought the commands decided since the last step
+	requests []string // that brought the commands of the step being decided
 	inFlight bool
 	fate     fate
 	logged   protocol.TurnState // of the last step
@@ -149,7 +149,7 @@ func (a *turnActor) after(d time.Duration, message any) {
 // advance lets the machine decide on all that waits, and commits it as one step.
 func (a *turnActor) advance() {
 	waiting := a.waiting
-	a.waiting = nil
+	a.waiting, a.requests = nil, nil
 	var answers []func(error)
 	for i, message := range waiting {
 		if _, release := message.(releaseTurn); release && a.fate == alive {
@@ -274,7 +274,7 @@ func (a *turnActor) step(d *decision, answers []func(error)) step {
 		panic(err)
 	}
 	before, requests := a.logged, a.requests
-	a.logged, a.requests = batch.State, nil
+	a.logged = batch.State
 	s.show = func() {
 		a.stream.publish(batch.First, batch.Last, batch.Frames, d.ending != nil)
 		a.logTransition(batch, before, requests)

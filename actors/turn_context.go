@@ -15,12 +15,12 @@ const bytesPerToken = 3
 
 // callContext is a model step as the machine knows it, copied out so that the call's goroutine can build the request.
 type callContext struct {
-	call, step int
-	spec       *protocol.TurnSpec
-	steps      []stepResult
-	results    map[protocol.ToolID]toolResult
-	inputs     map[int][]string // by the step that they were applied in
-	prefix     string           // of a cut answer that is continued
+	step    int
+	spec    *protocol.TurnSpec
+	steps   []stepResult
+	results map[protocol.ToolID]toolResult
+	inputs  map[int][]string // by the step that they were applied in
+	prefix  string           // of a cut answer that is continued
 }
 
 type toolResult struct {
@@ -39,7 +39,7 @@ func toolResultOf(p *protocol.ToolCompleted) toolResult {
 // context copies what the next call needs.
 func (m *turnMachine) context() callContext {
 	c := callContext{
-		call: m.call, step: m.step(), spec: m.spec, steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
+		step: m.step(), spec: m.spec, steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
 		prefix: string(m.text),
 	}
 	for _, input := range m.inputs {

@@ -37,7 +37,7 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 	n.stats.modelCalls.Add(1)
 	err = n.model.Stream(ctx, request, func(chunk ModelChunk) error {
 		if chunk.Kind == ChunkOpaque {
-			chunk.Opaque = json.RawMessage(storable(string(chunk.Opaque)))
+			chunk.Opaque, chunk.Owner = json.RawMessage(storable(string(chunk.Opaque))), n.model.Family()
 		}
 		return feed.emit(ctx, chunk)
 	})

@@ -45,6 +45,7 @@ type turnMachine struct {
 	text     []byte // what the model said in this step, fences included
 	pending  []ModelToolCall
 	opaque   json.RawMessage
+	owner    string     // of opaque
 	usage    ModelUsage // of this step
 	hint     int        // estimated input tokens of the call
 	d        *decision

@@ -44,7 +44,7 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	case ChunkUsage:
 		m.usage = chunk.Usage
 	case ChunkOpaque:
-		m.opaque = chunk.Opaque
+		m.opaque, m.owner = chunk.Opaque, chunk.Owner
 	}
 }
 
@@ -178,7 +178,7 @@ func (m *turnMachine) startStep() {
 	}
 	m.call++
 	m.calling = true
-	m.pending, m.opaque, m.usage = nil, nil, ModelUsage{}
+	m.pending, m.opaque, m.owner, m.usage = nil, nil, "", ModelUsage{}
 	m.effect(callModel{call: m.call, step: m.step()})
 }
 
@@ -195,14 +195,14 @@ func (m *turnMachine) applyInputs() {
 // endStep records a finished step, so that a takeover does not ask for it again.
 func (m *turnMachine) endStep(cut bool) {
 	step := stepResult{
-		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Cut: cut, Usage: m.stepUsage(),
+		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Owner: m.owner, Cut: cut, Usage: m.stepUsage(),
 	}
 	for i := range m.pending {
 		step.Tools = append(step.Tools, protocol.DeriveToolID(m.spec.TurnID, m.calls+1+i))
 	}
 	m.record(protocol.RecordStep, fmt.Sprint(step.Step), step)
 	m.text, m.retried, m.splitter = nil, false, newFenceSplitter()
-	m.pending, m.opaque, m.usage, m.hint = nil, nil, ModelUsage{}, 0
+	m.pending, m.opaque, m.owner, m.usage, m.hint = nil, nil, "", ModelUsage{}, 0
 }
 
 func (m *turnMachine) stepUsage() ModelUsage {

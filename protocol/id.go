@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -83,7 +82,6 @@ func NewBranchID() BranchID             { return newID[branchKind]() }
 func NewFollowUpID() FollowUpID         { return newID[followUpKind]() }
 func NewTurnID() TurnID                 { return newID[turnKind]() }
 func NewPartID() PartID                 { return newID[partKind]() }
-func NewToolID() ToolID                 { return newID[toolCallKind]() }
 func NewSteeringID() SteeringID         { return newID[steeringKind]() }
 func NewUsageID() UsageID               { return newID[usageKind]() }
 
@@ -204,11 +202,4 @@ func ParseID[K kind](text string) (ID[K], error) {
 	var id ID[K]
 	err := id.UnmarshalText([]byte(text))
 	return id, err
-}
-
-// NewToken makes a secret of n random bytes.
-func NewToken(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails: the runtime aborts instead
-	return b
 }
