@@ -87,6 +87,9 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	if err != nil {
 		return err
 	}
+	if in.Body.ProjectID != nil { // an account has no projects yet, so this is one that it does not have
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
 	if err := s.streams.enter(account); err != nil {
 		return err
 	}

@@ -38,3 +38,12 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 		t.Errorf("a limiter that cannot decide was asked %d times", len(w.limiter.drawn))
 	}
 }
+
+func TestATurnInAProjectThatIsNotThereDoesNotBegin(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("ada@example.com")
+	c.expect(404, "POST", "/chat", object{
+		"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+	})
+	c.expect(422, "POST", "/chat", object{"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_x"})
+}
