@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
 )
 
 // serversOf counts the private servers' processes of a data folder.
@@ -31,10 +33,10 @@ func serversOf(t *testing.T, folder string) int {
 }
 
 func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
-	d := newDevelopment(t)
-	p := d.up(t)
+	d := sitetest.NewDevelopment(t)
+	p := d.Up(t)
 	password := passwordOf(p)
-	c := newClient(t, "http://"+d.public)
+	c := newClient(t, "http://"+d.Public)
 	if status := c.signIn(demoEmail, "not "+password); status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: %d", status)
 	}
@@ -56,50 +58,50 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 			t.Errorf("%s is %q", name, ready.Checks[name])
 		}
 	}
-	if serversOf(t, d.folder) == 0 {
+	if serversOf(t, d.Folder) == 0 {
 		t.Error("no private servers run in the data folder")
 	}
 
-	p.signal(syscall.SIGINT)
-	if code := p.exit(); code != 0 {
+	p.Signal(syscall.SIGINT)
+	if code := p.Exit(); code != 0 {
 		t.Errorf("Ctrl-C: exit code %d", code)
 	}
-	if !strings.Contains(p.printed(), "Turnstone has stopped.") || p.complaints() != "" {
-		t.Errorf("it says %q and complains %q", p.printed(), p.complaints())
+	if !strings.Contains(p.Printed(), "Turnstone has stopped.") || p.Complaints() != "" {
+		t.Errorf("it says %q and complains %q", p.Printed(), p.Complaints())
 	}
-	if left := serversOf(t, d.folder); left != 0 {
+	if left := serversOf(t, d.Folder); left != 0 {
 		t.Errorf("%d processes of private servers are left", left)
 	}
 
-	again := d.up(t)
+	again := d.Up(t)
 	if passwordOf(again) != password {
 		t.Error("the second start has another password")
 	}
-	if status := newClient(t, "http://"+d.public).signIn(demoEmail, password); status != http.StatusOK {
+	if status := newClient(t, "http://"+d.Public).signIn(demoEmail, password); status != http.StatusOK {
 		t.Errorf("the sign-in after a restart: %d", status)
 	}
 }
 
 // What was seen before kill -9 is there after it, the turn goes on at once, and its end comes.
 func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
-	d := newDevelopment(t)
-	p := d.up(t)
+	d := sitetest.NewDevelopment(t)
+	p := d.Up(t)
 	password := passwordOf(p)
-	c := newClient(t, "http://"+d.public)
+	c := newClient(t, "http://"+d.Public)
 	if status := c.signIn(demoEmail, password); status != http.StatusOK {
 		t.Fatalf("sign-in: %d", status)
 	}
 	turn, stream := c.chat("[[script tokens=60 ttft=10ms interval=30ms]]")
 	awaitEvent(t, stream, "answer.delta")
-	p.kill()
+	p.Kill()
 
-	d.up(t)
+	d.Up(t)
 	response := c.send(http.MethodGet, "/chat/turns/"+turn+"/events", nil)
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("resuming: %s", response.Status)
 	}
-	code, events, complaint := finish(t, d.environment, "turn", "events", turn, "--follow")
+	code, events, complaint := sitetest.Finish(t, d.Environment, "turn", "events", turn, "--follow")
 	if code != 0 {
 		t.Fatalf("turn events: %d %s", code, complaint)
 	}
@@ -123,9 +125,9 @@ func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
 }
 
 func TestOperatorsSeeAndCancelATurn(t *testing.T) {
-	d := newDevelopment(t)
-	p := d.up(t)
-	c := newClient(t, "http://"+d.public)
+	d := sitetest.NewDevelopment(t)
+	p := d.Up(t)
+	c := newClient(t, "http://"+d.Public)
 	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
 		t.Fatalf("sign-in: %d", status)
 	}
@@ -136,30 +138,30 @@ func TestOperatorsSeeAndCancelATurn(t *testing.T) {
 		State  string
 		Node   string
 	}
-	code, text, complaint := finish(t, d.environment, "turn", "show", turn)
+	code, text, complaint := sitetest.Finish(t, d.Environment, "turn", "show", turn)
 	if code != 0 || json.Unmarshal([]byte(text), &shown) != nil || shown.TurnID != turn || shown.State != "running" || shown.Node == "" {
 		t.Fatalf("turn show: %d %q %q", code, text, complaint)
 	}
-	if code, _, complaint := finish(t, d.environment, "turn", "cancel", turn); code != 0 {
+	if code, _, complaint := sitetest.Finish(t, d.Environment, "turn", "cancel", turn); code != 0 {
 		t.Fatalf("turn cancel: %d %s", code, complaint)
 	}
 	awaitEvent(t, stream, "turn.cancel_requested")
 	awaitEvent(t, stream, "turn.finished")
 	for _, arguments := range [][]string{{"turn", "cancel", turn}, {"turn", "show", "turn_nothing"}} {
-		if code, _, complaint := finish(t, d.environment, arguments...); code != 1 || strings.Count(complaint, "\n") != 1 {
+		if code, _, complaint := sitetest.Finish(t, d.Environment, arguments...); code != 1 || strings.Count(complaint, "\n") != 1 {
 			t.Errorf("%v: %d %q", arguments, code, complaint)
 		}
 	}
 }
 
 func TestOperatorsMakeAndChangeAccountsWhileTheServiceRuns(t *testing.T) {
-	d := newDevelopment(t)
-	d.up(t)
-	c := newClient(t, "http://"+d.public)
+	d := sitetest.NewDevelopment(t)
+	d.Up(t)
+	c := newClient(t, "http://"+d.Public)
 	const email = "ada@example.org"
 	run := func(want int, arguments ...string) string {
 		t.Helper()
-		code, text, complaint := finish(t, d.environment, append([]string{"user"}, arguments...)...)
+		code, text, complaint := sitetest.Finish(t, d.Environment, append([]string{"user"}, arguments...)...)
 		if code != want || want != 0 && strings.Count(complaint, "\n") != 1 {
 			t.Fatalf("user %v: %d %q %q", arguments, code, text, complaint)
 		}
@@ -209,9 +211,9 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gone := freeAddress(t)
-	dev := newDevelopment(t).environment
-	serve := slices.Clip(append(newDevelopment(t).environment, "TURNSTONE_SECRET="+goodSecret))
+	gone := sitetest.FreeAddress(t)
+	dev := sitetest.NewDevelopment(t).Environment
+	serve := slices.Clip(append(sitetest.NewDevelopment(t).Environment, "TURNSTONE_SECRET="+goodSecret))
 	for _, c := range []struct {
 		command     string
 		environment []string
@@ -226,7 +228,7 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 		{"serve", append(serve, "REDIS_URL=redis://"+gone, "DATABASE_URL=postgres://u@"+gone+"/d"), "Postgres"},
 	} {
 		began := time.Now()
-		code, _, complaint := finish(t, c.environment, c.command)
+		code, _, complaint := sitetest.Finish(t, c.environment, c.command)
 		lines := strings.Split(strings.TrimSpace(complaint), "\n")
 		last := lines[len(lines)-1]
 		if code != 1 || !strings.HasPrefix(last, "turnstone: ") || !strings.Contains(last, c.want) {
@@ -236,11 +238,11 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 }
 
 func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
-	d := newDevelopment(t)
-	d.up(t)
+	d := sitetest.NewDevelopment(t)
+	d.Up(t)
 	second := *d
-	second.environment = append(d.environment, "TURNSTONE_LISTEN="+freeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+freeAddress(t))
-	if code, _, complaint := finish(t, second.environment, "dev"); code != 1 || !strings.Contains(complaint, "another turnstone") {
+	second.Environment = append(d.Environment, "TURNSTONE_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t))
+	if code, _, complaint := sitetest.Finish(t, second.Environment, "dev"); code != 1 || !strings.Contains(complaint, "another turnstone") {
 		t.Errorf("%d %q", code, complaint)
 	}
 }
@@ -254,7 +256,7 @@ func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code, printed, complaint := finish(t, nil, arguments...); code != 0 || printed != string(published) {
+		if code, printed, complaint := sitetest.Finish(t, nil, arguments...); code != 0 || printed != string(published) {
 			t.Errorf("%v is not %s: run make generate (%d %s)", arguments, path, code, complaint)
 		}
 	}

@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
@@ -34,80 +33,12 @@ const (
 	redisRefusal    = 1500 * time.Millisecond
 )
 
-// attempt is a request on a bad day.
-type attempt struct {
-	method, path string
-	body         any
-}
-
-// refuse holds every attempt against 503: at once, with a time to come back, and as a problem.
-func (u *user) refuse(t *testing.T, limit time.Duration, attempts []attempt) {
-	t.Helper()
-	slowest := time.Duration(0)
-	for _, a := range attempts {
-		got := u.do(t, a.method, a.path, a.body)
-		got.wantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
-		if after, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || after < 1 {
-			t.Errorf("%s: Retry-After %q", got.request, got.header.Get("Retry-After"))
-		}
-		if slowest = max(slowest, got.took); got.took > limit {
-			t.Errorf("%s was refused after %s", got.request, got.took)
-		}
-	}
-	t.Logf("%d refusals, the slowest after %s", len(attempts), slowest.Round(time.Millisecond))
-}
-
-// following watches a turn to its end beside the test.
-func (u *user) following(t *testing.T, s *stream) (ended <-chan error) {
-	t.Helper()
-	done := make(chan error, 1)
-	ctx := within(t, patience)
-	go func() { done <- u.watch(ctx, s.turn, s, nil) }()
-	return done
-}
-
-func awaitEnd(t *testing.T, ended <-chan error) {
-	t.Helper()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(patience):
-		t.Fatal("the turn does not end")
-	}
-}
-
-// wantWhole holds a turn that met a bad day against one that did not.
-func (u *user) wantWhole(t *testing.T, turn, conversation, text string) []event {
-	t.Helper()
-	events, end := u.wholeLog(t, turn)
-	if end.Status != protocol.TurnCompleted || strings.Join(texts(fold(events)), "") != text {
-		t.Errorf("it ended %s (%+v) and says %q", end.Status, end.Error, texts(fold(events)))
-	}
-	messages := u.messages(t, conversation)
-	if last := messages[len(messages)-1]; last.Status != protocol.MessageComplete || strings.Join(texts(last.Parts), "") != text {
-		t.Errorf("the message is %s and says %q", last.Status, texts(last.Parts))
-	}
-	return events
-}
-
-func readiness(t *testing.T, internal string) (status int, checks map[string]string) {
-	t.Helper()
-	status, body, err := fetch(t, http.MethodGet, "http://"+internal+"/ready", "")
-	var verdict struct{ Checks map[string]string }
-	if err != nil || json.Unmarshal([]byte(body), &verdict) != nil {
-		t.Fatalf("/ready: %v %s", err, body)
-	}
-	return status, verdict.Checks
-}
-
 func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) {
-	s := newSite(t)
-	s.up()
+	s := sitetest.NewSite(t)
+	s.Up()
 	postgres := embeddedtest.Postgres(t)
 	t.Cleanup(func() { // whatever happens here, the next test has its server
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
 		defer cancel()
 		if err := postgres.Start(ctx); err != nil {
 			t.Error(err)
@@ -119,59 +50,59 @@ func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) 
 	})
 }
 
-func withoutPostgres(t *testing.T, s *site, postgres *embedded.Postgres, strike func(context.Context) error) {
-	u := newUser(t, s.base)
-	kept, long, steered := u.newConversation(t), u.newConversation(t), u.newConversation(t)
-	first := u.chat(t, saying(longTurn).in(long))
-	first.awaitKind(t, "answer.delta")
-	ended := u.following(t, first)
-	other := u.chat(t, saying(longTurn).in(steered))
-	other.awaitKind(t, "answer.delta")
-	otherEnded := u.following(t, other)
+func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres, strike func(context.Context) error) {
+	u := sitetest.NewUser(t, s.Base)
+	kept, long, steered := u.NewConversation(t), u.NewConversation(t), u.NewConversation(t)
+	first := u.Chat(t, sitetest.Saying(longTurn).In(long))
+	first.AwaitKind(t, "answer.delta")
+	ended := u.Following(t, first)
+	other := u.Chat(t, sitetest.Saying(longTurn).In(steered))
+	other.AwaitKind(t, "answer.delta")
+	otherEnded := u.Following(t, other)
 
-	if err := strike(within(t, patience)); err != nil {
+	if err := strike(sitetest.Within(t, sitetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Postgres is away", func() bool { return u.do(t, http.MethodGet, "/conversations", nil).status != http.StatusOK })
-	u.refuse(t, postgresRefusal, []attempt{
+	sitetest.Eventually(t, "Postgres is away", func() bool { return u.Do(t, http.MethodGet, "/conversations", nil).Status != http.StatusOK })
+	u.Refuse(t, postgresRefusal, []sitetest.Attempt{
 		{http.MethodGet, "/conversations", nil},
 		{http.MethodGet, "/conversations/" + kept, nil},
-		{http.MethodGet, "/chat/turns/" + first.turn, nil},
+		{http.MethodGet, "/chat/turns/" + first.Turn, nil},
 		{http.MethodPost, "/conversations", map[string]string{"title": "Half done"}},
 		{http.MethodPut, "/conversations/" + kept + "/title", map[string]string{"title": "Half done"}},
-		{http.MethodPost, "/chat", saying("Half done?")},
-		{http.MethodPost, "/chat/steering", steering(other.turn, "half-done", "half done", "next_step")},
+		{http.MethodPost, "/chat", sitetest.Saying("Half done?")},
+		{http.MethodPost, "/chat/steering", sitetest.Steering(other.Turn, "half-done", "half done", "next_step")},
 		{http.MethodDelete, "/conversations/" + kept, nil},
 	})
-	if status, _, err := fetch(t, http.MethodGet, s.base+"/health", ""); status != http.StatusOK || err != nil {
+	if status, _, err := sitetest.Fetch(t, http.MethodGet, s.Base+"/health", ""); status != http.StatusOK || err != nil {
 		t.Errorf("health: %d %v", status, err)
 	}
-	if status, checks := readiness(t, s.internal); status != http.StatusServiceUnavailable || checks["persistence"] != "down" {
+	if status, checks := sitetest.Readiness(t, s.Internal); status != http.StatusServiceUnavailable || checks["persistence"] != "down" {
 		t.Errorf("ready: %d %v", status, checks)
 	}
 
-	if err := postgres.Start(within(t, patience)); err != nil {
+	if err := postgres.Start(sitetest.Within(t, sitetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the service answers again", func() bool {
-		return u.do(t, http.MethodGet, "/conversations", nil).status == http.StatusOK
+	sitetest.Eventually(t, "the service answers again", func() bool {
+		return u.Do(t, http.MethodGet, "/conversations", nil).Status == http.StatusOK
 	})
-	eventually(t, "the service is ready again", func() bool {
-		status, _ := readiness(t, s.internal)
+	sitetest.Eventually(t, "the service is ready again", func() bool {
+		status, _ := sitetest.Readiness(t, s.Internal)
 		return status == http.StatusOK
 	})
-	awaitEnd(t, ended)
-	awaitEnd(t, otherEnded)
-	u.wantWhole(t, first.turn, long, longText())
-	u.wantUntouched(t, 3)
-	u.settleSteering(t, other.turn, steered, "half-done")
+	sitetest.AwaitEnd(t, ended)
+	sitetest.AwaitEnd(t, otherEnded)
+	u.WantWhole(t, first.Turn, long, longText())
+	wantUntouched(t, u, 3)
+	settleSteering(t, u, other.Turn, steered, "half-done")
 }
 
 // wantUntouched: nothing of what was refused was done.
-func (u *user) wantUntouched(t *testing.T, conversations int) {
+func wantUntouched(t *testing.T, u *sitetest.User, conversations int) {
 	t.Helper()
 	var list protocol.List[protocol.Conversation]
-	u.get(t, "/conversations", &list)
+	u.Get(t, "/conversations", &list)
 	if len(list.Data) != conversations {
 		t.Errorf("%d conversations, want %d", len(list.Data), conversations)
 	}
@@ -183,30 +114,30 @@ func (u *user) wantUntouched(t *testing.T, conversations int) {
 }
 
 // settleSteering: what came of an input is not known after a 503; asked again, it is, and it is in one place at most.
-func (u *user) settleSteering(t *testing.T, turn, conversation, clientID string) {
+func settleSteering(t *testing.T, u *sitetest.User, turn, conversation, clientID string) {
 	t.Helper()
-	r, err := insist(within(t, soon), u, steering(turn, clientID, "half done", "next_step"))
+	r, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), u, sitetest.Steering(turn, clientID, "half done", "next_step"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, _ := u.wholeLog(t, turn)
+	events, _ := u.WholeLog(t, turn)
 	f := fateOf(events, clientID)
-	if accepted := r.status == http.StatusAccepted; accepted != (f.accepted == 1) || f.accepted != f.applied+f.returned {
-		t.Errorf("the input was answered %d, the log says %+v", r.status, f)
+	if accepted := r.Status == http.StatusAccepted; accepted != (f.accepted == 1) || f.accepted != f.applied+f.returned {
+		t.Errorf("the input was answered %d, the log says %+v", r.Status, f)
 	}
-	if err := checkParked(u.page(t, conversation).FollowUps, f); err != nil {
+	if err := checkParked(u.Page(t, conversation).FollowUps, f); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
-	s := newSite(t)
-	s.up()
-	u := newUser(t, s.base)
+	s := sitetest.NewSite(t)
+	s.Up()
+	u := sitetest.NewUser(t, s.Base)
 	redis := embeddedtest.Redis(t)
 	t.Cleanup(func() {
 		_ = redis.Resume() // it may be stopped
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
 		defer cancel()
 		if err := redis.Start(ctx); err != nil {
 			t.Error(err)
@@ -220,39 +151,39 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 		{"frozen", func(context.Context) error { return redis.Pause() }, func(context.Context) error { return redis.Resume() }},
 	} {
 		t.Run(day.name, func(t *testing.T) {
-			conversation := u.newConversation(t)
-			live := u.chat(t, saying(longTurn).in(conversation))
-			live.awaitKind(t, "answer.delta")
-			if err := day.strike(within(t, patience)); err != nil {
+			conversation := u.NewConversation(t)
+			live := u.Chat(t, sitetest.Saying(longTurn).In(conversation))
+			live.AwaitKind(t, "answer.delta")
+			if err := day.strike(sitetest.Within(t, sitetest.Patience)); err != nil {
 				t.Fatal(err)
 			}
-			u.refuse(t, redisRefusal, []attempt{
+			u.Refuse(t, redisRefusal, []sitetest.Attempt{
 				{http.MethodPost, "/conversations", map[string]string{"title": "Unprotected"}},
 				{http.MethodPut, "/conversations/" + conversation + "/title", map[string]string{"title": "Unprotected"}},
-				{http.MethodPost, "/chat", saying("Unprotected?")},
-				{http.MethodPost, "/chat/steering", steering(live.turn, day.name, "unprotected", "next_step")},
-				{http.MethodPost, "/auth/login", map[string]string{"email": u.email, "password": goodPassword}},
+				{http.MethodPost, "/chat", sitetest.Saying("Unprotected?")},
+				{http.MethodPost, "/chat/steering", sitetest.Steering(live.Turn, day.name, "unprotected", "next_step")},
+				{http.MethodPost, "/auth/login", map[string]string{"email": u.Email, "password": sitetest.GoodPassword}},
 			})
 			var session protocol.SessionInfo
-			u.get(t, "/auth/session", &session) // reads go on: their limit is kept in the process
-			_, end := live.toTheEnd(t)
-			if len(live.retries) != 1 {
-				t.Errorf("the stream was told to come back: %v", live.retries)
+			u.Get(t, "/auth/session", &session) // reads go on: their limit is kept in the process
+			_, end := live.ToTheEnd(t)
+			if len(live.Retries) != 1 {
+				t.Errorf("the stream was told to come back: %v", live.Retries)
 			}
 			if end.Status != protocol.TurnCompleted {
 				t.Errorf("the turn ended %s", end.Status)
 			}
-			if status, checks := readiness(t, s.internal); status != http.StatusServiceUnavailable || checks["cache"] != "down" {
+			if status, checks := sitetest.Readiness(t, s.Internal); status != http.StatusServiceUnavailable || checks["cache"] != "down" {
 				t.Errorf("ready: %d %v", status, checks)
 			}
-			if err := day.fix(within(t, patience)); err != nil {
+			if err := day.fix(sitetest.Within(t, sitetest.Patience)); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the limiter decides again", func() bool {
-				return u.do(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "Protected"}).status == http.StatusOK
+			sitetest.Eventually(t, "the limiter decides again", func() bool {
+				return u.Do(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "Protected"}).Status == http.StatusOK
 			})
-			u.wantWhole(t, live.turn, conversation, longText())
-			if page := u.page(t, conversation); page.Title != "Protected" || len(page.FollowUps) != 0 {
+			u.WantWhole(t, live.Turn, conversation, longText())
+			if page := u.Page(t, conversation); page.Title != "Protected" || len(page.FollowUps) != 0 {
 				t.Errorf("%q with %d follow-ups", page.Title, len(page.FollowUps))
 			}
 		})
@@ -272,28 +203,28 @@ func TestWhenTheModelIsDownTheTurnSaysSoAndTheMessageIsKept(t *testing.T) {
 		message       protocol.MessageStatus
 		says          string
 	}{
-		{"down", "http://" + freeAddress(t), protocol.TurnFailed, protocol.MessageFailed, ""},
+		{"down", "http://" + sitetest.FreeAddress(t), protocol.TurnFailed, protocol.MessageFailed, ""},
 		{"breaks off", server.URL, protocol.TurnIncomplete, protocol.MessageIncomplete, "One two "},
 	} {
 		t.Run(day.name, func(t *testing.T) {
-			s := newSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+day.address, "TURNSTONE_MODEL_BALANCED=some-model")
-			s.up()
-			u := newUser(t, s.base)
-			conversation := u.newConversation(t)
+			s := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+day.address, "TURNSTONE_MODEL_BALANCED=some-model")
+			s.Up()
+			u := sitetest.NewUser(t, s.Base)
+			conversation := u.NewConversation(t)
 			for turns := 1; turns <= 2; turns++ { // the next one may be begun at once
-				_, end := u.chat(t, saying("Is anybody there?").in(conversation)).toTheEnd(t)
+				_, end := u.Chat(t, sitetest.Saying("Is anybody there?").In(conversation)).ToTheEnd(t)
 				if end.Status != day.ends || end.Error == nil || end.Error.Code != "model_unavailable" || !end.Error.Retryable {
 					t.Fatalf("it ended %+v, %+v", end, end.Error)
 				}
-				messages := u.messages(t, conversation)
+				messages := u.Messages(t, conversation)
 				if len(messages) != 2*turns {
 					t.Fatalf("%d messages", len(messages))
 				}
 				question, reply := messages[2*turns-2], messages[2*turns-1]
-				if texts(question.Parts)[0] != canary+" Is anybody there?" || question.Status != protocol.MessageComplete {
+				if sitetest.Texts(question.Parts)[0] != sitetest.Canary+" Is anybody there?" || question.Status != protocol.MessageComplete {
 					t.Errorf("the question is %+v", question)
 				}
-				if reply.Status != day.message || strings.Join(texts(reply.Parts), "") != day.says {
+				if reply.Status != day.message || strings.Join(sitetest.Texts(reply.Parts), "") != day.says {
 					t.Errorf("the answer is %s: %+v", reply.Status, reply.Parts)
 				}
 			}
@@ -304,54 +235,54 @@ func TestWhenTheModelIsDownTheTurnSaysSoAndTheMessageIsKept(t *testing.T) {
 // SIGTERM with a turn that will not end in time: its readers are told when to come again, and the next process goes on
 // with it, after the last event that they saw.
 func TestADrainHandsTheTurnAndItsReadersOn(t *testing.T) {
-	s := newSite(t, "TURNSTONE_DRAIN_GRACE=300ms")
-	p := s.up()
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	asked := u.chat(t, saying(longTurn).in(conversation))
-	asked.awaitKind(t, "answer.delta")
-	resumed, refused, err := u.follow(within(t, patience), asked.turn, 2, "")
+	s := sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE=300ms")
+	p := s.Up()
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	asked := u.Chat(t, sitetest.Saying(longTurn).In(conversation))
+	asked.AwaitKind(t, "answer.delta")
+	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), asked.Turn, 2, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
-	t.Cleanup(resumed.close)
-	p.signal(syscall.SIGTERM)
-	for _, reader := range []*stream{asked, resumed} {
+	t.Cleanup(resumed.Close)
+	p.Signal(syscall.SIGTERM)
+	for _, reader := range []*sitetest.Stream{asked, resumed} {
 		if err := untilHandedOn(reader); err != nil {
 			t.Errorf("a reader: %v", err)
 		}
-		if n := len(reader.retries); n != 2 || reader.retries[0] != 2000 || reader.retries[1] >= 1000 {
-			t.Errorf("retries %v: the second has to be soon", reader.retries)
+		if n := len(reader.Retries); n != 2 || reader.Retries[0] != 2000 || reader.Retries[1] >= 1000 {
+			t.Errorf("retries %v: the second has to be soon", reader.Retries)
 		}
 	}
-	if code := p.exit(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, p.complaints())
+	if code := p.Exit(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, p.Complaints())
 	}
-	s.up()
-	if err := u.watch(within(t, patience), asked.turn, nil, nil); err != nil {
+	s.Up()
+	if err := u.Watch(sitetest.Within(t, sitetest.Patience), asked.Turn, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	events := u.wantWhole(t, asked.turn, conversation, longText())
-	if countKind(events, "turn.recovering") != 1 {
-		t.Errorf("%d takeovers, want 1", countKind(events, "turn.recovering"))
+	events := u.WantWhole(t, asked.Turn, conversation, longText())
+	if sitetest.CountKind(events, "turn.recovering") != 1 {
+		t.Errorf("%d takeovers, want 1", sitetest.CountKind(events, "turn.recovering"))
 	}
 	for _, e := range events {
-		if recovering, ok := e.payload().(*protocol.TurnRecoveringEvent); ok && recovering.Cause != "drain" {
+		if recovering, ok := e.Payload().(*protocol.TurnRecoveringEvent); ok && recovering.Cause != "drain" {
 			t.Errorf("taken over because of %s", recovering.Cause)
 		}
 	}
 }
 
 // untilHandedOn reads to the end of a body that ends between two events and before the turn does.
-func untilHandedOn(s *stream) error {
+func untilHandedOn(s *sitetest.Stream) error {
 	for {
-		_, err := s.next()
+		_, err := s.Next()
 		switch {
-		case errors.Is(err, io.EOF) && !s.finished:
+		case errors.Is(err, io.EOF) && !s.Finished:
 			return nil
 		case err != nil:
 			return err
-		case s.finished:
+		case s.Finished:
 			return errors.New("the turn ended here")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"turnstone/actors"
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
@@ -144,27 +145,27 @@ func outline(parts []protocol.Part) string {
 }
 
 func killAgainAndAgain(t *testing.T, how recovery) {
-	s := newSite(t, how.environment(t)...)
-	p := s.up()
+	s := sitetest.NewSite(t, how.environment(t)...)
+	p := s.Up()
 	seed := testSeed(t)
-	first := newUser(t, s.base)
-	uncut, end := first.chat(t, saying(how.text)).toTheEnd(t)
+	first := sitetest.NewUser(t, s.Base)
+	uncut, end := first.Chat(t, sitetest.Saying(how.text)).ToTheEnd(t)
 	if end.Status != protocol.TurnCompleted {
 		t.Fatalf("without a kill it ends %s", end.Status)
 	}
-	want := outline(fold(uncut))
+	want := outline(sitetest.Fold(uncut))
 	kinds := map[string]int{}
 	for round := range how.rounds {
 		random := rand.New(rand.NewPCG(seed, uint64(round)))
 		at, jitter := random.Int64N(killWithin), time.Duration(random.Int64N(int64(killJitter)))
 		atReceipt := round%3 == 2
 		t.Logf("round %d: kill at event %d + %s, or at a receipt: %t", round, at, jitter, atReceipt)
-		ctx := within(t, roundTime)
-		u := newUser(t, s.base) // of the round: an account has ten cancels a minute
+		ctx := sitetest.Within(t, roundTime)
+		u := sitetest.NewUser(t, s.Base) // of the round: an account has ten cancels a minute
 		turns := make([]*killedTurn, killTurns)
 		var running sync.WaitGroup
 		for i := range turns {
-			turns[i] = newKilledTurn(u, u.newConversation(t), how, random)
+			turns[i] = newKilledTurn(u, u.NewConversation(t), how, random)
 		}
 		if atReceipt {
 			turns[0].commandAt(at%killTokens, how)
@@ -176,12 +177,12 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 			turns[0].acknowledges(ctx)
 		} else {
 			turns[0].reaches(ctx, at)
-			if err := pause(ctx, jitter); err != nil {
+			if err := sitetest.Pause(ctx, jitter); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p.kill()
-		p = s.up()
+		p.Kill()
+		p = s.Up()
 		running.Wait()
 		for i, turn := range turns {
 			if err := turn.check(t, how, want); err != nil {
@@ -218,7 +219,7 @@ func testSeed(t *testing.T) uint64 {
 // killedTurn is a turn with its clients: one that begins it and reads, one that only reads, one that steers or cancels.
 // None of them gives up when the service is away.
 type killedTurn struct {
-	u            *user
+	u            *sitetest.User
 	conversation string
 	text         string
 	key          string
@@ -235,11 +236,11 @@ type killedTurn struct {
 	over    bool          // guarded by mu
 	failure error         // guarded by mu
 
-	steered, cancelled receipt // owned by act until run returns
+	steered, cancelled sitetest.Receipt // owned by act until run returns
 	notes              []string
 }
 
-func newKilledTurn(u *user, conversation string, how recovery, random *rand.Rand) *killedTurn {
+func newKilledTurn(u *sitetest.User, conversation string, how recovery, random *rand.Rand) *killedTurn {
 	k := &killedTurn{
 		u: u, conversation: conversation, text: how.text, key: fmt.Sprintf("key-%x", random.Uint64()),
 		steerAt: -1, cancelAt: -1, began: make(chan struct{}), moved: make(chan struct{}),
@@ -290,11 +291,11 @@ func (k *killedTurn) fail(err error) {
 }
 
 // saw notes how far the turn is.
-func (k *killedTurn) saw(e event) {
+func (k *killedTurn) saw(e sitetest.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last = max(k.last, e.sequence)
-	k.over = k.over || e.kind == "turn.finished"
+	k.last = max(k.last, e.Sequence)
+	k.over = k.over || e.Kind == "turn.finished"
 	close(k.moved)
 	k.moved = make(chan struct{})
 }
@@ -318,24 +319,24 @@ func (k *killedTurn) reaches(ctx context.Context, sequence int64) {
 
 // begin asks for the turn until it has a stream, always with the same key, and reads to the end.
 func (k *killedTurn) begin(ctx context.Context) error {
-	body := saying(k.text).in(k.conversation)
+	body := sitetest.Saying(k.text).In(k.conversation)
 	for attempt := 0; ; attempt++ {
-		s, refused, err := k.u.tryChat(ctx, body, "Idempotency-Key", k.key)
+		s, refused, err := k.u.TryChat(ctx, body, "Idempotency-Key", k.key)
 		if s != nil {
-			if attempt > 0 && s.header.Get("Idempotent-Replayed") == "true" {
+			if attempt > 0 && s.Header.Get("Idempotent-Replayed") == "true" {
 				k.notes = append(k.notes, "start replayed")
 			}
-			k.turn = s.turn
+			k.turn = s.Turn
 			close(k.began)
-			return k.u.watch(ctx, s.turn, s, k.saw)
+			return k.u.Watch(ctx, s.Turn, s, k.saw)
 		}
-		if refused != nil && refused.status != http.StatusServiceUnavailable && refused.status != http.StatusConflict {
-			return fmt.Errorf("POST /chat: %d %s", refused.status, refused.body)
+		if refused != nil && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusConflict {
+			return fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
 		}
-		if refused != nil && refused.status == http.StatusConflict && !strings.Contains(string(refused.body), `"idempotency_in_progress"`) {
-			return fmt.Errorf("POST /chat again: %s", refused.body)
+		if refused != nil && refused.Status == http.StatusConflict && !strings.Contains(string(refused.Body), `"idempotency_in_progress"`) {
+			return fmt.Errorf("POST /chat again: %s", refused.Body)
 		}
-		if waited := pause(ctx, pollEvery); waited != nil {
+		if waited := sitetest.Pause(ctx, sitetest.PollEvery); waited != nil {
 			return errors.Join(waited, err)
 		}
 	}
@@ -347,7 +348,7 @@ func (k *killedTurn) readAlong(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return k.u.watch(ctx, k.turn, nil, k.saw)
+	return k.u.Watch(ctx, k.turn, nil, k.saw)
 }
 
 // act steers or cancels when the turn is as far as was drawn.
@@ -360,11 +361,11 @@ func (k *killedTurn) act(ctx context.Context) (err error) {
 	}
 	if k.steerAt >= 0 {
 		k.reaches(ctx, k.steerAt)
-		k.steered, err = insist(ctx, k.u, steering(k.turn, k.key, k.steeringText(), "next_step"))
+		k.steered, err = sitetest.Insist(ctx, k.u, sitetest.Steering(k.turn, k.key, k.steeringText(), "next_step"))
 	}
 	if k.cancelAt >= 0 {
 		k.reaches(ctx, k.cancelAt)
-		k.cancelled, err = insist(ctx, k.u, cancelling(k.turn))
+		k.cancelled, err = sitetest.Insist(ctx, k.u, sitetest.Cancelling(k.turn))
 	}
 	return err
 }
@@ -375,11 +376,11 @@ func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	if k.failure != nil {
 		return k.failure
 	}
-	events, end := k.u.wholeLog(t, k.turn) // contiguous, the same bytes, one end: the stream and the witness check that
-	if seen := k.u.saw.count(k.turn); seen != len(events) || end.LastSequence != int64(len(events)) {
+	events, end := k.u.WholeLog(t, k.turn) // contiguous, the same bytes, one end: the stream and the witness check that
+	if seen := k.u.Saw.Count(k.turn); seen != len(events) || end.LastSequence != int64(len(events)) {
 		return fmt.Errorf("readers saw %d events, the log has %d, its end says %d", seen, len(events), end.LastSequence)
 	}
-	parts := fold(events)
+	parts := sitetest.Fold(events)
 	if err := k.checkMessages(t, parts); err != nil {
 		return err
 	}
@@ -387,21 +388,21 @@ func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	if err != nil {
 		return err
 	}
-	if countKind(events, "turn.recovering") > 0 {
+	if sitetest.CountKind(events, "turn.recovering") > 0 {
 		k.notes = append(k.notes, "recovered")
 	}
 	k.notes = append(k.notes, string(end.Status))
-	requested := countKind(events, "turn.cancel_requested") > 0
+	requested := sitetest.CountKind(events, "turn.cancel_requested") > 0
 	switch {
-	case requested != (end.Status == protocol.TurnCancelled), k.cancelled.status == http.StatusAccepted && !requested:
-		return fmt.Errorf("cancel answered %d, requested %t, and the turn ended %s", k.cancelled.status, requested, end.Status)
+	case requested != (end.Status == protocol.TurnCancelled), k.cancelled.Status == http.StatusAccepted && !requested:
+		return fmt.Errorf("cancel answered %d, requested %t, and the turn ended %s", k.cancelled.Status, requested, end.Status)
 	case requested:
 		return nil
 	case end.Status != protocol.TurnCompleted:
 		return fmt.Errorf("ended %s (%+v)", end.Status, end.Error)
 	}
 	if how.says != nil {
-		return how.says(texts(parts), canary+" "+k.text, applied)
+		return how.says(sitetest.Texts(parts), sitetest.Canary+" "+k.text, applied)
 	}
 	if got := outline(parts); got != uncut {
 		return fmt.Errorf("the message is\n%s\nand without a kill\n%s", got, uncut)
@@ -412,15 +413,15 @@ func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 // checkMessages: the conversation holds the question and the answer once, as the log tells them, and one record of usage.
 func (k *killedTurn) checkMessages(t *testing.T, parts []protocol.Part) error {
 	t.Helper()
-	messages := k.u.messages(t, k.conversation)
-	if len(messages) != 2 || messages[0].Role != protocol.RoleUser || texts(messages[0].Parts)[0] != canary+" "+k.text {
+	messages := k.u.Messages(t, k.conversation)
+	if len(messages) != 2 || messages[0].Role != protocol.RoleUser || sitetest.Texts(messages[0].Parts)[0] != sitetest.Canary+" "+k.text {
 		return fmt.Errorf("the conversation has %d messages: %+v", len(messages), messages)
 	}
-	if kept, told := texts(messages[1].Parts), texts(parts); strings.Join(kept, "|") != strings.Join(told, "|") {
+	if kept, told := sitetest.Texts(messages[1].Parts), sitetest.Texts(parts); strings.Join(kept, "|") != strings.Join(told, "|") {
 		return fmt.Errorf("the message says %q, the log %q", kept, told)
 	}
 	var usage protocol.List[protocol.UsageRecord]
-	k.u.get(t, "/conversations/"+k.conversation+"/usage", &usage)
+	k.u.Get(t, "/conversations/"+k.conversation+"/usage", &usage)
 	if len(usage.Data) != 1 || usage.Data[0].TurnID == nil || usage.Data[0].TurnID.String() != k.turn {
 		return fmt.Errorf("usage: %+v", usage.Data)
 	}
@@ -428,23 +429,23 @@ func (k *killedTurn) checkMessages(t *testing.T, parts []protocol.Part) error {
 }
 
 // checkSteering: an acknowledged input is in the log once and ended once; one that was refused is not there.
-func (k *killedTurn) checkSteering(t *testing.T, events []event) (applied string, err error) {
+func (k *killedTurn) checkSteering(t *testing.T, events []sitetest.Event) (applied string, err error) {
 	t.Helper()
 	fate := fateOf(events, k.key)
-	if k.steered.status == http.StatusAccepted && (fate.accepted != 1 || fate.sequence != k.steered.sequence) ||
-		k.steered.status != http.StatusAccepted && fate.accepted != 0 {
+	if k.steered.Status == http.StatusAccepted && (fate.accepted != 1 || fate.sequence != k.steered.Sequence) ||
+		k.steered.Status != http.StatusAccepted && fate.accepted != 0 {
 		return "", fmt.Errorf("steering answered %+v, the log says %+v", k.steered, fate)
 	}
 	if fate.applied+fate.returned != fate.accepted {
 		return "", fmt.Errorf("steering ended %+v", fate)
 	}
-	if k.steered.sent {
-		k.notes = append(k.notes, fmt.Sprintf("steered %d", k.steered.status))
+	if k.steered.Sent {
+		k.notes = append(k.notes, fmt.Sprintf("steered %d", k.steered.Status))
 	}
-	if err := checkParked(k.u.page(t, k.conversation).FollowUps, fate); err != nil || fate.applied == 0 {
+	if err := checkParked(k.u.Page(t, k.conversation).FollowUps, fate); err != nil || fate.applied == 0 {
 		return "", err
 	}
-	return canary + " " + k.steeringText(), nil
+	return sitetest.Canary + " " + k.steeringText(), nil
 }
 
 // fate is what a log says of one steering input.
@@ -455,17 +456,17 @@ type fate struct {
 	followUp                    *protocol.FollowUpID
 }
 
-func fateOf(events []event, clientID string) fate {
+func fateOf(events []sitetest.Event, clientID string) fate {
 	var f fate
 	var id protocol.SteeringID
 	for _, e := range events {
-		if !strings.HasPrefix(e.kind, "steering.") {
+		if !strings.HasPrefix(e.Kind, "steering.") {
 			continue
 		}
-		switch p := e.payload().(type) {
+		switch p := e.Payload().(type) {
 		case *protocol.SteeringAccepted:
 			if p.ClientSteeringID == clientID {
-				f.accepted, f.sequence, f.text, id = f.accepted+1, e.sequence, p.Text, p.SteeringID
+				f.accepted, f.sequence, f.text, id = f.accepted+1, e.Sequence, p.Text, p.SteeringID
 			}
 		case *protocol.SteeringApplied:
 			if p.SteeringID == id {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/sitetest"
+
 	"github.com/google/uuid"
 
 	"turnstone/actors"
@@ -25,7 +27,7 @@ const (
 	endless        = 100_000
 	modelKey       = "key-of-the-walk"
 	sumIsSaid      = "The tool says: 42"
-	walkedTitle    = "Walking " + canary
+	walkedTitle    = "Walking " + sitetest.Canary
 	thoughtOfModel = "Thinking of it."
 )
 
@@ -67,9 +69,9 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 		t.Run(vendor.name, func(t *testing.T) {
 			server := modeltest.NewServer(vendor.wire, modeltest.Script{React: model, Interval: modelInterval, Key: modelKey})
 			t.Cleanup(server.Close)
-			s := newSite(t, append(vendor.environment,
+			s := sitetest.NewSite(t, append(vendor.environment,
 				"TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_API_KEY="+modelKey, "TURNSTONE_MODEL_BALANCED=model-of-the-walk")...)
-			s.up()
+			s.Up()
 			w := &walk{t: t, site: s, model: server, spec: readSpec(t)}
 			w.guest = w.newGuest()
 			for _, step := range []struct {
@@ -109,26 +111,26 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 // walk is one way through the document.
 type walk struct {
 	t     *testing.T
-	site  *site
+	site  *sitetest.Site
 	model *modeltest.Server
 	spec  *spec
 	guest *guest
 
 	email, password string
 	conversation    string
-	question, reply string   // messages of the first turn
-	turn            string   // the first one
-	events          []event  // of it
-	forked          []string // further conversations
+	question, reply string           // messages of the first turn
+	turn            string           // the first one
+	events          []sitetest.Event // of it
+	forked          []string         // further conversations
 }
 
 func (w *walk) newGuest() *guest {
-	u := &user{base: w.site.base, client: newBrowser(w.site.base), saw: newWitness(w.t)}
-	w.t.Cleanup(u.client.CloseIdleConnections)
-	return &guest{user: u, spec: w.spec}
+	u := &sitetest.User{Base: w.site.Base, Client: sitetest.NewBrowser(w.site.Base), Saw: sitetest.NewWitness(w.t)}
+	w.t.Cleanup(u.Client.CloseIdleConnections)
+	return &guest{User: u, spec: w.spec}
 }
 
-func (w *walk) call(id string, parameters args, body any) *answer {
+func (w *walk) call(id string, parameters args, body any) *sitetest.Answer {
 	w.t.Helper()
 	return w.guest.call(w.t, id, parameters, body)
 }
@@ -136,9 +138,9 @@ func (w *walk) call(id string, parameters args, body any) *answer {
 func (w *walk) here() args { return args{"conversation_id": w.conversation} }
 
 // say begins a turn in the conversation of the walk; more is put into the body.
-func (w *walk) say(text string, more map[string]any) *stream {
+func (w *walk) say(text string, more map[string]any) *sitetest.Stream {
 	w.t.Helper()
-	body := map[string]any{"conversation_id": nil, "input": []any{map[string]any{"type": "text", "text": canary + " " + text}}}
+	body := map[string]any{"conversation_id": nil, "input": []any{map[string]any{"type": "text", "text": sitetest.Canary + " " + text}}}
 	if w.conversation != "" {
 		body["conversation_id"] = w.conversation
 	}
@@ -149,105 +151,105 @@ func (w *walk) say(text string, more map[string]any) *stream {
 }
 
 // finish reads a turn to its end, which has to be the wanted one.
-func (w *walk) finish(s *stream, want protocol.TurnState) []event {
+func (w *walk) finish(s *sitetest.Stream, want protocol.TurnState) []sitetest.Event {
 	w.t.Helper()
-	events, err := s.rest()
+	events, err := s.Rest()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	last := events[len(events)-1]
-	if status := last.value(w.t, "status"); status != string(want) {
-		w.t.Fatalf("the turn ended %v: %s", status, last.data)
+	if status := last.Value(w.t, "status"); status != string(want) {
+		w.t.Fatalf("the turn ended %v: %s", status, last.Data)
 	}
 	return events
 }
 
 // saidIn is the text of the answers in some events.
-func (w *walk) saidIn(events []event) string {
+func (w *walk) saidIn(events []sitetest.Event) string {
 	var said strings.Builder
 	for _, e := range events {
-		if e.kind == "answer.completed" {
-			said.WriteString(fmt.Sprint(e.value(w.t, "text")))
+		if e.Kind == "answer.completed" {
+			said.WriteString(fmt.Sprint(e.Value(w.t, "text")))
 		}
 	}
 	return said.String()
 }
 
 func (w *walk) lookAround() {
-	if status := w.call("getHealth", nil, nil).text(w.t, http.StatusOK, "status"); status != "ok" {
+	if status := w.call("getHealth", nil, nil).Text(w.t, http.StatusOK, "status"); status != "ok" {
 		w.t.Errorf("health %s", status)
 	}
 	for _, id := range []string{"getSession", "getReady", "getVersion", "listConversations"} {
-		w.call(id, nil, nil).text(w.t, http.StatusUnauthorized, "code")
+		w.call(id, nil, nil).Text(w.t, http.StatusUnauthorized, "code")
 	}
-	w.call("login", nil, map[string]any{"email": "nobody@example.org", "password": "wrong password"}).text(w.t, http.StatusUnauthorized, "code")
+	w.call("login", nil, map[string]any{"email": "nobody@example.org", "password": "wrong password"}).Text(w.t, http.StatusUnauthorized, "code")
 }
 
 func (w *walk) signUp() {
-	w.email, w.password = uuid.NewString()+"@example.org", goodPassword
+	w.email, w.password = uuid.NewString()+"@example.org", sitetest.GoodPassword
 	w.call("register", nil, map[string]any{"email": w.email, "password": w.password, "display_name": "Walker"}).
-		text(w.t, http.StatusCreated, "account", "account_id")
-	w.guest.token = w.call("getSession", nil, nil).text(w.t, http.StatusOK, "csrf_token")
+		Text(w.t, http.StatusCreated, "account", "account_id")
+	w.guest.token = w.call("getSession", nil, nil).Text(w.t, http.StatusOK, "csrf_token")
 	w.call("register", nil, map[string]any{"email": w.email, "password": w.password, "display_name": "Walker"}).
-		text(w.t, http.StatusConflict, "code")
-	if service := w.call("getVersion", nil, nil).text(w.t, http.StatusOK, "service"); service != "turnstone" {
+		Text(w.t, http.StatusConflict, "code")
+	if service := w.call("getVersion", nil, nil).Text(w.t, http.StatusOK, "service"); service != "turnstone" {
 		w.t.Errorf("service %s", service)
 	}
-	checks := w.call("getReady", nil, nil).value(w.t, http.StatusOK, "checks")
-	if got := at(w.t, checks, "model_access"); got != "ok" {
+	checks := w.call("getReady", nil, nil).Value(w.t, http.StatusOK, "checks")
+	if got := sitetest.At(w.t, checks, "model_access"); got != "ok" {
 		w.t.Errorf("the model is %v", got)
 	}
 }
 
 func (w *walk) settings() {
 	got := w.call("getSettings", nil, nil)
-	settings := object(got.value(w.t, http.StatusOK))
+	settings := object(got.Value(w.t, http.StatusOK))
 	settings["theme"], settings["language"] = "dark", "ja"
 	delete(settings, "version")
-	changed := w.call("putSettings", args{"If-Match": got.header.Get("ETag")}, settings)
-	if theme := changed.text(w.t, http.StatusOK, "theme"); theme != "dark" {
+	changed := w.call("putSettings", args{"If-Match": got.Header.Get("ETag")}, settings)
+	if theme := changed.Text(w.t, http.StatusOK, "theme"); theme != "dark" {
 		w.t.Errorf("theme %s", theme)
 	}
 	settings["theme"] = "light"
-	w.call("putSettings", args{"If-Match": got.header.Get("ETag")}, settings).value(w.t, http.StatusConflict, "current")
+	w.call("putSettings", args{"If-Match": got.Header.Get("ETag")}, settings).Value(w.t, http.StatusConflict, "current")
 }
 
 // toolTurn: model, tool, model; the answer holds what the tool found.
 func (w *walk) toolTurn() {
 	s := w.say("Please "+askForSum+" six times seven.", map[string]any{"profile": "balanced"})
-	w.turn = s.header.Get("X-Turn-Id")
+	w.turn = s.Header.Get("X-Turn-Id")
 	w.events = w.finish(s, protocol.TurnCompleted)
 	first := w.events[0]
-	w.conversation, _ = first.value(w.t, "conversation_id").(string)
-	w.question, _ = first.value(w.t, "user_message_id").(string)
-	w.reply, _ = first.value(w.t, "assistant_message_id").(string)
+	w.conversation, _ = first.Value(w.t, "conversation_id").(string)
+	w.question, _ = first.Value(w.t, "user_message_id").(string)
+	w.reply, _ = first.Value(w.t, "assistant_message_id").(string)
 	if said := w.saidIn(w.events); said != sumIsSaid {
 		w.t.Errorf("the answer is %q", said)
 	}
 	for _, e := range w.events {
-		switch e.kind {
+		switch e.Kind {
 		case "tool.started":
-			if e.value(w.t, "tool_name") != "calculate" || e.value(w.t, "input", "expression") != "6*7" {
-				w.t.Errorf("the call is %s", e.data)
+			if e.Value(w.t, "tool_name") != "calculate" || e.Value(w.t, "input", "expression") != "6*7" {
+				w.t.Errorf("the call is %s", e.Data)
 			}
 		case "tool.completed":
-			if e.value(w.t, "state") != "succeeded" || e.value(w.t, "output") != "42" {
-				w.t.Errorf("the result is %s", e.data)
+			if e.Value(w.t, "state") != "succeeded" || e.Value(w.t, "output") != "42" {
+				w.t.Errorf("the result is %s", e.Data)
 			}
 		case "turn.finished":
-			if e.value(w.t, "usage", "input_tokens") != 40.0 || e.value(w.t, "usage", "estimated") != false {
-				w.t.Errorf("usage of two calls: %s", e.data)
+			if e.Value(w.t, "usage", "input_tokens") != 40.0 || e.Value(w.t, "usage", "estimated") != false {
+				w.t.Errorf("usage of two calls: %s", e.Data)
 			}
 		}
 	}
-	if n := countKind(w.events, "tool.completed"); n != 1 {
+	if n := sitetest.CountKind(w.events, "tool.completed"); n != 1 {
 		w.t.Errorf("%d tool results", n)
 	}
-	if state := w.call("getTurn", args{"turn_id": w.turn}, nil).text(w.t, http.StatusOK, "state"); state != "completed" {
+	if state := w.call("getTurn", args{"turn_id": w.turn}, nil).Text(w.t, http.StatusOK, "state"); state != "completed" {
 		w.t.Errorf("state %s", state)
 	}
-	eventually(w.t, "the model gives the conversation a title", func() bool {
-		return w.call("getConversation", w.here(), nil).text(w.t, http.StatusOK, "title") == "A title of the model"
+	sitetest.Eventually(w.t, "the model gives the conversation a title", func() bool {
+		return w.call("getConversation", w.here(), nil).Text(w.t, http.StatusOK, "title") == "A title of the model"
 	})
 }
 
@@ -257,56 +259,56 @@ func (w *walk) resume() {
 	for _, parameters := range []args{{"Last-Event-ID": fmt.Sprint(middle)}, {"after": fmt.Sprint(middle)}} {
 		parameters["turn_id"] = w.turn
 		s := w.guest.stream(w.t, "followTurn", parameters, nil)
-		s.after = int64(middle)
+		s.After = int64(middle)
 		if tail := w.finish(s, protocol.TurnCompleted); !slices.Equal(tail, w.events[middle:]) {
 			w.t.Errorf("after %d come %d events, not the same ones", middle, len(tail))
 		}
 	}
-	w.call("followTurn", args{"turn_id": w.turn, "after": fmt.Sprint(len(w.events))}, nil).want(w.t, http.StatusNoContent, nil)
+	w.call("followTurn", args{"turn_id": w.turn, "after": fmt.Sprint(len(w.events))}, nil).Want(w.t, http.StatusNoContent, nil)
 	s := w.guest.stream(w.t, "followTurn", args{"turn_id": w.turn, "mode": "snapshot"}, nil)
 	shown := w.finish(s, protocol.TurnCompleted)
-	if shown[0].kind != "turn.snapshot" || len(shown) != 2 {
-		w.t.Errorf("a snapshot of %d events begins with %s", len(shown), shown[0].kind)
+	if shown[0].Kind != "turn.snapshot" || len(shown) != 2 {
+		w.t.Errorf("a snapshot of %d events begins with %s", len(shown), shown[0].Kind)
 	}
-	w.call("followTurn", args{"turn_id": protocol.NewTurnID().String()}, nil).text(w.t, http.StatusNotFound, "code")
-	w.call("getTurn", args{"turn_id": "no identifier"}, nil).text(w.t, http.StatusNotFound, "code")
+	w.call("followTurn", args{"turn_id": protocol.NewTurnID().String()}, nil).Text(w.t, http.StatusNotFound, "code")
+	w.call("getTurn", args{"turn_id": "no identifier"}, nil).Text(w.t, http.StatusNotFound, "code")
 }
 
 func (w *walk) lists() {
 	list := w.call("listConversations", args{"limit": "1"}, nil)
-	if id := list.text(w.t, http.StatusOK, "data", 0, "conversation_id"); id != w.conversation {
+	if id := list.Text(w.t, http.StatusOK, "data", 0, "conversation_id"); id != w.conversation {
 		w.t.Errorf("the list has %s", id)
 	}
-	w.call("listConversations", args{"cursor": "garbage"}, nil).value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+	w.call("listConversations", args{"cursor": "garbage"}, nil).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	page := args{"conversation_id": w.conversation, "limit": "1"}
 	newest := w.call("listMessages", page, nil)
-	if id := newest.text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.reply {
+	if id := newest.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.reply {
 		w.t.Errorf("the newest message is %s", id)
 	}
-	page["cursor"] = newest.text(w.t, http.StatusOK, "next_cursor")
+	page["cursor"] = newest.Text(w.t, http.StatusOK, "next_cursor")
 	oldest := w.call("listMessages", page, nil)
-	if id := oldest.text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
+	if id := oldest.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
 		w.t.Errorf("before it is %s", id)
 	}
 	around := w.call("listMessages", args{"conversation_id": w.conversation, "around": w.question}, nil)
-	if id := around.text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
+	if id := around.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
 		w.t.Errorf("around the question is %s", id)
 	}
 }
 
 func (w *walk) titleAndDraft() {
 	titled := w.call("setTitle", w.here(), map[string]any{"title": walkedTitle})
-	if source := titled.text(w.t, http.StatusOK, "title_source"); source != "user" {
+	if source := titled.Text(w.t, http.StatusOK, "title_source"); source != "user" {
 		w.t.Errorf("the title is of %s", source)
 	}
 	w.call("setTitle", args{"conversation_id": w.conversation, "If-Match": `"v1"`}, map[string]any{"title": "Stale"}).
-		value(w.t, http.StatusConflict, "current")
-	w.call("setTitle", w.here(), map[string]any{"title": " "}).value(w.t, http.StatusUnprocessableEntity, "errors", 0)
-	draft := w.call("putDraft", w.here(), map[string]any{"content": "A draft with " + canary})
-	version := draft.value(w.t, http.StatusOK, "version")
-	w.call("putDraft", w.here(), map[string]any{"content": "", "version": version}).value(w.t, http.StatusOK)
-	w.call("putDraft", w.here(), map[string]any{"content": "Stale", "version": version}).value(w.t, http.StatusConflict, "current", "version")
-	if unread := w.call("markRead", w.here(), map[string]any{"message_id": w.reply}).value(w.t, http.StatusOK, "unread"); unread != false {
+		Value(w.t, http.StatusConflict, "current")
+	w.call("setTitle", w.here(), map[string]any{"title": " "}).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+	draft := w.call("putDraft", w.here(), map[string]any{"content": "A draft with " + sitetest.Canary})
+	version := draft.Value(w.t, http.StatusOK, "version")
+	w.call("putDraft", w.here(), map[string]any{"content": "", "version": version}).Value(w.t, http.StatusOK)
+	w.call("putDraft", w.here(), map[string]any{"content": "Stale", "version": version}).Value(w.t, http.StatusConflict, "current", "version")
+	if unread := w.call("markRead", w.here(), map[string]any{"message_id": w.reply}).Value(w.t, http.StatusOK, "unread"); unread != false {
 		w.t.Errorf("unread %v", unread)
 	}
 }
@@ -315,18 +317,18 @@ func (w *walk) titleAndDraft() {
 func (w *walk) steer() {
 	for _, delivery := range []string{"next_step", "interrupt"} {
 		s := w.say("Tell me "+askForLength+".", nil)
-		s.awaitKind(w.t, "answer.delta")
+		s.AwaitKind(w.t, "answer.delta")
 		input := "Now name the colour " + delivery
 		w.call("steerTurn", nil, map[string]any{
-			"type": "input", "turn_id": s.turn, "client_steering_id": uuid.NewString(), "delivery": delivery,
+			"type": "input", "turn_id": s.Turn, "client_steering_id": uuid.NewString(), "delivery": delivery,
 			"input": []any{map[string]any{"type": "text", "text": input}},
-		}).text(w.t, http.StatusAccepted, "steering_id")
+		}).Text(w.t, http.StatusAccepted, "steering_id")
 		events := w.finish(s, protocol.TurnCompleted)
 		if said := w.saidIn(events); !strings.HasSuffix(said, "You said: "+input) {
 			w.t.Errorf("steered by %s, the answer is %q", delivery, said)
 		}
-		if countKind(events, "steering.applied") != 1 {
-			w.t.Errorf("%s: %d inputs applied", delivery, countKind(events, "steering.applied"))
+		if sitetest.CountKind(events, "steering.applied") != 1 {
+			w.t.Errorf("%s: %d inputs applied", delivery, sitetest.CountKind(events, "steering.applied"))
 		}
 		asked := w.model.Requests()
 		messages := asked[len(asked)-1].Messages
@@ -338,18 +340,18 @@ func (w *walk) steer() {
 
 func (w *walk) queue() {
 	s := w.say("Tell me "+askForLength+".", nil)
-	s.awaitKind(w.t, "answer.delta")
+	s.AwaitKind(w.t, "answer.delta")
 	body := map[string]any{"conversation_id": w.conversation, "input": []any{map[string]any{"type": "text", "text": "And then?"}}}
-	w.call("startTurn", nil, body).value(w.t, http.StatusConflict, "current", "turn_id")
+	w.call("startTurn", nil, body).Value(w.t, http.StatusConflict, "current", "turn_id")
 	body["if_busy"] = "queue"
-	item := w.call("startTurn", nil, body).text(w.t, http.StatusAccepted, "follow_up_id")
-	if id := w.call("listFollowUps", w.here(), nil).text(w.t, http.StatusOK, "data", 0, "follow_up_id"); id != item {
+	item := w.call("startTurn", nil, body).Text(w.t, http.StatusAccepted, "follow_up_id")
+	if id := w.call("listFollowUps", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "follow_up_id"); id != item {
 		w.t.Errorf("the queue has %s", id)
 	}
 	w.finish(s, protocol.TurnCompleted)
 	next := ""
-	eventually(w.t, "the queue goes on", func() bool {
-		next, _ = w.call("listFollowUps", w.here(), nil).value(w.t, http.StatusOK, "data", 0, "turn_id").(string)
+	sitetest.Eventually(w.t, "the queue goes on", func() bool {
+		next, _ = w.call("listFollowUps", w.here(), nil).Value(w.t, http.StatusOK, "data", 0, "turn_id").(string)
 		return next != ""
 	})
 	events := w.finish(w.guest.stream(w.t, "followTurn", args{"turn_id": next}, nil), protocol.TurnCompleted)
@@ -364,16 +366,16 @@ func (w *walk) cancel() {
 		<-w.model.Aborted()
 	}
 	s := w.say("Tell me "+askWithoutEnd+".", nil)
-	s.awaitKind(w.t, "answer.delta")
-	cancel := map[string]any{"type": "cancel", "turn_id": s.turn}
-	w.call("steerTurn", nil, cancel).text(w.t, http.StatusAccepted, "steering_id")
+	s.AwaitKind(w.t, "answer.delta")
+	cancel := map[string]any{"type": "cancel", "turn_id": s.Turn}
+	w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id")
 	w.finish(s, protocol.TurnCancelled)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(soon):
+	case <-time.After(sitetest.Soon):
 		w.t.Error("the vendor was not told")
 	}
-	w.call("steerTurn", nil, cancel).value(w.t, http.StatusConflict, "current", "state")
+	w.call("steerTurn", nil, cancel).Value(w.t, http.StatusConflict, "current", "state")
 }
 
 func (w *walk) branches() {
@@ -383,52 +385,52 @@ func (w *walk) branches() {
 	if said := w.saidIn(regenerated); said != sumIsSaid {
 		w.t.Errorf("regenerated: %q", said)
 	}
-	siblings := w.call("listMessages", w.here(), nil).value(w.t, http.StatusOK, "data", 1, "sibling_count")
+	siblings := w.call("listMessages", w.here(), nil).Value(w.t, http.StatusOK, "data", 1, "sibling_count")
 	if siblings != 2.0 {
 		w.t.Errorf("the answer has %v versions", siblings)
 	}
 	edited := w.finish(w.say("Something else.", map[string]any{
 		"branch": map[string]any{"message_id": w.question, "mode": "edit"},
 	}), protocol.TurnCompleted)
-	if said := w.saidIn(edited); said != "You said: "+canary+" Something else." {
+	if said := w.saidIn(edited); said != "You said: "+sitetest.Canary+" Something else." {
 		w.t.Errorf("edited: %q", said)
 	}
 	made := w.call("createBranch", w.here(), map[string]any{"message_id": w.question, "mode": "edit", "name": "A third way"}).
-		text(w.t, http.StatusCreated, "branch_id")
-	fork := w.call("createBranch", w.here(), map[string]any{"message_id": w.reply, "mode": "fork"}).text(w.t, http.StatusCreated, "conversation_id")
+		Text(w.t, http.StatusCreated, "branch_id")
+	fork := w.call("createBranch", w.here(), map[string]any{"message_id": w.reply, "mode": "fork"}).Text(w.t, http.StatusCreated, "conversation_id")
 	w.forked = append(w.forked, fork)
 	list := w.call("listBranches", w.here(), nil)
-	all, _ := list.value(w.t, http.StatusOK, "data").([]any)
-	if len(all) != 4 || at(w.t, all, -1, "branch_id") != made {
-		w.t.Errorf("%d branches: %s", len(all), list.body)
+	all, _ := list.Value(w.t, http.StatusOK, "data").([]any)
+	if len(all) != 4 || sitetest.At(w.t, all, -1, "branch_id") != made {
+		w.t.Errorf("%d branches: %s", len(all), list.Body)
 	}
-	first := list.text(w.t, http.StatusOK, "data", 0, "branch_id")
-	w.call("setActiveBranch", w.here(), map[string]any{"branch_id": first}).value(w.t, http.StatusConflict)
-	version := w.call("getConversation", w.here(), nil).header.Get("ETag")
+	first := list.Text(w.t, http.StatusOK, "data", 0, "branch_id")
+	w.call("setActiveBranch", w.here(), map[string]any{"branch_id": first}).Value(w.t, http.StatusConflict)
+	version := w.call("getConversation", w.here(), nil).Header.Get("ETag")
 	back := w.call("setActiveBranch", args{"conversation_id": w.conversation, "If-Match": version}, map[string]any{"branch_id": first})
-	if active := back.text(w.t, http.StatusOK, "active_branch_id"); active != first {
+	if active := back.Text(w.t, http.StatusOK, "active_branch_id"); active != first {
 		w.t.Errorf("the active branch is %s", active)
 	}
-	if id := w.call("listMessages", w.here(), nil).text(w.t, http.StatusOK, "data", 1, "message_id"); id != w.reply {
+	if id := w.call("listMessages", w.here(), nil).Text(w.t, http.StatusOK, "data", 1, "message_id"); id != w.reply {
 		w.t.Errorf("the first branch answers with %s", id)
 	}
 }
 
 func (w *walk) usage() {
 	record := w.call("listUsage", w.here(), nil)
-	if tokens := record.value(w.t, http.StatusOK, "data", 0, "usage", "input_tokens"); tokens != 20.0 {
+	if tokens := record.Value(w.t, http.StatusOK, "data", 0, "usage", "input_tokens"); tokens != 20.0 {
 		w.t.Errorf("the last turn read %v tokens", tokens)
 	}
 	said := map[string]any{"kind": "speech", "quantity": 2.5, "unit": "seconds"}
 	once := args{"conversation_id": w.conversation, "Idempotency-Key": uuid.NewString()}
 	first := w.call("recordUsage", once, said)
 	again := w.call("recordUsage", once, said)
-	if first.text(w.t, http.StatusCreated, "usage_id") != again.text(w.t, http.StatusCreated, "usage_id") || again.header.Get("Idempotent-Replayed") != "true" {
-		w.t.Errorf("the same key: %s and %s", first.body, again.body)
+	if first.Text(w.t, http.StatusCreated, "usage_id") != again.Text(w.t, http.StatusCreated, "usage_id") || again.Header.Get("Idempotent-Replayed") != "true" {
+		w.t.Errorf("the same key: %s and %s", first.Body, again.Body)
 	}
 	w.call("recordUsage", w.here(), map[string]any{"kind": "speech", "quantity": 1, "unit": "seconds", "occurred_at": "2100-01-01T00:00:00Z"}).
-		value(w.t, http.StatusUnprocessableEntity, "errors", 0)
-	if turns := w.call("sumUsage", args{"group_by": "profile"}, nil).value(w.t, http.StatusOK, "data", 0, "turns"); turns != 8.0 {
+		Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+	if turns := w.call("sumUsage", args{"group_by": "profile"}, nil).Value(w.t, http.StatusOK, "data", 0, "turns"); turns != 8.0 {
 		w.t.Errorf("%v turns, want 8", turns)
 	}
 }
@@ -437,72 +439,72 @@ func (w *walk) write() {
 	mine := args{"conversation_id": protocol.NewConversationID().String()}
 	body := map[string]any{"title": "Made here", "metadata": map[string]any{"colour": "blue"}}
 	made := w.call("putConversation", mine, body)
-	made.value(w.t, http.StatusCreated, "version")
-	w.call("putConversation", mine, body).value(w.t, http.StatusOK)
+	made.Value(w.t, http.StatusCreated, "version")
+	w.call("putConversation", mine, body).Value(w.t, http.StatusOK)
 	body["title"] = "Changed"
-	w.call("putConversation", mine, body).value(w.t, http.StatusConflict, "current")
-	mine["If-Match"] = made.header.Get("ETag")
-	w.call("putConversation", mine, body).value(w.t, http.StatusOK)
+	w.call("putConversation", mine, body).Value(w.t, http.StatusConflict, "current")
+	mine["If-Match"] = made.Header.Get("ETag")
+	w.call("putConversation", mine, body).Value(w.t, http.StatusOK)
 	once := args{"Idempotency-Key": uuid.NewString()}
 	created := w.call("createConversation", once, map[string]any{"title": "Made there", "profile": "coding"})
 	again := w.call("createConversation", once, map[string]any{"title": "Made there", "profile": "coding"})
-	if id := created.text(w.t, http.StatusCreated, "conversation_id"); id != again.text(w.t, http.StatusCreated, "conversation_id") {
-		w.t.Errorf("the same key made two: %s", again.body)
+	if id := created.Text(w.t, http.StatusCreated, "conversation_id"); id != again.Text(w.t, http.StatusCreated, "conversation_id") {
+		w.t.Errorf("the same key made two: %s", again.Body)
 	}
-	w.call("createConversation", once, map[string]any{"title": "Another"}).text(w.t, http.StatusUnprocessableEntity, "code")
-	w.forked = append(w.forked, mine["conversation_id"], created.text(w.t, http.StatusCreated, "conversation_id"))
+	w.call("createConversation", once, map[string]any{"title": "Another"}).Text(w.t, http.StatusUnprocessableEntity, "code")
+	w.forked = append(w.forked, mine["conversation_id"], created.Text(w.t, http.StatusCreated, "conversation_id"))
 }
 
 // delete asks before it ends a live turn, and says what goes with it.
 func (w *walk) delete() {
 	for _, conversation := range w.forked {
-		w.call("deleteConversation", args{"conversation_id": conversation}, nil).want(w.t, http.StatusNoContent, nil)
+		w.call("deleteConversation", args{"conversation_id": conversation}, nil).Want(w.t, http.StatusNoContent, nil)
 	}
 	s := w.say("Tell me "+askWithoutEnd+".", nil)
-	s.awaitKind(w.t, "answer.delta")
-	token := w.call("deleteConversation", w.here(), nil).text(w.t, http.StatusConflict, "current", "confirmation", "token")
-	w.call("deleteConversation", args{"conversation_id": w.conversation, "X-Confirm": token}, nil).want(w.t, http.StatusNoContent, nil)
+	s.AwaitKind(w.t, "answer.delta")
+	token := w.call("deleteConversation", w.here(), nil).Text(w.t, http.StatusConflict, "current", "confirmation", "token")
+	w.call("deleteConversation", args{"conversation_id": w.conversation, "X-Confirm": token}, nil).Want(w.t, http.StatusNoContent, nil)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(soon):
+	case <-time.After(sitetest.Soon):
 		w.t.Error("the vendor was not told")
 	}
 	for _, id := range []string{"getConversation", "listMessages", "listBranches", "listFollowUps", "listUsage"} {
-		w.call(id, w.here(), nil).text(w.t, http.StatusNotFound, "code")
+		w.call(id, w.here(), nil).Text(w.t, http.StatusNotFound, "code")
 	}
-	w.call("getTurn", args{"turn_id": s.turn}, nil).text(w.t, http.StatusNotFound, "code")
-	if data := w.call("listConversations", nil, nil).value(w.t, http.StatusOK, "data").([]any); len(data) != 0 {
+	w.call("getTurn", args{"turn_id": s.Turn}, nil).Text(w.t, http.StatusNotFound, "code")
+	if data := w.call("listConversations", nil, nil).Value(w.t, http.StatusOK, "data").([]any); len(data) != 0 {
 		w.t.Errorf("%d conversations are left", len(data))
 	}
 }
 
 func (w *walk) devices() {
 	other := w.newGuest()
-	other.token = other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).text(w.t, http.StatusOK, "csrf_token")
-	list := w.call("listSessions", nil, nil).value(w.t, http.StatusOK, "data").([]any)
+	other.token = other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).Text(w.t, http.StatusOK, "csrf_token")
+	list := w.call("listSessions", nil, nil).Value(w.t, http.StatusOK, "data").([]any)
 	if len(list) != 2 {
 		w.t.Errorf("%d sessions", len(list))
 	}
 	for _, device := range list {
-		if at(w.t, device, "current") == false {
-			w.call("endSession", args{"session_id": fmt.Sprint(at(w.t, device, "session_id"))}, nil).want(w.t, http.StatusNoContent, nil)
+		if sitetest.At(w.t, device, "current") == false {
+			w.call("endSession", args{"session_id": fmt.Sprint(sitetest.At(w.t, device, "session_id"))}, nil).Want(w.t, http.StatusNoContent, nil)
 		}
 	}
-	other.call(w.t, "getSession", nil, nil).text(w.t, http.StatusUnauthorized, "code")
-	w.guest.token = w.call("reauthenticate", nil, map[string]any{"password": w.password}).text(w.t, http.StatusOK, "csrf_token")
-	w.call("endOtherSessions", nil, nil).want(w.t, http.StatusNoContent, nil)
+	other.call(w.t, "getSession", nil, nil).Text(w.t, http.StatusUnauthorized, "code")
+	w.guest.token = w.call("reauthenticate", nil, map[string]any{"password": w.password}).Text(w.t, http.StatusOK, "csrf_token")
+	w.call("endOtherSessions", nil, nil).Want(w.t, http.StatusNoContent, nil)
 	changed := map[string]any{"current_password": w.password, "new_password": "another long pass phrase"}
-	w.guest.token = w.call("changePassword", nil, changed).text(w.t, http.StatusOK, "csrf_token")
-	w.call("changePassword", nil, changed).value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+	w.guest.token = w.call("changePassword", nil, changed).Text(w.t, http.StatusOK, "csrf_token")
+	w.call("changePassword", nil, changed).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	other.token = ""
-	other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).text(w.t, http.StatusUnauthorized, "code")
+	other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).Text(w.t, http.StatusUnauthorized, "code")
 }
 
 func (w *walk) leave() {
 	token := w.guest.token
 	w.guest.token = "wrong"
-	w.call("logout", nil, nil).text(w.t, http.StatusForbidden, "code")
+	w.call("logout", nil, nil).Text(w.t, http.StatusForbidden, "code")
 	w.guest.token = token
-	w.call("logout", nil, nil).want(w.t, http.StatusNoContent, nil)
-	w.call("getSession", nil, nil).text(w.t, http.StatusUnauthorized, "code")
+	w.call("logout", nil, nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("getSession", nil, nil).Text(w.t, http.StatusUnauthorized, "code")
 }

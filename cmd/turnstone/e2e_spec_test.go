@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/cmd/turnstone/sitetest"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -35,7 +37,7 @@ type operation struct {
 // readSpec asks the program for its document.
 func readSpec(t *testing.T) *spec {
 	t.Helper()
-	code, printed, complaint := finish(t, nil, "openapi")
+	code, printed, complaint := sitetest.Finish(t, nil, "openapi")
 	if code != 0 {
 		t.Fatalf("turnstone openapi: %d %s", code, complaint)
 	}
@@ -95,7 +97,7 @@ func (s *spec) uncalled() []string {
 // guest is a client that was written from the document alone. It may send what the document allows, and takes no answer
 // that the document does not tell of.
 type guest struct {
-	*user
+	*sitetest.User
 	spec  *spec
 	token string // what X-CSRF-Token asks for
 }
@@ -104,7 +106,7 @@ type guest struct {
 type args map[string]string
 
 // call makes a request by the document and checks the answer against it. body may be nil.
-func (g *guest) call(t *testing.T, id string, parameters args, body any) *answer {
+func (g *guest) call(t *testing.T, id string, parameters args, body any) *sitetest.Answer {
 	t.Helper()
 	s, a := g.send(t, id, parameters, body)
 	if s != nil {
@@ -114,17 +116,17 @@ func (g *guest) call(t *testing.T, id string, parameters args, body any) *answer
 }
 
 // stream is call for an answer that is a stream; every event is checked.
-func (g *guest) stream(t *testing.T, id string, parameters args, body any) *stream {
+func (g *guest) stream(t *testing.T, id string, parameters args, body any) *sitetest.Stream {
 	t.Helper()
 	s, a := g.send(t, id, parameters, body)
 	if s == nil {
-		t.Fatalf("%s answers with no stream but %d %s", id, a.status, a.body)
+		t.Fatalf("%s answers with no stream but %d %s", id, a.Status, a.Body)
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(s.Close)
 	return s
 }
 
-func (g *guest) send(t *testing.T, id string, parameters args, body any) (*stream, *answer) {
+func (g *guest) send(t *testing.T, id string, parameters args, body any) (*sitetest.Stream, *sitetest.Answer) {
 	t.Helper()
 	o := g.spec.operations[id]
 	if o == nil {
@@ -138,9 +140,9 @@ func (g *guest) send(t *testing.T, id string, parameters args, body any) (*strea
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
 	t.Cleanup(cancel)
-	s, a, err := g.openStream(ctx, o.method, path, body, 0, headers...)
+	s, a, err := g.OpenStream(ctx, o.method, path, body, 0, headers...)
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
@@ -149,14 +151,14 @@ func (g *guest) send(t *testing.T, id string, parameters args, body any) (*strea
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.checks = func(e event) error { return g.spec.check(events, []byte(e.data)) }
+		s.Checks = func(e sitetest.Event) error { return g.spec.check(events, []byte(e.Data)) }
 		if after := headerAfter(headers); after != "" {
-			_, _ = fmt.Sscan(after, &s.after) // the test's own number
+			_, _ = fmt.Sscan(after, &s.After) // the test's own number
 		}
 		return s, nil
 	}
 	if err := g.checkAnswer(o, a); err != nil {
-		t.Fatalf("%s: %v\n%d %s", id, err, a.status, a.body)
+		t.Fatalf("%s: %v\n%d %s", id, err, a.Status, a.Body)
 	}
 	return nil, a
 }
@@ -245,68 +247,17 @@ func (o *operation) contentPointer(status int, media string) (string, error) {
 	return o.pointer + "/responses/" + fmt.Sprint(status) + "/content/" + strings.ReplaceAll(media, "/", "~1") + "/schema", nil
 }
 
-func (g *guest) checkAnswer(o *operation, a *answer) error {
-	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	pointer, err := o.contentPointer(a.status, media)
+func (g *guest) checkAnswer(o *operation, a *sitetest.Answer) error {
+	media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
+	pointer, err := o.contentPointer(a.Status, media)
 	if err != nil {
 		return err
 	}
 	if pointer == "" {
-		if len(a.body) > 0 {
-			return fmt.Errorf("the document knows no body with status %d", a.status)
+		if len(a.Body) > 0 {
+			return fmt.Errorf("the document knows no body with status %d", a.Status)
 		}
 		return nil
 	}
-	return g.spec.check(pointer, a.body)
-}
-
-// at walks into a JSON value by names and indices; the test fails where it does not lead on.
-func at(t *testing.T, value any, path ...any) any {
-	t.Helper()
-	for i, step := range path {
-		var found bool
-		switch step := step.(type) {
-		case string:
-			value, found = object(value)[step]
-		case int:
-			list, _ := value.([]any)
-			if step < 0 {
-				step += len(list)
-			}
-			if found = step >= 0 && step < len(list); found {
-				value = list[step]
-			}
-		}
-		if !found {
-			t.Fatalf("there is no %v", path[:i+1])
-		}
-	}
-	return value
-}
-
-// value reads the answer, which has to have a status, and walks into it.
-func (a *answer) value(t *testing.T, status int, path ...any) any {
-	t.Helper()
-	var value any
-	a.want(t, status, &value)
-	return at(t, value, path...)
-}
-
-func (a *answer) text(t *testing.T, status int, path ...any) string {
-	t.Helper()
-	text, ok := a.value(t, status, path...).(string)
-	if !ok {
-		t.Fatalf("%v is no text: %s", path, a.body)
-	}
-	return text
-}
-
-// value walks into the data of an event.
-func (e event) value(t *testing.T, path ...any) any {
-	t.Helper()
-	var value any
-	if err := json.Unmarshal([]byte(e.data), &value); err != nil {
-		t.Fatal(err)
-	}
-	return at(t, value, path...)
+	return g.spec.check(pointer, a.Body)
 }

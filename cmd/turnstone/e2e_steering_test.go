@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 )
 
@@ -58,16 +59,16 @@ var courses = []course{
 // An input that comes around the end of a turn is either refused, and then never used, or accepted, and then in exactly
 // one place: in a model step of this turn, or back in the user's hands as a held follow-up.
 func TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused(t *testing.T) {
-	s := newSite(t)
-	s.up()
-	ctx := within(t, racesTime)
+	s := sitetest.NewSite(t)
+	s.Up()
+	ctx := sitetest.Within(t, racesTime)
 	seed := testSeed(t)
 	var next atomic.Int64
 	var tally tally
 	var running sync.WaitGroup
 	began := time.Now()
 	for i := range racers {
-		u := newUser(t, s.base)
+		u := sitetest.NewUser(t, s.Base)
 		running.Go(func() {
 			r := &racer{u: u, random: rand.New(rand.NewPCG(seed, uint64(i))), aims: map[string]time.Duration{}}
 			for next.Load() < races && ctx.Err() == nil {
@@ -123,19 +124,19 @@ func (t *tally) total() int {
 // racer runs one race after the other and keeps its aim at the edge: later after it was accepted, earlier after it was
 // refused.
 type racer struct {
-	u      *user
+	u      *sitetest.User
 	random *rand.Rand
 	aims   map[string]time.Duration
 }
 
 // talk is some races in one conversation, whose queue has to hold what was returned and nothing else.
 func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) error {
-	a, err := r.u.ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
+	a, err := r.u.Ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
 	if err != nil {
 		return err
 	}
 	var conversation protocol.Conversation
-	if err := a.decode(http.StatusCreated, &conversation); err != nil {
+	if err := a.Decode(http.StatusCreated, &conversation); err != nil {
 		return err
 	}
 	var fates []fate
@@ -162,12 +163,12 @@ func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) erro
 }
 
 func (r *racer) checkQueue(ctx context.Context, conversation string, returned []fate) error {
-	a, err := r.u.ask(ctx, http.MethodGet, "/conversations/"+conversation, nil)
+	a, err := r.u.Ask(ctx, http.MethodGet, "/conversations/"+conversation, nil)
 	if err != nil {
 		return err
 	}
 	var page protocol.ConversationPage
-	if err := a.decode(http.StatusOK, &page); err != nil {
+	if err := a.Decode(http.StatusOK, &page); err != nil {
 		return err
 	}
 	if len(page.FollowUps) != len(returned) {
@@ -194,29 +195,29 @@ func courseOf(i int) course {
 
 // race runs one turn and steers it near its end.
 func (r *racer) race(ctx context.Context, conversation string, c course, number int64) (fate, error) {
-	s, refused, err := r.u.tryChat(ctx, saying(c.text).in(conversation))
+	s, refused, err := r.u.TryChat(ctx, sitetest.Saying(c.text).In(conversation))
 	if err != nil || refused != nil {
 		return fate{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}
-	defer s.close()
-	var events []event
+	defer s.Close()
+	var events []sitetest.Event
 	for {
-		e, err := s.next()
+		e, err := s.Next()
 		if err != nil {
 			return fate{}, fmt.Errorf("%s: before %s: %w", c.name, c.from, err)
 		}
-		if events = append(events, e); e.kind == c.from {
+		if events = append(events, e); e.Kind == c.from {
 			break
 		}
 	}
-	shot := r.shoot(ctx, c, s.turn, number)
-	later, err := s.rest()
+	shot := r.shoot(ctx, c, s.Turn, number)
+	later, err := s.Rest()
 	got := <-shot
 	if err := errors.Join(err, got.err); err != nil {
 		return fate{}, fmt.Errorf("%s: %w", c.name, err)
 	}
 	events = append(events, later...)
-	if got.receipt.status == http.StatusAccepted {
+	if got.receipt.Status == http.StatusAccepted {
 		r.aims[c.name] += time.Duration(r.random.Int64N(int64(aimStep)))
 	} else {
 		r.aims[c.name] -= time.Duration(r.random.Int64N(int64(aimStep)))
@@ -231,8 +232,8 @@ func (r *racer) race(ctx context.Context, conversation string, c course, number 
 func clientID(number int64) string { return fmt.Sprintf("race-%d", number) }
 
 type shot struct {
-	receipt   receipt
-	cancelled receipt
+	receipt   sitetest.Receipt
+	cancelled sitetest.Receipt
 	err       error
 }
 
@@ -246,14 +247,14 @@ func (r *racer) shoot(ctx context.Context, c course, turn string, number int64) 
 		var cancelErr error
 		if c.cancels {
 			both.Go(func() {
-				if cancelErr = pause(ctx, max(0, -aim)); cancelErr == nil {
-					got.cancelled, cancelErr = insist(ctx, r.u, cancelling(turn))
+				if cancelErr = sitetest.Pause(ctx, max(0, -aim)); cancelErr == nil {
+					got.cancelled, cancelErr = sitetest.Insist(ctx, r.u, sitetest.Cancelling(turn))
 				}
 			})
 		}
-		err := pause(ctx, max(0, aim))
+		err := sitetest.Pause(ctx, max(0, aim))
 		if err == nil {
-			got.receipt, err = insist(ctx, r.u, steering(turn, clientID(number), "steer "+clientID(number)+".", c.delivery))
+			got.receipt, err = sitetest.Insist(ctx, r.u, sitetest.Steering(turn, clientID(number), "steer "+clientID(number)+".", c.delivery))
 		}
 		both.Wait()
 		got.err = errors.Join(err, cancelErr)
@@ -263,23 +264,23 @@ func (r *racer) shoot(ctx context.Context, c course, turn string, number int64) 
 }
 
 // judge holds the log of the turn against what the client was told.
-func (c course) judge(events []event, got shot, id string) (fate, error) {
+func (c course) judge(events []sitetest.Event, got shot, id string) (fate, error) {
 	f := fateOf(events, id)
-	end := events[len(events)-1].payload().(*protocol.TurnFinished)
+	end := events[len(events)-1].Payload().(*protocol.TurnFinished)
 	ended := false
 	for _, state := range c.ends {
 		ended = ended || end.Status == state
 	}
-	said := strings.Join(texts(fold(events)), "")
+	said := strings.Join(sitetest.Texts(sitetest.Fold(events)), "")
 	named := strings.Contains(said, id+".")
 	switch {
 	case !ended || end.LastSequence != int64(len(events)):
 		return f, fmt.Errorf("the turn ended %+v after %d events", end, len(events))
-	case c.cancels && got.cancelled.status != http.StatusAccepted:
-		return f, fmt.Errorf("the cancel was answered %d", got.cancelled.status)
-	case got.receipt.status == http.StatusAccepted && (f.accepted != 1 || f.sequence != got.receipt.sequence || f.applied+f.returned != 1):
-		return f, fmt.Errorf("accepted as event %d, and the log says %+v", got.receipt.sequence, f)
-	case got.receipt.status == http.StatusConflict && (f.accepted != 0 || f.applied+f.returned != 0):
+	case c.cancels && got.cancelled.Status != http.StatusAccepted:
+		return f, fmt.Errorf("the cancel was answered %d", got.cancelled.Status)
+	case got.receipt.Status == http.StatusAccepted && (f.accepted != 1 || f.sequence != got.receipt.Sequence || f.applied+f.returned != 1):
+		return f, fmt.Errorf("accepted as event %d, and the log says %+v", got.receipt.Sequence, f)
+	case got.receipt.Status == http.StatusConflict && (f.accepted != 0 || f.applied+f.returned != 0):
 		return f, fmt.Errorf("refused, and the log says %+v", f)
 	case f.returned == 1 && f.followUp == nil:
 		return f, fmt.Errorf("returned to nowhere: %+v", f)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 )
 
@@ -27,9 +28,9 @@ const (
 
 // What live turns promise to their clients, in one run of the program.
 func TestLiveTurnsKeepTheContract(t *testing.T) {
-	s := newSite(t)
-	s.up()
-	for name, test := range map[string]func(*testing.T, *site){
+	s := sitetest.NewSite(t)
+	s.Up()
+	for name, test := range map[string]func(*testing.T, *sitetest.Site){
 		"busy: reject, queue, steer":                   busy,
 		"one key begins one turn, and attaches to it":  sameKey,
 		"a stale tab does not overwrite":               staleTab,
@@ -45,189 +46,165 @@ func TestLiveTurnsKeepTheContract(t *testing.T) {
 	}
 }
 
-// live begins a turn and waits until it says something.
-func (u *user) live(t *testing.T, conversation, text string) *stream {
-	t.Helper()
-	s := u.chat(t, saying(text).in(conversation))
-	s.awaitKind(t, "answer.delta")
-	return s
-}
+func busy(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	first := u.Live(t, conversation, "[[script tokens=60 ttft=0 interval=10ms]]")
 
-// cancel ends a turn and reads the rest of it.
-func (u *user) cancel(t *testing.T, s *stream) {
-	t.Helper()
-	u.do(t, http.MethodPost, "/chat/steering", cancelling(s.turn)).want(t, http.StatusAccepted, nil)
-	if _, end := s.toTheEnd(t); end.Status != protocol.TurnCancelled {
-		t.Errorf("a cancelled turn ended %s", end.Status)
-	}
-}
-
-func busy(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	first := u.live(t, conversation, "[[script tokens=60 ttft=0 interval=10ms]]")
-
-	refused := u.do(t, http.MethodPost, "/chat", saying("again").in(conversation)).wantProblem(t, http.StatusConflict, protocol.CodeTurnInProgress)
+	refused := u.Do(t, http.MethodPost, "/chat", sitetest.Saying("again").In(conversation)).WantProblem(t, http.StatusConflict, protocol.CodeTurnInProgress)
 	var current struct {
 		TurnID string `json:"turn_id"`
 	}
-	if err := json.Unmarshal(refused.Current, &current); err != nil || current.TurnID != first.turn {
+	if err := json.Unmarshal(refused.Current, &current); err != nil || current.TurnID != first.Turn {
 		t.Errorf("current is %s", refused.Current)
 	}
 	var queued protocol.FollowUp
-	u.do(t, http.MethodPost, "/chat", saying("queued "+shortTurn).in(conversation).with("if_busy", "queue")).want(t, http.StatusAccepted, &queued)
+	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued "+shortTurn).In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, &queued)
 	if queued.State != protocol.FollowUpQueued {
 		t.Errorf("queued as %s", queued.State)
 	}
 	var steered protocol.SteeringReceipt
-	u.do(t, http.MethodPost, "/chat", saying("steered").in(conversation).with("if_busy", "steer")).want(t, http.StatusAccepted, &steered)
-	if steered.TurnID.String() != first.turn || steered.State != "accepted" {
+	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("steered").In(conversation).With("if_busy", "steer")).Want(t, http.StatusAccepted, &steered)
+	if steered.TurnID.String() != first.Turn || steered.State != "accepted" {
 		t.Errorf("steered %+v", steered)
 	}
-	events, end := first.toTheEnd(t)
-	if end.Status != protocol.TurnCompleted || countKind(events, "steering.applied") != 1 {
-		t.Errorf("the turn ended %s, %d inputs applied", end.Status, countKind(events, "steering.applied"))
+	events, end := first.ToTheEnd(t)
+	if end.Status != protocol.TurnCompleted || sitetest.CountKind(events, "steering.applied") != 1 {
+		t.Errorf("the turn ended %s, %d inputs applied", end.Status, sitetest.CountKind(events, "steering.applied"))
 	}
 
 	var second string // the queue goes on by itself
-	eventually(t, "the queued message became a turn", func() bool {
-		for _, item := range u.followUps(t, conversation) {
+	sitetest.Eventually(t, "the queued message became a turn", func() bool {
+		for _, item := range u.FollowUps(t, conversation) {
 			if item.FollowUpID == queued.FollowUpID && item.State == protocol.FollowUpStarted && item.TurnID != nil {
 				second = item.TurnID.String()
 			}
 		}
 		return second != ""
 	})
-	if _, end := u.wholeLog(t, second); end.Status != protocol.TurnCompleted {
+	if _, end := u.WholeLog(t, second); end.Status != protocol.TurnCompleted {
 		t.Errorf("the queued turn ended %s", end.Status)
 	}
-	messages := u.messages(t, conversation)
-	if len(messages) != 4 || !strings.Contains(texts(messages[2].Parts)[0], "queued") {
+	messages := u.Messages(t, conversation)
+	if len(messages) != 4 || !strings.Contains(sitetest.Texts(messages[2].Parts)[0], "queued") {
 		t.Errorf("%d messages", len(messages))
 	}
 }
 
-func (u *user) followUps(t *testing.T, conversation string) []protocol.FollowUp {
-	t.Helper()
-	var list protocol.List[protocol.FollowUp]
-	u.get(t, "/conversations/"+conversation+"/follow-ups", &list)
-	return list.Data
-}
-
-func sameKey(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	body := saying(longTurn).in(conversation)
-	first := u.chat(t, body, "Idempotency-Key", "one-turn")
-	first.awaitKind(t, "answer.delta")
-	again := u.chat(t, body, "Idempotency-Key", "one-turn")
-	if again.turn != first.turn || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Fatalf("the same key: turn %s and %s, %v", first.turn, again.turn, again.header)
+func sameKey(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	body := sitetest.Saying(longTurn).In(conversation)
+	first := u.Chat(t, body, "Idempotency-Key", "one-turn")
+	first.AwaitKind(t, "answer.delta")
+	again := u.Chat(t, body, "Idempotency-Key", "one-turn")
+	if again.Turn != first.Turn || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Fatalf("the same key: turn %s and %s, %v", first.Turn, again.Turn, again.Header)
 	}
-	if e := again.awaitKind(t, "turn.started"); e.sequence != 1 {
-		t.Errorf("the replay begins with %d", e.sequence)
+	if e := again.AwaitKind(t, "turn.started"); e.Sequence != 1 {
+		t.Errorf("the replay begins with %d", e.Sequence)
 	}
-	u.do(t, http.MethodPost, "/chat", saying("something else").in(conversation), "Idempotency-Key", "one-turn").
-		wantProblem(t, http.StatusUnprocessableEntity, protocol.CodeIdempotencyMismatch)
-	u.cancel(t, first)
-	again.toTheEnd(t)
-	last := u.chat(t, body, "Idempotency-Key", "one-turn")
-	if events, _ := last.toTheEnd(t); last.turn != first.turn || events[0].sequence != 1 {
-		t.Errorf("after its end: turn %s from %d", last.turn, events[0].sequence)
+	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("something else").In(conversation), "Idempotency-Key", "one-turn").
+		WantProblem(t, http.StatusUnprocessableEntity, protocol.CodeIdempotencyMismatch)
+	u.Cancel(t, first)
+	again.ToTheEnd(t)
+	last := u.Chat(t, body, "Idempotency-Key", "one-turn")
+	if events, _ := last.ToTheEnd(t); last.Turn != first.Turn || events[0].Sequence != 1 {
+		t.Errorf("after its end: turn %s from %d", last.Turn, events[0].Sequence)
 	}
-	if messages := u.messages(t, conversation); len(messages) != 2 {
+	if messages := u.Messages(t, conversation); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
 	}
 }
 
-func staleTab(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	_, end := u.chat(t, saying(shortTurn).in(conversation).with("expected_head_message_id", nil)).toTheEnd(t)
-	for _, stale := range []any{nil, u.messages(t, conversation)[0].MessageID.String()} {
-		u.do(t, http.MethodPost, "/chat", saying("stale").in(conversation).with("expected_head_message_id", stale)).
-			wantProblem(t, http.StatusConflict, protocol.CodeHeadMoved)
+func staleTab(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	_, end := u.Chat(t, sitetest.Saying(shortTurn).In(conversation).With("expected_head_message_id", nil)).ToTheEnd(t)
+	for _, stale := range []any{nil, u.Messages(t, conversation)[0].MessageID.String()} {
+		u.Do(t, http.MethodPost, "/chat", sitetest.Saying("stale").In(conversation).With("expected_head_message_id", stale)).
+			WantProblem(t, http.StatusConflict, protocol.CodeHeadMoved)
 	}
-	u.chat(t, saying(shortTurn).in(conversation).with("expected_head_message_id", end.MessageID.String())).toTheEnd(t)
-	if messages := u.messages(t, conversation); len(messages) != 4 {
+	u.Chat(t, sitetest.Saying(shortTurn).In(conversation).With("expected_head_message_id", end.MessageID.String())).ToTheEnd(t)
+	if messages := u.Messages(t, conversation); len(messages) != 4 {
 		t.Errorf("%d messages", len(messages))
 	}
 }
 
-func resume(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	live := u.live(t, conversation, endlessTurn)
-	events := "/chat/turns/" + live.turn + "/events"
-	u.do(t, http.MethodGet, events, nil, "Last-Event-ID", fmt.Sprint(farAhead)).wantProblem(t, http.StatusConflict, protocol.CodeSequenceAhead)
+func resume(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	live := u.Live(t, conversation, endlessTurn)
+	events := "/chat/turns/" + live.Turn + "/events"
+	u.Do(t, http.MethodGet, events, nil, "Last-Event-ID", fmt.Sprint(farAhead)).WantProblem(t, http.StatusConflict, protocol.CodeSequenceAhead)
 	for _, malformed := range []string{malformedCursor, "?after=-1", "?after=1.5"} {
-		u.do(t, http.MethodGet, events+malformed, nil).wantProblem(t, http.StatusUnprocessableEntity, protocol.CodeInvalid)
+		u.Do(t, http.MethodGet, events+malformed, nil).WantProblem(t, http.StatusUnprocessableEntity, protocol.CodeInvalid)
 	}
-	both, refused, err := u.follow(within(t, patience), live.turn, 2, "?after=1") // the header wins
+	both, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 2, "?after=1") // the header wins
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
-	defer both.close()
-	if e, err := both.next(); err != nil || e.sequence != 3 {
-		t.Errorf("after 2 comes %d, %v", e.sequence, err)
+	defer both.Close()
+	if e, err := both.Next(); err != nil || e.Sequence != 3 {
+		t.Errorf("after 2 comes %d, %v", e.Sequence, err)
 	}
-	u.cancel(t, live)
-	whole, end := u.wholeLog(t, live.turn)
+	u.Cancel(t, live)
+	whole, end := u.WholeLog(t, live.Turn)
 	for _, after := range []int64{0, 1, end.LastSequence / 2, end.LastSequence - 1} {
-		tail, refused, err := u.follow(within(t, patience), live.turn, after, "")
+		tail, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, after, "")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
-		if got, _ := tail.toTheEnd(t); int64(len(got)) != int64(len(whole))-after {
+		if got, _ := tail.ToTheEnd(t); int64(len(got)) != int64(len(whole))-after {
 			t.Errorf("after %d come %d of %d events", after, len(got), len(whole))
 		}
-		tail.close()
+		tail.Close()
 	}
 	for _, after := range []int64{end.LastSequence, farAhead} {
-		got := u.do(t, http.MethodGet, events, nil, "Last-Event-ID", fmt.Sprint(after)).want(t, http.StatusNoContent, nil)
-		if len(got.body) != 0 {
-			t.Errorf("204 with %q", got.body)
+		got := u.Do(t, http.MethodGet, events, nil, "Last-Event-ID", fmt.Sprint(after)).Want(t, http.StatusNoContent, nil)
+		if len(got.Body) != 0 {
+			t.Errorf("204 with %q", got.Body)
 		}
 	}
 }
 
-func snapshot(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation := u.newConversation(t)
-	live := u.live(t, conversation, longTurn)
-	from := func() (*protocol.TurnSnapshot, []event, *protocol.TurnFinished) {
+func snapshot(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	live := u.Live(t, conversation, longTurn)
+	from := func() (*protocol.TurnSnapshot, []sitetest.Event, *protocol.TurnFinished) {
 		t.Helper()
-		reader, refused, err := u.follow(within(t, patience), live.turn, 0, "?mode=snapshot")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "?mode=snapshot")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
-		defer reader.close()
-		first, err := reader.next()
-		if err != nil || first.kind != "turn.snapshot" {
-			t.Fatalf("it begins with %s: %v", first.kind, err)
+		defer reader.Close()
+		first, err := reader.Next()
+		if err != nil || first.Kind != "turn.snapshot" {
+			t.Fatalf("it begins with %s: %v", first.Kind, err)
 		}
-		shown := first.payload().(*protocol.TurnSnapshot)
-		if shown.CoversSequence != first.sequence {
-			t.Errorf("snapshot %d covers %d", first.sequence, shown.CoversSequence)
+		shown := first.Payload().(*protocol.TurnSnapshot)
+		if shown.CoversSequence != first.Sequence {
+			t.Errorf("snapshot %d covers %d", first.Sequence, shown.CoversSequence)
 		}
-		events, end := reader.toTheEnd(t)
+		events, end := reader.ToTheEnd(t)
 		return shown, events, end
 	}
 	shown, events, _ := from()
-	if said := strings.Join(texts(shown.Message.Parts), ""); said == "" || !strings.HasPrefix(longText(), said) || shown.Message.Status != protocol.MessageStreaming {
+	if said := strings.Join(sitetest.Texts(shown.Message.Parts), ""); said == "" || !strings.HasPrefix(longText(), said) || shown.Message.Status != protocol.MessageStreaming {
 		t.Errorf("the message so far is %s: %q", shown.Message.Status, said)
 	}
 	for _, e := range events {
-		if delta, ok := e.payload().(*protocol.AnswerDelta); ok { // the first goes on where the snapshot ends
-			if want := len(strings.Join(texts(shown.Message.Parts), "")); delta.Offset != want {
+		if delta, ok := e.Payload().(*protocol.AnswerDelta); ok { // the first goes on where the snapshot ends
+			if want := len(strings.Join(sitetest.Texts(shown.Message.Parts), "")); delta.Offset != want {
 				t.Errorf("the snapshot has %d bytes, the next are from %d", want, delta.Offset)
 			}
 			break
 		}
 	}
-	live.toTheEnd(t)
+	live.ToTheEnd(t)
 	shown, events, end := from()
-	if len(events) != 1 || shown.CoversSequence != end.LastSequence-1 || strings.Join(texts(shown.Message.Parts), "") != longText() {
+	if len(events) != 1 || shown.CoversSequence != end.LastSequence-1 || strings.Join(sitetest.Texts(shown.Message.Parts), "") != longText() {
 		t.Errorf("of a finished turn: %d of %d, then %d events", shown.CoversSequence, end.LastSequence, len(events))
 	}
 }
@@ -235,168 +212,186 @@ func snapshot(t *testing.T, s *site) {
 var requestID = regexp.MustCompile(`"request_id":"[^"]*"`)
 
 // foreign: what belongs to somebody else looks, to the byte, like what does not exist.
-func foreign(t *testing.T, s *site) {
-	owner, other := newUser(t, s.base), newUser(t, s.base)
-	conversation := owner.newConversation(t)
-	live := owner.live(t, conversation, endlessTurn)
+func foreign(t *testing.T, s *sitetest.Site) {
+	owner, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
+	conversation := owner.NewConversation(t)
+	live := owner.Live(t, conversation, endlessTurn)
 	noTurn, noConversation := protocol.NewTurnID().String(), protocol.NewConversationID().String()
 	message := protocol.NewMessageID().String()
-	for _, a := range []func(turn, conversation string) attempt{
-		func(turn, _ string) attempt { return attempt{http.MethodGet, "/chat/turns/" + turn, nil} },
-		func(turn, _ string) attempt { return attempt{http.MethodGet, "/chat/turns/" + turn + "/events", nil} },
-		func(turn, _ string) attempt {
-			return attempt{http.MethodGet, "/chat/turns/" + turn + "/events?after=99999999", nil}
+	for _, a := range []func(turn, conversation string) sitetest.Attempt{
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn, nil}
 		},
-		func(turn, _ string) attempt {
-			return attempt{http.MethodGet, "/chat/turns/" + turn + "/events?mode=snapshot", nil}
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events", nil}
 		},
-		func(turn, _ string) attempt {
-			return attempt{http.MethodPost, "/chat/steering", steering(turn, "foreign", "foreign", "interrupt")}
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events?after=99999999", nil}
 		},
-		func(turn, _ string) attempt { return attempt{http.MethodPost, "/chat/steering", cancelling(turn)} },
-		func(_, c string) attempt { return attempt{http.MethodPost, "/chat", saying("foreign").in(c)} },
-		func(_, c string) attempt {
-			return attempt{http.MethodPost, "/chat", saying("foreign").in(c).with("if_busy", "steer")}
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events?mode=snapshot", nil}
 		},
-		func(_, c string) attempt {
-			return attempt{http.MethodPost, "/chat", saying("foreign").in(c).with("if_busy", "queue")}
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/chat/steering", sitetest.Steering(turn, "foreign", "foreign", "interrupt")}
 		},
-		func(_, c string) attempt { return attempt{http.MethodGet, "/conversations/" + c, nil} },
-		func(_, c string) attempt { return attempt{http.MethodGet, "/conversations/" + c + "/messages", nil} },
-		func(_, c string) attempt { return attempt{http.MethodGet, "/conversations/" + c + "/follow-ups", nil} },
-		func(_, c string) attempt { return attempt{http.MethodGet, "/conversations/" + c + "/usage", nil} },
-		func(_, c string) attempt {
-			return attempt{http.MethodPut, "/conversations/" + c + "/title", map[string]string{"title": "Foreign"}}
+		func(turn, _ string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/chat/steering", sitetest.Cancelling(turn)}
 		},
-		func(_, c string) attempt {
-			return attempt{http.MethodPut, "/conversations/" + c + "/draft", map[string]string{"content": "foreign"}}
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c)}
 		},
-		func(_, c string) attempt {
-			return attempt{http.MethodPost, "/conversations/" + c + "/branches", map[string]string{"message_id": message, "mode": "fork"}}
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c).With("if_busy", "steer")}
 		},
-		func(_, c string) attempt { return attempt{http.MethodDelete, "/conversations/" + c, nil} },
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c).With("if_busy", "queue")}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/conversations/" + c, nil}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/messages", nil}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/follow-ups", nil}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/usage", nil}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPut, "/conversations/" + c + "/title", map[string]string{"title": "Foreign"}}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPut, "/conversations/" + c + "/draft", map[string]string{"content": "foreign"}}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodPost, "/conversations/" + c + "/branches", map[string]string{"message_id": message, "mode": "fork"}}
+		},
+		func(_, c string) sitetest.Attempt {
+			return sitetest.Attempt{http.MethodDelete, "/conversations/" + c, nil}
+		},
 	} {
-		theirs, nobodys := a(live.turn, conversation), a(noTurn, noConversation)
-		got := other.do(t, theirs.method, theirs.path, theirs.body)
-		missing := other.do(t, nobodys.method, nobodys.path, nobodys.body)
-		got.wantProblem(t, http.StatusNotFound, protocol.CodeNotFound)
-		if !bytes.Equal(requestID.ReplaceAll(got.body, nil), requestID.ReplaceAll(missing.body, nil)) || missing.status != got.status {
-			t.Errorf("%s: of somebody else\n%s\nof nobody\n%d %s", got.request, got.body, missing.status, missing.body)
+		theirs, nobodys := a(live.Turn, conversation), a(noTurn, noConversation)
+		got := other.Do(t, theirs.Method, theirs.Path, theirs.Body)
+		missing := other.Do(t, nobodys.Method, nobodys.Path, nobodys.Body)
+		got.WantProblem(t, http.StatusNotFound, protocol.CodeNotFound)
+		if !bytes.Equal(requestID.ReplaceAll(got.Body, nil), requestID.ReplaceAll(missing.Body, nil)) || missing.Status != got.Status {
+			t.Errorf("%s: of somebody else\n%s\nof nobody\n%d %s", got.Request, got.Body, missing.Status, missing.Body)
 		}
 	}
-	owner.cancel(t, live)
-	if page := owner.page(t, conversation); strings.Contains(page.Title, "Foreign") || page.Draft.Content != "" || len(page.FollowUps) != 0 {
+	owner.Cancel(t, live)
+	if page := owner.Page(t, conversation); strings.Contains(page.Title, "Foreign") || page.Draft.Content != "" || len(page.FollowUps) != 0 {
 		t.Errorf("a stranger left a mark: %+v", page)
 	}
 }
 
-func revoked(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	lost := u.device(t)
-	conversation := u.newConversation(t)
-	live := u.live(t, conversation, endlessTurn)
-	reader, refused, err := lost.follow(within(t, patience), live.turn, 0, "")
+func revoked(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	lost := u.Device(t)
+	conversation := u.NewConversation(t)
+	live := u.Live(t, conversation, endlessTurn)
+	reader, refused, err := lost.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
-	defer reader.close()
-	reader.awaitKind(t, "answer.delta")
+	defer reader.Close()
+	reader.AwaitKind(t, "answer.delta")
 	var devices protocol.List[protocol.Device]
-	u.get(t, "/auth/sessions", &devices)
+	u.Get(t, "/auth/sessions", &devices)
 	if len(devices.Data) != 2 {
 		t.Fatalf("%d sessions", len(devices.Data))
 	}
 	began := time.Now()
 	for _, device := range devices.Data {
 		if !device.Current {
-			u.do(t, http.MethodDelete, "/auth/sessions/"+device.SessionID.String(), nil).want(t, http.StatusNoContent, nil)
+			u.Do(t, http.MethodDelete, "/auth/sessions/"+device.SessionID.String(), nil).Want(t, http.StatusNoContent, nil)
 		}
 	}
-	lost.do(t, http.MethodGet, "/conversations", nil).wantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
+	lost.Do(t, http.MethodGet, "/conversations", nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
 	for err = nil; err == nil; { // the stream ends, and not with the turn
-		_, err = reader.next()
+		_, err = reader.Next()
 	}
 	took := time.Since(began)
-	if t.Logf("the stream of the revoked session ended after %s", took.Round(time.Millisecond)); took > revokedStreams || errors.Is(err, errBroken) || reader.finished {
+	if t.Logf("the stream of the revoked session ended after %s", took.Round(time.Millisecond)); took > revokedStreams || errors.Is(err, sitetest.ErrBroken) || reader.Finished {
 		t.Errorf("after %s: %v", took, err)
 	}
-	live.awaitKind(t, "answer.delta")
-	u.cancel(t, live)
+	live.AwaitKind(t, "answer.delta")
+	u.Cancel(t, live)
 }
 
-func tooManyStreams(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	conversation, idle := u.newConversation(t), u.newConversation(t)
-	live := u.live(t, conversation, endlessTurn)
-	readers := []*stream{live}
+func tooManyStreams(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	conversation, idle := u.NewConversation(t), u.NewConversation(t)
+	live := u.Live(t, conversation, endlessTurn)
+	readers := []*sitetest.Stream{live}
 	for len(readers) < openStreams {
-		reader, refused, err := u.follow(within(t, patience), live.turn, 0, "")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
 		if err != nil || refused != nil {
 			t.Fatalf("stream %d: %v %+v", len(readers)+1, err, refused)
 		}
-		defer reader.close()
+		defer reader.Close()
 		readers = append(readers, reader)
 	}
-	got := u.do(t, http.MethodGet, "/chat/turns/"+live.turn+"/events", nil)
-	got.wantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
-	if got.header.Get("Retry-After") == "" {
+	got := u.Do(t, http.MethodGet, "/chat/turns/"+live.Turn+"/events", nil)
+	got.WantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
+	if got.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	u.do(t, http.MethodPost, "/chat", saying("one too many").in(idle)).wantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
-	if messages := u.messages(t, idle); len(messages) != 0 {
+	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("one too many").In(idle)).WantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
+	if messages := u.Messages(t, idle); len(messages) != 0 {
 		t.Error("the refused start has begun")
 	}
-	readers[openStreams-1].close()
-	eventually(t, "a place is free again", func() bool {
-		reader, _, err := u.follow(within(t, patience), live.turn, 0, "")
+	readers[openStreams-1].Close()
+	sitetest.Eventually(t, "a place is free again", func() bool {
+		reader, _, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
 		if err != nil || reader == nil {
 			return false
 		}
-		reader.close()
+		reader.Close()
 		return true
 	})
-	u.cancel(t, live)
+	u.Cancel(t, live)
 }
 
-func operatorsBytes(t *testing.T, s *site) {
-	u := newUser(t, s.base)
-	one := u.chat(t, saying(shortTurn).in(u.newConversation(t)))
-	events, _ := one.toTheEnd(t)
-	code, printed, complaint := finish(t, s.environment, "turn", "events", one.turn)
+func operatorsBytes(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
+	one := u.Chat(t, sitetest.Saying(shortTurn).In(u.NewConversation(t)))
+	events, _ := one.ToTheEnd(t)
+	code, printed, complaint := sitetest.Finish(t, s.Environment, "turn", "events", one.Turn)
 	lines := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")
 	if code != 0 || len(lines) != len(events) {
 		t.Fatalf("%d, %d lines of %d events: %s", code, len(lines), len(events), complaint)
 	}
 	for i, e := range events {
-		if lines[i] != e.data {
-			t.Errorf("event %d is\n%s\nfor the client, and for the operator\n%s", i+1, e.data, lines[i])
+		if lines[i] != e.Data {
+			t.Errorf("event %d is\n%s\nfor the client, and for the operator\n%s", i+1, e.Data, lines[i])
 		}
 	}
 }
 
-func cancelAll(t *testing.T, s *site) {
-	u := newUser(t, s.base)
+func cancelAll(t *testing.T, s *sitetest.Site) {
+	u := sitetest.NewUser(t, s.Base)
 	for scope, want := range map[string]string{"turn": protocol.FollowUpHeld, "turn_and_follow_ups": protocol.FollowUpCancelled} {
-		conversation := u.newConversation(t)
-		live := u.live(t, conversation, endlessTurn)
-		u.do(t, http.MethodPost, "/chat", saying("queued").in(conversation).with("if_busy", "queue")).want(t, http.StatusAccepted, nil)
-		cancel := cancelling(live.turn)
+		conversation := u.NewConversation(t)
+		live := u.Live(t, conversation, endlessTurn)
+		u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
+		cancel := sitetest.Cancelling(live.Turn)
 		cancel["scope"] = scope
 		var first, repeated protocol.SteeringReceipt
-		u.do(t, http.MethodPost, "/chat/steering", cancel).want(t, http.StatusAccepted, &first)
-		if a := u.do(t, http.MethodPost, "/chat/steering", cancel); a.status == http.StatusAccepted { // still cancelling
-			if a.want(t, http.StatusAccepted, &repeated); !repeated.Replayed || repeated.Sequence != first.Sequence {
+		u.Do(t, http.MethodPost, "/chat/steering", cancel).Want(t, http.StatusAccepted, &first)
+		if a := u.Do(t, http.MethodPost, "/chat/steering", cancel); a.Status == http.StatusAccepted { // still cancelling
+			if a.Want(t, http.StatusAccepted, &repeated); !repeated.Replayed || repeated.Sequence != first.Sequence {
 				t.Errorf("repeated: %+v after %+v", repeated, first)
 			}
 		} else {
-			a.wantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
+			a.WantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
 		}
-		if _, end := live.toTheEnd(t); end.Status != protocol.TurnCancelled {
+		if _, end := live.ToTheEnd(t); end.Status != protocol.TurnCancelled {
 			t.Errorf("it ended %s", end.Status)
 		}
-		u.do(t, http.MethodPost, "/chat/steering", steering(live.turn, "late", "late", "next_step")).
-			wantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
-		if queue := u.followUps(t, conversation); len(queue) != 1 || queue[0].State != want {
+		u.Do(t, http.MethodPost, "/chat/steering", sitetest.Steering(live.Turn, "late", "late", "next_step")).
+			WantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
+		if queue := u.FollowUps(t, conversation); len(queue) != 1 || queue[0].State != want {
 			t.Errorf("scope %s leaves %+v", scope, queue)
 		}
 	}

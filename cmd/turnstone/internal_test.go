@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"turnstone/cmd/turnstone/sitetest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -63,30 +64,12 @@ func internalServer(t *testing.T, turns operations) string {
 	return server.URL
 }
 
-func fetch(t *testing.T, method, address, token string) (int, string, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(body), err
-}
-
 func TestTheInternalListenerNeedsNoSession(t *testing.T) {
 	base := internalServer(t, &fakeTurns{})
 	for path, want := range map[string]string{
 		"/health": "ready", "/ready": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
 	} {
-		if status, body, err := fetch(t, http.MethodGet, base+path, ""); status != http.StatusOK || !strings.Contains(body, want) || err != nil {
+		if status, body, err := sitetest.Fetch(t, http.MethodGet, base+path, ""); status != http.StatusOK || !strings.Contains(body, want) || err != nil {
 			t.Errorf("%s: %d %q, %v", path, status, body, err)
 		}
 	}
@@ -98,22 +81,22 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 	path := base + "/admin/turns/" + turns.turn.String()
 	for _, token := range []string{"", "another"} {
 		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + "/cancel"} {
-			if status, body, _ := fetch(t, method, path, token); status != http.StatusUnauthorized || turns.cancelled {
+			if status, body, _ := sitetest.Fetch(t, method, path, token); status != http.StatusUnauthorized || turns.cancelled {
 				t.Errorf("%s with %q: %d %s", path, token, status, body)
 			}
 		}
 	}
-	if status, body, err := fetch(t, http.MethodGet, path+"/events", "token"); status != http.StatusOK || strings.Count(body, "\n") != 3 || err != nil {
+	if status, body, err := sitetest.Fetch(t, http.MethodGet, path+"/events", "token"); status != http.StatusOK || strings.Count(body, "\n") != 3 || err != nil {
 		t.Errorf("events: %d %q, %v", status, body, err)
 	}
-	if status, _, _ := fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusAccepted || !turns.cancelled {
+	if status, _, _ := sitetest.Fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusAccepted || !turns.cancelled {
 		t.Errorf("cancel: %d", status)
 	}
-	if status, _, _ := fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusConflict {
+	if status, _, _ := sitetest.Fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusConflict {
 		t.Errorf("cancel again: %d", status)
 	}
 	for _, turn := range []string{protocol.NewTurnID().String(), "turn_x"} {
-		if status, _, _ := fetch(t, http.MethodGet, base+"/admin/turns/"+turn, "token"); status != http.StatusNotFound {
+		if status, _, _ := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turn, "token"); status != http.StatusNotFound {
 			t.Errorf("%s: %d", turn, status)
 		}
 	}
@@ -123,7 +106,7 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 func TestEventsThatBreakOffAreNoWholeAnswer(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
 	base := internalServer(t, turns)
-	if _, body, err := fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
+	if _, body, err := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
 		t.Errorf("a whole answer: %q", body)
 	}
 }

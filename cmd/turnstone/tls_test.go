@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
 )
 
 // certificate writes one for 127.0.0.1 and its key, and answers who trusts it.
@@ -55,9 +57,9 @@ func certificate(t *testing.T) (certFile, keyFile string, trust *x509.CertPool) 
 
 func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 	certFile, keyFile, trust := certificate(t)
-	d := newDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
-	p := d.up(t)
-	c := newClient(t, "https://"+d.public)
+	d := sitetest.NewDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
+	p := d.Up(t)
+	c := newClient(t, "https://"+d.Public)
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	t.Cleanup(c.http.CloseIdleConnections)
 	response := c.send(http.MethodGet, "/health", nil)
@@ -72,15 +74,15 @@ func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 		t.Errorf("the cookie is %s", c.cookie)
 	}
 	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust, MaxVersion: tls.VersionTLS11}}}
-	if response, err := old.Get("https://" + d.public + "/health"); err == nil {
+	if response, err := old.Get("https://" + d.Public + "/health"); err == nil {
 		_ = response.Body.Close()
 		t.Error("TLS 1.1 is taken")
 	}
 	if err := os.WriteFile(certFile, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	broken := newDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
-	if code, _, complaint := finish(t, broken.environment, "dev"); code != 1 || !strings.Contains(complaint, "TURNSTONE_TLS_CERT_FILE") {
+	broken := sitetest.NewDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
+	if code, _, complaint := sitetest.Finish(t, broken.Environment, "dev"); code != 1 || !strings.Contains(complaint, "TURNSTONE_TLS_CERT_FILE") {
 		t.Errorf("a broken certificate: %d %s", code, complaint)
 	}
 }

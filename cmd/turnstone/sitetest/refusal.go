@@ -1,0 +1,99 @@
+package sitetest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// Attempt is a request on a bad day.
+type Attempt struct {
+	Method, Path string
+	Body         any
+}
+
+// Refuse holds every attempt against 503: at once, with a time to come back, and as a problem.
+func (u *User) Refuse(t *testing.T, limit time.Duration, attempts []Attempt) {
+	t.Helper()
+	slowest := time.Duration(0)
+	for _, a := range attempts {
+		got := u.Do(t, a.Method, a.Path, a.Body)
+		got.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+		if after, err := strconv.Atoi(got.Header.Get("Retry-After")); err != nil || after < 1 {
+			t.Errorf("%s: Retry-After %q", got.Request, got.Header.Get("Retry-After"))
+		}
+		if slowest = max(slowest, got.Took); got.Took > limit {
+			t.Errorf("%s was refused after %s", got.Request, got.Took)
+		}
+	}
+	t.Logf("%d refusals, the slowest after %s", len(attempts), slowest.Round(time.Millisecond))
+}
+
+// Following watches a turn to its end beside the test.
+func (u *User) Following(t *testing.T, s *Stream) (ended <-chan error) {
+	t.Helper()
+	done := make(chan error, 1)
+	ctx := Within(t, Patience)
+	go func() { done <- u.Watch(ctx, s.Turn, s, nil) }()
+	return done
+}
+
+func AwaitEnd(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(Patience):
+		t.Fatal("the turn does not end")
+	}
+}
+
+// WantWhole holds a turn that met a bad day against one that did not.
+func (u *User) WantWhole(t *testing.T, turn, conversation, text string) []Event {
+	t.Helper()
+	events, end := u.WholeLog(t, turn)
+	if end.Status != protocol.TurnCompleted || strings.Join(Texts(Fold(events)), "") != text {
+		t.Errorf("it ended %s (%+v) and says %q", end.Status, end.Error, Texts(Fold(events)))
+	}
+	messages := u.Messages(t, conversation)
+	if last := messages[len(messages)-1]; last.Status != protocol.MessageComplete || strings.Join(Texts(last.Parts), "") != text {
+		t.Errorf("the message is %s and says %q", last.Status, Texts(last.Parts))
+	}
+	return events
+}
+
+func Readiness(t *testing.T, internal string) (status int, checks map[string]string) {
+	t.Helper()
+	status, body, err := Fetch(t, http.MethodGet, "http://"+internal+"/ready", "")
+	var verdict struct{ Checks map[string]string }
+	if err != nil || json.Unmarshal([]byte(body), &verdict) != nil {
+		t.Fatalf("/ready: %v %s", err, body)
+	}
+	return status, verdict.Checks
+}
+
+func Fetch(t *testing.T, method, address, token string) (int, string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
