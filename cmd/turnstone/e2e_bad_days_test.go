@@ -65,14 +65,14 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	}
 	sitetest.Eventually(t, "Postgres is away", func() bool { return u.Do(t, http.MethodGet, "/conversations", nil).Status != http.StatusOK })
 	u.Refuse(t, postgresRefusal, []sitetest.Attempt{
-		{http.MethodGet, "/conversations", nil},
-		{http.MethodGet, "/conversations/" + kept, nil},
-		{http.MethodGet, "/chat/turns/" + first.Turn, nil},
-		{http.MethodPost, "/conversations", map[string]string{"title": "Half done"}},
-		{http.MethodPut, "/conversations/" + kept + "/title", map[string]string{"title": "Half done"}},
-		{http.MethodPost, "/chat", sitetest.Saying("Half done?")},
-		{http.MethodPost, "/chat/steering", sitetest.Steering(other.Turn, "half-done", "half done", "next_step")},
-		{http.MethodDelete, "/conversations/" + kept, nil},
+		{Method: http.MethodGet, Path: "/conversations", Body: nil},
+		{Method: http.MethodGet, Path: "/conversations/" + kept, Body: nil},
+		{Method: http.MethodGet, Path: "/chat/turns/" + first.Turn, Body: nil},
+		{Method: http.MethodPost, Path: "/conversations", Body: map[string]string{"title": "Half done"}},
+		{Method: http.MethodPut, Path: "/conversations/" + kept + "/title", Body: map[string]string{"title": "Half done"}},
+		{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("Half done?")},
+		{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Steering(other.Turn, "half-done", "half done", "next_step")},
+		{Method: http.MethodDelete, Path: "/conversations/" + kept, Body: nil},
 	})
 	if status, _, err := sitetest.Fetch(t, http.MethodGet, s.Base+"/health", ""); status != http.StatusOK || err != nil {
 		t.Errorf("health: %d %v", status, err)
@@ -158,11 +158,11 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.Refuse(t, redisRefusal, []sitetest.Attempt{
-				{http.MethodPost, "/conversations", map[string]string{"title": "Unprotected"}},
-				{http.MethodPut, "/conversations/" + conversation + "/title", map[string]string{"title": "Unprotected"}},
-				{http.MethodPost, "/chat", sitetest.Saying("Unprotected?")},
-				{http.MethodPost, "/chat/steering", sitetest.Steering(live.Turn, day.name, "unprotected", "next_step")},
-				{http.MethodPost, "/auth/login", map[string]string{"email": u.Email, "password": sitetest.GoodPassword}},
+				{Method: http.MethodPost, Path: "/conversations", Body: map[string]string{"title": "Unprotected"}},
+				{Method: http.MethodPut, Path: "/conversations/" + conversation + "/title", Body: map[string]string{"title": "Unprotected"}},
+				{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("Unprotected?")},
+				{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Steering(live.Turn, day.name, "unprotected", "next_step")},
+				{Method: http.MethodPost, Path: "/auth/login", Body: map[string]string{"email": u.Email, "password": sitetest.GoodPassword}},
 			})
 			var session protocol.SessionInfo
 			u.Get(t, "/auth/session", &session) // reads go on: their limit is kept in the process

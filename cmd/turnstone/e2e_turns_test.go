@@ -220,55 +220,55 @@ func foreign(t *testing.T, s *sitetest.Site) {
 	message := protocol.NewMessageID().String()
 	for _, a := range []func(turn, conversation string) sitetest.Attempt{
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn, nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/chat/turns/" + turn, Body: nil}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/chat/turns/" + turn + "/events", Body: nil}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events?after=99999999", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/chat/turns/" + turn + "/events?after=99999999", Body: nil}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/chat/turns/" + turn + "/events?mode=snapshot", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/chat/turns/" + turn + "/events?mode=snapshot", Body: nil}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/chat/steering", sitetest.Steering(turn, "foreign", "foreign", "interrupt")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Steering(turn, "foreign", "foreign", "interrupt")}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/chat/steering", sitetest.Cancelling(turn)}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Cancelling(turn)}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c)}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c)}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c).With("if_busy", "steer")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c).With("if_busy", "steer")}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/chat", sitetest.Saying("foreign").In(c).With("if_busy", "queue")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c).With("if_busy", "queue")}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/conversations/" + c, nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/conversations/" + c, Body: nil}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/messages", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/conversations/" + c + "/messages", Body: nil}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/follow-ups", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/conversations/" + c + "/follow-ups", Body: nil}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodGet, "/conversations/" + c + "/usage", nil}
+			return sitetest.Attempt{Method: http.MethodGet, Path: "/conversations/" + c + "/usage", Body: nil}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPut, "/conversations/" + c + "/title", map[string]string{"title": "Foreign"}}
+			return sitetest.Attempt{Method: http.MethodPut, Path: "/conversations/" + c + "/title", Body: map[string]string{"title": "Foreign"}}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPut, "/conversations/" + c + "/draft", map[string]string{"content": "foreign"}}
+			return sitetest.Attempt{Method: http.MethodPut, Path: "/conversations/" + c + "/draft", Body: map[string]string{"content": "foreign"}}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodPost, "/conversations/" + c + "/branches", map[string]string{"message_id": message, "mode": "fork"}}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/conversations/" + c + "/branches", Body: map[string]string{"message_id": message, "mode": "fork"}}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{http.MethodDelete, "/conversations/" + c, nil}
+			return sitetest.Attempt{Method: http.MethodDelete, Path: "/conversations/" + c, Body: nil}
 		},
 	} {
 		theirs, nobodys := a(live.Turn, conversation), a(noTurn, noConversation)
