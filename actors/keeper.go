@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 // The rhythm of the lease. A node is dead when its counter stood still in deadLooks consecutive looks over at least
@@ -66,7 +67,10 @@ func (k *keeper) turn(now time.Time) error {
 	n := k.node
 	ctx, cancel := context.WithTimeout(n.ctx, keeperTimeout)
 	defer cancel()
-	if err := n.directory.Renew(ctx, n.id); err != nil {
+	if err := failpoint.Before(failpoint.LeaseBeforeRenew); err != nil {
+		return err
+	}
+	if err := failpoint.After(failpoint.LeaseBeforeRenew, n.directory.Renew(ctx, n.id)); err != nil {
 		return err
 	}
 	if now.Sub(k.renewed) > staleLook { // we were away ourselves: nobody else's silence means anything
@@ -134,8 +138,11 @@ func (k *keeper) reap(ctx context.Context, now time.Time) error {
 // adopt takes over orphans, and own turns whose actor is gone for two looks.
 func (k *keeper) adopt(ctx context.Context) error {
 	n := k.node
+	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
+		return err
+	}
 	claims, err := n.directory.ClaimOrphans(ctx, n.id, claimLimit)
-	if err != nil {
+	if err = failpoint.After(failpoint.TurnBeforeClaim, err); err != nil {
 		return err
 	}
 	own, err := n.directory.OwnTurns(ctx, n.id)
@@ -181,8 +188,12 @@ func (n *Node) adopt(claim protocol.Claim) {
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
 	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
 	defer cancel()
+	if err := failpoint.Before(failpoint.TurnAfterClaim); err != nil {
+		log.Warn("adoption failed", zap.Error(err))
+		return
+	}
 	stored, err := n.store.LoadTurn(ctx, claim.AccountID, claim.TurnID)
-	if err != nil {
+	if err = failpoint.After(failpoint.TurnAfterClaim, err); err != nil {
 		log.Warn("adoption failed", zap.Error(err))
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/exp/zapslog"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 // Config is what a node is made of.
@@ -152,8 +153,11 @@ func (n *Node) StartTurn(ctx context.Context, start *protocol.TurnStart) (*proto
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node takes no new turns", RetryAfter: 1}
 	}
 	start.Owner, start.Begin, start.MaxLiveTurns = n.id, n.Begin, n.maxLiveTurns
+	if err := failpoint.Before(failpoint.ChatBeforeTurnRow); err != nil {
+		return nil, err
+	}
 	result, err := n.store.StartTurn(ctx, start)
-	if err != nil {
+	if err = failpoint.After(failpoint.ChatBeforeTurnRow, err); err != nil {
 		return nil, err
 	}
 	if result.Spec != nil && !result.Replayed {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -104,8 +105,11 @@ func (a *turnActor) Receive(c actor.Context) {
 		a.lose()
 	case stored:
 		a.inFlight = false
+		if message.err == nil {
+			message.err = failpoint.Before(a.sendPoint())
+		}
 		settle(message)
-		if message.err != nil {
+		if message.err = failpoint.After(a.sendPoint(), message.err); message.err != nil {
 			a.log.Warn("turn given up", zap.Error(message.err))
 			a.lose()
 		}
@@ -128,6 +132,14 @@ func (a *turnActor) Receive(c actor.Context) {
 	for !a.inFlight && len(a.waiting) > 0 {
 		a.advance()
 	}
+}
+
+// sendPoint tells the end of a turn from what comes before it.
+func (a *turnActor) sendPoint() failpoint.Point {
+	if a.machine.ended {
+		return failpoint.EndAfterCommitBeforeSend
+	}
+	return failpoint.DeltaAfterCommitBeforeSend
 }
 
 // poster sends to the actor from any goroutine. The store may answer after the actor has stopped; what it says is a dead
@@ -379,7 +391,12 @@ func (a *turnActor) startTool(call *toolCall) {
 	began := time.Now()
 	a.node.goes(func() {
 		output, failure := runBounded(ctx, tool, input)
-		a.node.system.Root.Send(self, toolDone{id: id, output: output, failure: failure, took: time.Since(began)})
+		done := toolDone{id: id, output: output, failure: failure, took: time.Since(began)}
+		a.node.system.Root.Send(self, done)
+		if err := failpoint.After(failpoint.ToolAfterEffect, nil); err != nil {
+			done.output, done.failure = "", &protocol.ToolError{Code: "tool_error", Detail: err.Error()}
+			a.node.system.Root.Send(self, done)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -36,10 +37,13 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 	}
 	n.stats.modelCalls.Add(1)
 	err = n.model.Stream(ctx, request, func(chunk ModelChunk) error {
+		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
+			return err
+		}
 		if chunk.Kind == ChunkOpaque {
 			chunk.Opaque, chunk.Owner = json.RawMessage(storable(string(chunk.Opaque))), n.model.Family()
 		}
-		return feed.emit(ctx, chunk)
+		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
 	})
 	if err != nil && ctx.Err() == nil {
 		n.stats.modelFailures.Add(1)
@@ -83,7 +87,7 @@ func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output s
 			output, failure = "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
 		}
 	}()
-	output, err := tool.Run(bounded, input)
+	output, err := callTool(bounded, tool, input)
 	if err == nil {
 		return cleanOutput(output), nil
 	}
@@ -97,6 +101,17 @@ func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output s
 		return "", &protocol.ToolError{Code: "timeout", Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
 	}
 	return "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
+}
+
+func callTool(ctx context.Context, tool Tool, input json.RawMessage) (output string, err error) {
+	if err := failpoint.Before(failpoint.ToolAfterIntent); err != nil {
+		return "", err
+	}
+	output, err = tool.Run(ctx, input)
+	if err = failpoint.After(failpoint.ToolAfterIntent, err); err != nil {
+		return "", err
+	}
+	return output, failpoint.Before(failpoint.ToolAfterEffect)
 }
 
 // cleanOutput bounds a tool's output and drops characters that only hide things from a reader: zero-width, bidi

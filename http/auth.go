@@ -11,6 +11,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 type registerInput struct {
@@ -161,6 +162,7 @@ type signedOut struct {
 func (s *Server) logout(ctx context.Context, _ *nothing) (*signedOut, error) {
 	ex := exchangeOf(ctx)
 	err := s.DB.EndSession(ctx, ex.caller.AccountID, ex.caller.SessionID, persistence.EventSignedOut, s.now(), ex.requester())
+	err = failpoint.Answer(failpoint.SessionAfterRevoke, err)
 	if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // gone already: what was asked for
 		return nil, err
 	}
@@ -182,7 +184,8 @@ type sessionPath struct {
 
 func (s *Server) endSession(ctx context.Context, in *sessionPath) (*nothing, error) {
 	caller := callerOf(ctx)
-	return nil, s.DB.EndSession(ctx, caller.AccountID, in.SessionID, persistence.EventSessionRevoked, s.now(), exchangeOf(ctx).requester())
+	err := s.DB.EndSession(ctx, caller.AccountID, in.SessionID, persistence.EventSessionRevoked, s.now(), exchangeOf(ctx).requester())
+	return nil, failpoint.Answer(failpoint.SessionAfterRevoke, err)
 }
 
 func (s *Server) endOtherSessions(ctx context.Context, _ *nothing) (*nothing, error) {

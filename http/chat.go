@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors"
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 // Turns is what lives: the node that owns or finds every turn.
@@ -110,6 +111,7 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result, err := s.Turns.StartTurn(bounded, start)
+	err = failpoint.Answer(failpoint.ChatAfterTurnRowBefore200, err)
 	switch {
 	case err != nil:
 		return err

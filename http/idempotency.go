@@ -11,6 +11,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -75,7 +76,14 @@ func (s *Server) once(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	}
 	held := &heldWriter{ResponseWriter: w}
 	defer s.settle(r.Context(), ex, claim, held)
+	if err := failpoint.Before(failpoint.IdemAfterClaim); err != nil {
+		return err
+	}
 	handler(held, r.WithContext(persistence.WithKeeper(r.Context(), &persistence.Keeper{Claim: claim, Answer: createdAt(r.URL.Path)})))
+	if err := failpoint.After(failpoint.IdemAfterClaim, nil); err != nil {
+		held.status = 0
+		return err
+	}
 	return nil
 }
 

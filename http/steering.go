@@ -8,6 +8,7 @@ import (
 
 	"turnstone/actors"
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 // steeringRequest is the body of POST /chat/steering; type says which fields count.
@@ -60,10 +61,17 @@ func (s *Server) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, comma
 func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {
 	command.RequestID = requestIDOf(r.Context())
 	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
-	if err != nil {
+	if err = failpoint.Answer(acceptedPoint(command), err); err != nil {
 		return err
 	}
 	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+}
+
+func acceptedPoint(command *actors.Command) failpoint.Point {
+	if command.Kind == actors.CommandCancel {
+		return failpoint.CancelAfterCommit
+	}
+	return failpoint.SteerAfterCommit
 }
 
 // command reads the request as one command; nil for an approval.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -124,6 +125,9 @@ func (w JobWorkers) register(db *DB) *river.Workers {
 
 // purge erases in steps until nothing is left; when its time is over the next run goes on.
 func (db *DB) purge(ctx context.Context, args PurgeConversationArgs) error {
+	if err := failpoint.Before(failpoint.DeleteAfterRow); err != nil {
+		return err
+	}
 	for began := time.Now(); time.Since(began) < purgeRun; {
 		done, err := db.PurgeConversation(ctx, args.AccountID, args.ConversationID, purgeRows)
 		switch {
@@ -134,7 +138,7 @@ func (db *DB) purge(ctx context.Context, args PurgeConversationArgs) error {
 		case err != nil:
 			return fmt.Errorf("purging a conversation: %w", err)
 		case done:
-			return nil
+			return failpoint.After(failpoint.DeleteAfterRow, nil)
 		}
 	}
 	return river.JobSnooze(0)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -246,8 +247,11 @@ func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {
 	}
 	defer conn.Release()
 	began := time.Now()
+	if err := failpoint.Before(failpoint.JournalBeforeAppend); err != nil {
+		return batch, err
+	}
 	stored, err := appendBatch(ctx, conn, batch)
-	if err != nil {
+	if err = failpoint.After(failpoint.JournalBeforeAppend, err); err != nil {
 		return batch, lost(conn.Conn(), err)
 	}
 	var missing []*journalEntry

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 )
 
 const (
@@ -90,9 +91,12 @@ func (tx *Tx) Run(ctx context.Context, batch *pgx.Batch) error {
 // statements have no callbacks: at this point nothing that they find can change the decision any more. What work answers
 // with is set before the call: when the answer is lost InTx may still find out that all of it was committed.
 func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
+	if err := failpoint.Before(failpoint.TxBeforeCommit); err != nil {
+		return err
+	}
 	batch.Queue("commit")
 	tx.closed = true
-	err := tx.Run(ctx, batch)
+	err := failpoint.After(failpoint.TxBeforeCommit, tx.Run(ctx, batch))
 	if err != nil && refused(err) {
 		tx.closed = false // the server stands in the failed transaction
 		return err
@@ -104,8 +108,11 @@ func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
 }
 
 func (tx *Tx) commit(ctx context.Context) error {
+	if err := failpoint.Before(failpoint.TxBeforeCommit); err != nil {
+		return err
+	}
 	tag, err := tx.conn.Exec(ctx, "commit")
-	err = lost(tx.conn.Conn(), err)
+	err = failpoint.After(failpoint.TxBeforeCommit, lost(tx.conn.Conn(), err))
 	switch {
 	case err != nil && refused(err):
 		return err

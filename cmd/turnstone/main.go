@@ -66,6 +66,9 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, envi
 		return fail(stderr, fmt.Errorf("%w (turnstone --help)", err), exitUsage)
 	}
 	limitMemory(p.environment)
+	if err := armFailpoints(p.environment); err != nil {
+		return fail(stderr, err, exitFailed)
+	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(p); err != nil {
 		return fail(stderr, err, exitFailed)

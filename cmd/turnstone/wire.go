@@ -128,7 +128,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	}
 	directory := persistence.NewDirectory(s.db, persistence.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, Log: s.turns, Directory: directory, Model: s.model, Routes: s.routes(), Tools: tool.All(),
+		Store: s.turns, Log: s.turns, Directory: directory, Model: s.model, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log,
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which go on with its turns: start it again"))
@@ -199,7 +199,7 @@ func (s *service) internalHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log), nil
+	return withFailpoints(internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)), nil
 }
 
 // measure registers what /metrics shows besides requests. No label is ever made of what clients send.

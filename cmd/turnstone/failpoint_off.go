@@ -1,0 +1,17 @@
+//go:build !failpoint
+
+package main
+
+import (
+	"net/http"
+
+	"turnstone/actors"
+)
+
+// The product has no failpoints; failpoint_on.go says what a build for tests has in their place.
+
+func armFailpoints(map[string]string) error { return nil }
+
+func withFailpoints(internal http.Handler) http.Handler { return internal }
+
+func failpointTools() []actors.Tool { return nil }

@@ -1,0 +1,89 @@
+//go:build failpoint
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"turnstone/actors"
+	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
+)
+
+// A build with the tag failpoint, which only tests make, can be made to fail: by TURNSTONE_FAILPOINTS from its start, by
+// PUT /failpoints on the internal listener while it runs. It also has a tool with an effect, which the product has not.
+const (
+	failpointsVariable = "TURNSTONE_FAILPOINTS"
+	effectVariable     = "TURNSTONE_FAILPOINT_EFFECT_URL"
+	maxFailpointSpec   = 4 << 10
+)
+
+func armFailpoints(environment map[string]string) error {
+	failpoint.Fails(func(point failpoint.Point) error {
+		return protocol.Errorf(protocol.CodeUnavailable, "failpoint %s", point)
+	})
+	if err := failpoint.Arm(environment[failpointsVariable]); err != nil {
+		return fmt.Errorf("%s: %w", failpointsVariable, err)
+	}
+	return nil
+}
+
+// withFailpoints adds PUT /failpoints, which arms what its body says and nothing else, and GET, which counts what fired.
+func withFailpoints(internal http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", internal)
+	mux.HandleFunc("GET /failpoints", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, failpoint.Fired())
+	})
+	mux.HandleFunc("PUT /failpoints", func(w http.ResponseWriter, r *http.Request) {
+		spec, err := io.ReadAll(io.LimitReader(r.Body, maxFailpointSpec))
+		if err == nil {
+			err = failpoint.Arm(string(spec))
+		}
+		if err != nil {
+			writeJSON(w, http.StatusUnprocessableEntity, adminError{err.Error()})
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return mux
+}
+
+func failpointTools() []actors.Tool {
+	if url := os.Getenv(effectVariable); url != "" {
+		return []actors.Tool{effectTool{url}}
+	}
+	return nil
+}
+
+// effectTool changes something: it posts its input to a stand-in, which keeps a list.
+type effectTool struct{ url string }
+
+// Spec implements actors.Tool.
+func (effectTool) Spec() actors.ToolSpec {
+	return actors.ToolSpec{
+		Name: "effect", Kind: "connector", Title: "Effect", Description: "Notes its input for good.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
+	}
+}
+
+// Run implements actors.Tool.
+func (e effectTool) Run(ctx context.Context, input json.RawMessage) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(input))
+	if err != nil {
+		return "", err
+	}
+	response, err := (&http.Client{}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	output, err := io.ReadAll(response.Body)
+	return string(output), err
+}
