@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// fleet is many streams at once.
+type fleet struct {
+	rec     *recorder
+	streams []*stream
+	running sync.WaitGroup
+	begun   atomic.Int64 // streams whose first token came
+	closing atomic.Bool  // what ends now was ended by us
+	ended   atomic.Int64
+	failed  atomic.Int64
+}
+
+// launch opens n connections, then begins a stream on each, evenly over ramp. request makes the request of one.
+func launch(ctx context.Context, address string, n int, ramp time.Duration, rec *recorder, request func(i int) []byte) (*fleet, error) {
+	f := &fleet{rec: rec}
+	for i := range n {
+		conn, err := dial(ctx, address)
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		s := &stream{n: i, rec: rec, conn: conn, request: request(i), onFirst: func() { f.begun.Add(1) }}
+		f.streams = append(f.streams, s)
+	}
+	if err := pace(ctx, n, ramp, func(i int) { f.start(f.streams[i]) }); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *fleet) start(s *stream) {
+	f.running.Go(func() {
+		err := s.follow()
+		_ = s.conn.Close() // read to its end, or broken
+		f.ended.Add(1)
+		if err != nil && !f.closing.Load() {
+			f.failed.Add(1)
+			f.rec.fail(err)
+		}
+	})
+}
+
+// awaitFirst waits until every stream has begun.
+func (f *fleet) awaitFirst(ctx context.Context, patience time.Duration) error {
+	n := int64(len(f.streams))
+	err := until(ctx, patience, func() (bool, error) {
+		if failed := f.failed.Load(); failed > 0 {
+			return false, fmt.Errorf("%d streams failed: %v", failed, f.rec.sample())
+		}
+		return f.begun.Load() >= n, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d streams began: %w", f.begun.Load(), n, err)
+	}
+	return nil
+}
+
+// await waits until every stream has ended by itself.
+func (f *fleet) await(ctx context.Context, patience time.Duration) error {
+	n := int64(len(f.streams))
+	if err := until(ctx, patience, func() (bool, error) { return f.ended.Load() >= n, nil }); err != nil {
+		return fmt.Errorf("%d of %d streams ended: %w", f.ended.Load(), n, err)
+	}
+	f.running.Wait()
+	return nil
+}
+
+// close drops every connection.
+func (f *fleet) close() {
+	f.closing.Store(true)
+	for _, s := range f.streams {
+		_ = s.conn.Close()
+	}
+	f.running.Wait()
+}
+
+// errFleet says what went wrong in a fleet that should have had no failure.
+func (f *fleet) check() error {
+	if failed := f.failed.Load(); failed > 0 {
+		return errors.New(fmt.Sprint(failed, " streams failed: ", f.rec.sample()))
+	}
+	return nil
+}
+
+// gaps counts events and tokens that did not follow the one before.
+func (f *fleet) gaps() (n int) {
+	for _, s := range f.streams {
+		n += s.gaps + s.tally.broken
+	}
+	return n
+}
+
+// sample is one error that was seen.
+func (r *recorder) sample() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for text, n := range r.errors {
+		return fmt.Sprintf("%d × %s", n, text)
+	}
+	return "none"
+}
