@@ -135,10 +135,13 @@ func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn pr
 	return t.head(), nil
 }
 
-func (s *memory) TurnFrames(_ context.Context, _ protocol.AccountID, turn protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
+func (s *memory) TurnFrames(_ context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[turn]
+	if t == nil || t.spec.AccountID != account {
+		return nil, after, nil
+	}
 	return protocol.SkipFrames(append([]byte{}, t.frames...), after), max(after, t.last), nil
 }
 
