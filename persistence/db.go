@@ -150,6 +150,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 		return nil, errors.New("the database address is not a Postgres URL, as postgres://user@host:5432/turnstone")
 	}
 	config.PingTimeout = acquireTimeout
+	config.PrepareConn = quiet
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = dialer().DialContext
 	for name, value := range sessionSettings {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +99,50 @@ func TestEveryOwnedTableForcesRowLevelSecurity(t *testing.T) {
 	open, err := persistence.Rows(t.Context(), db, persistence.Nobody, pgx.RowTo[string], openSQL)
 	if err != nil || len(open) != 0 {
 		t.Errorf("without forced row-level security: %v (%v)", open, err)
+	}
+}
+
+// Every pooled connection dies at once, as with a restart, and the very next requests, writes among them, do not notice.
+func TestConnectionsThatDiedInThePoolCostNoRequest(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	const crowd = 8
+	together := func(ask func() error) {
+		t.Helper()
+		var all sync.WaitGroup
+		failed := make(chan error, crowd)
+		for range crowd {
+			all.Go(func() { failed <- ask() })
+		}
+		all.Wait()
+		for range crowd {
+			if err := <-failed; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	in := make(chan struct{}, crowd)
+	full := make(chan struct{})
+	go func() {
+		for range crowd {
+			<-in
+		}
+		close(full)
+	}()
+	together(func() error { // so many connections as there are requests at once
+		return db.InTx(t.Context(), account, func(context.Context, *persistence.Tx) error {
+			in <- struct{}{}
+			<-full
+			return nil
+		})
+	})
+	for range 3 {
+		database.Admin(t, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()`, database.Name)
+		together(func() error {
+			_, err := db.Exec(t.Context(), account, renameSQL, account, "after")
+			return err
+		})
 	}
 }
 
