@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence"
+	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 )
 
@@ -104,7 +105,7 @@ func TestManyTurnsShareAStatement(t *testing.T) {
 
 func TestAppendWhoseAnswerWasLostIsFoundCommitted(t *testing.T) {
 	database := newWorld(t).database
-	cut := newCutter(t, database)
+	cut := pgtest.NewCutter(t, database.URL)
 	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +115,10 @@ func TestAppendWhoseAnswerWasLostIsFoundCommitted(t *testing.T) {
 	defer w.turns.Close()
 	turn := w.start(w.request(nil, "hello"))
 	turn.append(1)
-	cut.cutReply("SELECT 1\x00") // the tag of the append's answer
+	cut.CutReply("SELECT 1\x00") // the tag of the append's answer
 	turn.append(2)
-	if stats := w.turns.JournalStats(); cut.count() != 1 || stats.Recovered.Load() != 1 || stats.Fenced.Load() != 0 {
-		t.Errorf("cuts %d, recovered %d, fenced %d", cut.count(), stats.Recovered.Load(), stats.Fenced.Load())
+	if stats := w.turns.JournalStats(); cut.Count() != 1 || stats.Recovered.Load() != 1 || stats.Fenced.Load() != 0 {
+		t.Errorf("cuts %d, recovered %d, fenced %d", cut.Count(), stats.Recovered.Load(), stats.Fenced.Load())
 	}
 	turn.append(1)
 	if got := turn.read(0, 1<<20); !bytes.Equal(got, turn.frames) {

@@ -13,9 +13,9 @@ import (
 )
 
 // behind opens a database through a cutter.
-func behind(t *testing.T) (*persistence.DB, *cutter, protocol.AccountID) {
+func behind(t *testing.T) (*persistence.DB, *pgtest.Cutter, protocol.AccountID) {
 	t.Helper()
-	cut := newCutter(t, pgtest.NewDatabase(t))
+	cut := pgtest.NewCutter(t, pgtest.NewDatabase(t).URL)
 	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestCommitWhoseAnswerWasLostIsResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for round := range 10 {
-			cut.cutReply("COMMIT\x00")
+			cut.CutReply("COMMIT\x00")
 			if err := db.InTx(t.Context(), account, work); err != nil {
 				t.Fatalf("%s, round %d: %v", name, round, err)
 			}
@@ -60,14 +60,14 @@ func TestCommitWhoseAnswerWasLostIsResolved(t *testing.T) {
 			}
 		}
 	}
-	if cut.count() != 20 {
-		t.Errorf("%d answers were lost, want 20", cut.count())
+	if cut.Count() != 20 {
+		t.Errorf("%d answers were lost, want 20", cut.Count())
 	}
 }
 
 func TestCommitThatNeverArrivedIsResolved(t *testing.T) {
 	db, cut, account := behind(t)
-	cut.cutRequest("commit\x00")
+	cut.CutRequest("commit\x00")
 	err := db.InTx(t.Context(), account, func(ctx context.Context, tx *persistence.Tx) error {
 		_, err := tx.Exec(ctx, renameSQL, account, "lost")
 		return err
@@ -75,14 +75,14 @@ func TestCommitThatNeverArrivedIsResolved(t *testing.T) {
 	if protocol.CodeOf(err) != protocol.CodeUnavailable || strings.Contains(err.Error(), persistence.OutcomeUnknown) {
 		t.Errorf("answered %v", err)
 	}
-	if got := displayName(t, db, account); got != "Test" || cut.count() != 1 {
-		t.Errorf("the name is %q after %d cuts", got, cut.count())
+	if got := displayName(t, db, account); got != "Test" || cut.Count() != 1 {
+		t.Errorf("the name is %q after %d cuts", got, cut.Count())
 	}
 }
 
 func TestLostAnswerOfASingleWriteStaysUnknown(t *testing.T) {
 	db, cut, account := behind(t)
-	cut.cutReply("UPDATE 1\x00")
+	cut.CutReply("UPDATE 1\x00")
 	_, err := db.Exec(t.Context(), account, renameSQL, account, "maybe")
 	if protocol.CodeOf(err) != protocol.CodeUnavailable || !strings.Contains(err.Error(), persistence.OutcomeUnknown) {
 		t.Errorf("answered %v", err)
@@ -91,7 +91,7 @@ func TestLostAnswerOfASingleWriteStaysUnknown(t *testing.T) {
 
 func TestStartWhoseAnswerWasLostIsOneTurn(t *testing.T) {
 	database := newWorld(t).database
-	cut := newCutter(t, database)
+	cut := pgtest.NewCutter(t, database.URL)
 	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func TestStartWhoseAnswerWasLostIsOneTurn(t *testing.T) {
 	t.Cleanup(db.Close)
 	w := newWorldOn(t, database, db)
 	for range 3 {
-		cut.cutReply("COMMIT\x00")
+		cut.CutReply("COMMIT\x00")
 		turn := w.start(w.request(nil, "hello"))
-		cut.cutReply("COMMIT\x00")
+		cut.CutReply("COMMIT\x00")
 		turn.end(nil)
 	}
 	turns, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[int], `select count(*) from turns where terminal`)
-	if err != nil || turns != 3 || cut.count() != 6 {
-		t.Errorf("%d turns after %d cuts (%v)", turns, cut.count(), err)
+	if err != nil || turns != 3 || cut.Count() != 6 {
+		t.Errorf("%d turns after %d cuts (%v)", turns, cut.Count(), err)
 	}
 }

@@ -1,0 +1,241 @@
+package pgtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Cut is a kind of reply that a Cutter can keep from the service after the server has done its work.
+type Cut int
+
+// The kinds of cuts.
+const (
+	Commit    Cut = iota // the answer to a COMMIT that succeeded
+	Statement            // the answer to what ran outside an explicit transaction: the server has committed it
+	cutKinds
+)
+
+// Cutter stands between the service and Postgres, on a unix socket, and cuts the line at a chosen moment. It may be used
+// from any goroutine.
+type Cutter struct {
+	URL      string // the database's, through the cutter
+	listener net.Listener
+	target   string
+	running  sync.WaitGroup
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	request []byte // cut before a request that holds this reaches the server
+	reply   []byte // cut before a reply that holds this reaches the service
+	armed   [cutKinds]chan struct{}
+	cuts    int
+	open    map[net.Conn]struct{}
+}
+
+// NewCutter stands before the database of a URL until the test ends.
+func NewCutter(t testing.TB, database string) *Cutter {
+	t.Helper()
+	address, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const socket = ".s.PGSQL.5432"
+	query, folder := address.Query(), t.TempDir()
+	c := &Cutter{target: filepath.Join(query.Get("host"), socket), open: map[net.Conn]struct{}{}}
+	if c.listener, err = net.Listen("unix", filepath.Join(folder, socket)); err != nil {
+		t.Fatal(err)
+	}
+	query.Set("host", folder)
+	address.RawQuery = query.Encode()
+	c.URL = address.String()
+	c.running.Go(c.accept)
+	t.Cleanup(func() {
+		_ = c.listener.Close()
+		c.CutAll()
+		c.running.Wait()
+	})
+	return c
+}
+
+// CutAll cuts every line at once and answers how many there were.
+func (c *Cutter) CutAll() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		_ = conn.Close()
+	}
+	return len(c.open) / 2
+}
+
+// CutRequest cuts the next request that holds text before it reaches the server.
+func (c *Cutter) CutRequest(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.request = []byte(text)
+}
+
+// CutReply cuts the next reply that holds text before it reaches the service.
+func (c *Cutter) CutReply(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reply = []byte(text)
+}
+
+// Arm has the next reply of a kind cut. What it answers is closed when that has happened; Disarm takes it back.
+func (c *Cutter) Arm(kind Cut) (cut <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.armed[kind] == nil {
+		c.armed[kind] = make(chan struct{})
+	}
+	return c.armed[kind]
+}
+
+// Disarm takes back what was armed and did not happen.
+func (c *Cutter) Disarm(kind Cut) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed[kind] = nil
+}
+
+// Count is how often a line was cut for what it carried.
+func (c *Cutter) Count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cuts
+}
+
+func (c *Cutter) accept() {
+	for {
+		client, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", c.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		c.mu.Lock()
+		c.open[client], c.open[server] = struct{}{}, struct{}{}
+		c.mu.Unlock()
+		c.running.Go(func() { c.forward(client, server, c.requests) })
+		c.running.Go(func() { c.forward(server, client, c.replies) })
+	}
+}
+
+func (c *Cutter) forward(from, to net.Conn, copies func(from io.Reader, to io.Writer)) {
+	copies(from, to)
+	_, _ = from.Close(), to.Close()
+	c.mu.Lock()
+	delete(c.open, from)
+	delete(c.open, to)
+	c.mu.Unlock()
+}
+
+// requests copies until the line breaks or is cut.
+func (c *Cutter) requests(from io.Reader, to io.Writer) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if c.holds(buffer[:n], &c.request) {
+				return
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// The types of messages that replies looks at, and the length of a message's head.
+const (
+	commandComplete = 'C'
+	readyForQuery   = 'Z'
+	headLength      = 5
+)
+
+// replies copies message by message. What follows the end of a statement outside a transaction is held back until the
+// server is ready again: only then has it committed.
+func (c *Cutter) replies(from io.Reader, to io.Writer) {
+	reader := bufio.NewReaderSize(from, 1<<16)
+	var out []byte
+	inside, held := false, false
+	for {
+		head, err := reader.Peek(headLength)
+		if err != nil {
+			_, _ = to.Write(out)
+			return
+		}
+		begin, size := len(out), 1+int(binary.BigEndian.Uint32(head[1:]))
+		out = slices.Grow(out, size)[:begin+size]
+		if _, err := io.ReadFull(reader, out[begin:]); err != nil {
+			return
+		}
+		switch message := out[begin:]; message[0] {
+		case commandComplete:
+			tag := string(bytes.TrimRight(message[headLength:], "\x00"))
+			switch {
+			case tag == "BEGIN":
+				inside = true
+			case tag == "COMMIT" && c.fires(Commit):
+				return
+			case tag == "COMMIT" || tag == "ROLLBACK":
+				inside = false
+			case !inside:
+				held = true
+			}
+		case readyForQuery:
+			if inside = message[headLength] != 'I'; !inside && held && c.fires(Statement) {
+				return
+			}
+			held = false
+		}
+		if held || reader.Buffered() >= headLength {
+			continue
+		}
+		if c.holds(out, &c.reply) {
+			return
+		}
+		if _, err := to.Write(out); err != nil {
+			return
+		}
+		out = out[:0]
+	}
+}
+
+// holds says whether data is what a trigger waits for, once.
+func (c *Cutter) holds(data []byte, trigger *[]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(*trigger) == 0 || !bytes.Contains(data, *trigger) {
+		return false
+	}
+	*trigger = nil
+	c.cuts++
+	return true
+}
+
+func (c *Cutter) fires(kind Cut) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.armed[kind] == nil {
+		return false
+	}
+	close(c.armed[kind])
+	c.armed[kind] = nil
+	c.cuts++
+	return true
+}
