@@ -301,6 +301,7 @@ func (j *Journal) judge(missing []*journalEntry, places map[turnKey]turnPlace) (
 		switch {
 		case ours && place.next > entry.Last: // stored by an attempt whose answer was lost
 			j.stats.Recovered.Add(1)
+			j.log.Info("journal: an append without an answer is stored", zap.Stringer("turn_id", entry.TurnID), zap.Int64("last", entry.Last))
 			j.answer(entry, nil)
 		case ours && place.next == entry.First && !place.state.Terminal() && entry.rereads < journalRereads:
 			entry.rereads++ // it moved here between the statement and this look

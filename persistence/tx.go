@@ -243,10 +243,12 @@ func (db *DB) resolve(ctx context.Context, unanswered *commitError) error {
 			status = found
 		}
 		switch status {
-		case "committed":
+		case "committed", "aborted":
+			db.log.Info("the outcome of a commit was found out", zap.String("xid", unanswered.xid), zap.String("status", status))
+			if status == "aborted" {
+				return unavailable(unanswered)
+			}
 			return nil
-		case "aborted":
-			return unavailable(unanswered)
 		}
 		if !pause(ctx, min(delay, retryMost*4)) {
 			break
