@@ -348,6 +348,20 @@ func (p *Postgres) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
+// StopAtOnce is an immediate shutdown: sessions are cut, nothing is written, and the next start recovers from the log.
+func (p *Postgres) StopAtOnce(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server == nil {
+		return nil
+	}
+	if err := p.server.stop(ctx, stopStep{syscall.SIGQUIT, quitGrace}); err != nil {
+		return fmt.Errorf("private Postgres: %w", err)
+	}
+	p.server = nil
+	return nil
+}
+
 // Kill ends every process of the server with SIGKILL, as a crash of the machine would, and waits until they are gone.
 func (p *Postgres) Kill() error { return p.signal(syscall.SIGKILL) }
 
