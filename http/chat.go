@@ -91,7 +91,7 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	if in.Body.ProjectID != nil { // an account has no projects yet, so this is one that it does not have
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
-	if err := s.streams.enter(account); err != nil {
+	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
 	defer s.streams.leave(account)
@@ -209,7 +209,7 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 	if err != nil {
 		return err
 	}
-	if err := s.streams.enter(account); err != nil {
+	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
 	defer s.streams.leave(account)

@@ -30,6 +30,7 @@ type Config struct {
 	Metrics   prometheus.Registerer
 
 	RegistrationOpen bool
+	MaxStreams       int // open streams of one account on this node; 0: 50
 	Providers        []OIDCProvider
 	Environment      string // as production
 	BuildSHA         string // empty: unknown
@@ -75,6 +76,9 @@ func New(config Config) (*Server, error) { return newServer(config, (*Server).ta
 
 func newServer(config Config, table func(*Server) []route) (*Server, error) {
 	s := &Server{Config: config, log: config.Log, now: config.Now}
+	if s.MaxStreams == 0 {
+		s.MaxStreams = defaultStreams
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}

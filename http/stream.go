@@ -19,7 +19,7 @@ const (
 	heartbeat       = 10 * time.Second // of silence, then a comment shows that the stream lives
 	flushDeadline   = 10 * time.Second // for one flush; a reader who takes longer is let go, and resumes
 	retryMillis     = 2000             // what an EventSource waits before it resumes
-	maxStreams      = 50               // open streams of one account on one node
+	defaultStreams  = 50               // open streams of one account on one node, where Config is silent
 	retryStreams    = 5                // seconds until an account with too many streams may have closed one
 	maxHandOnMillis = 1000             // the spread of reconnects when a node hands its turns on
 )
@@ -36,15 +36,15 @@ type streams struct {
 	open map[protocol.AccountID]int // guarded by mu
 }
 
-// enter takes a place for a stream, before anything is begun for it; the caller leaves when the stream has ended.
-func (s *streams) enter(account protocol.AccountID) error {
+// enter takes one of an account's places for a stream, before anything is begun for it; the caller leaves when the stream has ended.
+func (s *streams) enter(account protocol.AccountID, most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
 		s.open = map[protocol.AccountID]int{}
 	}
-	if s.open[account] >= maxStreams {
-		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", maxStreams), RetryAfter: retryStreams}
+	if s.open[account] >= most {
+		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", most), RetryAfter: retryStreams}
 	}
 	s.open[account]++
 	return nil

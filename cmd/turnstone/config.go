@@ -71,6 +71,7 @@ type LimitsConfig struct {
 	SignIn         rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in or register, an account and address."`
 	Shares         rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 10" help:"Shares that are made."`
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
+	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Streams of an account that may be open at once on one node."`
 	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Largest file, in bytes."`
 	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload may take from its beginning."`
 }

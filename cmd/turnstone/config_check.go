@@ -35,6 +35,9 @@ func (c *Config) check() error {
 	if c.Limits.MaxLiveTurns < 1 {
 		return errors.New("TURNSTONE_MAX_LIVE_TURNS: at least 1")
 	}
+	if c.Limits.MaxStreams < 1 {
+		return errors.New("TURNSTONE_MAX_STREAMS: at least 1")
+	}
 	if c.Limits.MaxUploadBytes < 1 {
 		return errors.New("TURNSTONE_MAX_UPLOAD_BYTES: at least 1")
 	}

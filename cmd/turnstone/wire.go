@@ -163,7 +163,7 @@ func (s *service) makeAPI() (err error) {
 		DB: s.db, Turns: s.node, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
-		RegistrationOpen: s.config.Access.Registration == "open", Providers: s.providers(),
+		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
 	})
 	if err != nil {
