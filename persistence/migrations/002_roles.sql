@@ -12,7 +12,9 @@ begin
             begin
                 execute format('create role %I nologin noinherit', name);
             exception when duplicate_object or unique_violation then
-                null; -- roles belong to the whole server: another database's migration was faster
+                -- Roles belong to the whole server: another database's migration was faster. This session may remember
+                -- that there was no such role; opening a relation for the first time makes it take notice.
+                perform from pg_db_role_setting limit 1;
             end;
         end if;
     end loop;
