@@ -28,9 +28,13 @@ type Call struct {
 	request actors.ModelRequest
 	sink    func(actors.ModelChunk) error
 	first   *time.Timer // ends the attempt when no body begins in time
+	began   time.Time
 
 	// Owned by the attempt's goroutine.
 	guard   *guard             // the body, once there is one
+	events  eventScanner       // in the body
+	text    []byte             // gathered, not yet emitted
+	kind    actors.ChunkKind   // of text
 	failure *actors.ModelError // what the guard found; it knows better than the SDK's error
 	sinkErr error              // the caller wants no more
 	emitted bool
@@ -51,7 +55,7 @@ func newCall(
 	if request.FirstByte > 0 {
 		patience = request.FirstByte
 	}
-	call := &Call{parent: parent, ctx: ctx, cancel: cancel, client: client, request: request, sink: sink}
+	call := &Call{parent: parent, ctx: ctx, cancel: cancel, client: client, request: request, sink: sink, began: time.Now()}
 	call.first = time.AfterFunc(patience, func() {
 		cancel(unavailable(fmt.Errorf("no answer began within %s", patience)))
 	})
@@ -71,23 +75,80 @@ func (c *Call) end() {
 // one: the credentials are for the configured host.
 func (c *Call) HTTP() *http.Client { return &http.Client{Transport: c} }
 
-// Text emits more of the answer.
-func (c *Call) Text(text string) error {
-	if text == "" {
-		return nil
+// maxPiece bounds a chunk of text, and with it what one chunk can add to a reader's buffer.
+const maxPiece = 32 << 10
+
+// Text takes more of the answer. Chunks that arrive together are emitted as one.
+func (c *Call) Text(text string) error { return c.gather(actors.ChunkText, text) }
+
+// Reasoning takes more of a summary of the reasoning.
+func (c *Call) Reasoning(text string) error { return c.gather(actors.ChunkReasoning, text) }
+
+// Quoted takes more of the answer (ChunkText) or of the reasoning (ChunkReasoning) as it stands in JSON, without its
+// quotes. It takes nothing, and says so, where decoders differ about what the bytes mean.
+func (c *Call) Quoted(kind actors.ChunkKind, raw []byte) (taken bool, err error) {
+	if err := c.begin(kind); err != nil {
+		return true, err
 	}
-	c.output.add(text)
-	c.layout.addText(len(text))
-	return c.emit(actors.ModelChunk{Kind: actors.ChunkText, Text: text})
+	before := len(c.text)
+	text, ok := AppendUnquoted(c.text, raw)
+	if c.text = text; !ok {
+		c.text = text[:before]
+		return false, nil
+	}
+	return true, c.gathered(len(c.text) - before)
 }
 
-// Reasoning emits more of a summary of the reasoning.
-func (c *Call) Reasoning(text string) error {
+func (c *Call) gather(kind actors.ChunkKind, text string) error {
 	if text == "" {
 		return nil
 	}
-	c.output.add(text)
-	return c.emit(actors.ModelChunk{Kind: actors.ChunkReasoning, Text: text})
+	if err := c.begin(kind); err != nil {
+		return err
+	}
+	c.text = append(c.text, text...)
+	return c.gathered(len(text))
+}
+
+// begin makes kind the kind of what is gathered.
+func (c *Call) begin(kind actors.ChunkKind) error {
+	if c.kind != kind {
+		if err := c.flush(); err != nil {
+			return err
+		}
+		c.kind = kind
+	}
+	return nil
+}
+
+func (c *Call) gathered(bytes int) error {
+	if bytes > 0 && c.kind == actors.ChunkText {
+		c.layout.addText(bytes)
+	}
+	if len(c.text) >= maxPiece {
+		return c.flush()
+	}
+	return nil
+}
+
+// flush emits what was gathered.
+func (c *Call) flush() error {
+	if len(c.text) == 0 {
+		return nil
+	}
+	all := string(c.text)
+	if c.text = c.text[:0]; cap(c.text) > smallBuffer {
+		c.text = nil // a long piece is no reason to hold its room until the answer ends
+	}
+	for all != "" {
+		piece := clip(all, maxPiece)
+		all = all[len(piece):]
+		c.output.add(piece)
+		if err := c.emit(actors.ModelChunk{Kind: c.kind, Text: piece}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ToolCall takes one whole call; it is emitted by Stop, because only the end tells whether a limit cut it. A missing
@@ -135,14 +196,17 @@ func (c *Call) Usage(usage actors.ModelUsage) {
 func (c *Call) Refuse() { c.refused = true }
 
 // Empty says that the answer holds nothing so far.
-func (c *Call) Empty() bool { return !c.emitted && len(c.calls) == 0 }
+func (c *Call) Empty() bool { return !c.emitted && len(c.text) == 0 && len(c.calls) == 0 }
 
 // Terminated says whether the body held the line "data: [DONE]".
-func (c *Call) Terminated() bool { return c.guard != nil && c.guard.done }
+func (c *Call) Terminated() bool { return c.events.done }
 
 // Stop ends the answer. Tool calls decide over what the provider calls the end, because some call every end "stop". An
 // answer that was cut by a limit or refused runs no tools: what it asked for may be half of what it meant.
 func (c *Call) Stop(reason actors.ModelStop) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
 	if c.refused {
 		reason = actors.StopRefusal
 	}

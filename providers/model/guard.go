@@ -1,26 +1,18 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"turnstone/actors"
 )
-
-// How much an answer may be. A line, and an event of several lines, is read whole before it means anything, so this is
-// what a hostile server can make us hold; the SDKs would hold 32 MiB a line and any number of lines.
-const (
-	maxEventBytes  = 8 << 20
-	maxAnswerBytes = 64 << 20
-)
-
-var doneMarker = []byte("[DONE]")
 
 // RoundTrip sends the attempt's request and judges the answer's head before the SDK sees it, so that every provider
 // classifies refusals by one table and no refusal is read without end.
@@ -52,108 +44,78 @@ func (c *Call) readRefusal(response *http.Response) []byte {
 	return body
 }
 
-// guard reads the body of an answer for the SDK. It bounds the time that a read may take, the size of an event and of
-// the whole, remembers errors that decoders swallow, and sees the end marker that they hide.
+// guard reads the body of an answer. It bounds the time that a read may take and keeps the error that ended the body.
 //
-// Time counts only inside Read: while the caller is slow in taking a chunk nothing is owed by the provider.
+// Time counts only inside Read: while the caller is slow in taking a chunk nothing is owed by the provider. One timer
+// looks now and then how long the read under way has lasted, so that a read costs no timer of its own.
 type guard struct {
-	call *Call
-	body io.ReadCloser
-	idle *time.Timer // nil until the first byte
+	call    *Call
+	body    io.ReadCloser
+	reading atomic.Int64 // when the read under way began, after call.began; 0 while there is none
 
-	total  int    // bytes of the body
-	event  int    // bytes since the last blank line
-	head   []byte // how the line that is being read begins
-	events int    // lines that carry data
-	done   bool   // "data: [DONE]" was read
+	mu     sync.Mutex
+	idle   *time.Timer // guarded by mu; nil until the first byte
+	closed bool        // guarded by mu
+	begun  bool        // owned by the attempt's goroutine: there was a first byte
 }
-
-// lineHead is as much of a line as must be kept to know what it is.
-const lineHead = len("data: [DONE]")
 
 func (g *guard) Read(buffer []byte) (int, error) {
 	if g.call.failure != nil {
 		return 0, g.call.failure
 	}
-	if g.idle != nil {
-		g.idle.Reset(g.call.client.options.Idle)
-	}
+	g.reading.Store(1 + int64(time.Since(g.call.began)))
 	n, err := g.body.Read(buffer)
-	if g.idle != nil {
-		g.idle.Stop()
-	} else if n > 0 {
+	g.reading.Store(0)
+	if n > 0 && !g.begun {
 		g.begin()
 	}
-	if failure := g.inspect(buffer[:n]); failure != nil {
-		return 0, g.call.fail(failure)
-	}
-	if errors.Is(err, io.EOF) {
-		g.endLine()
-		return n, io.EOF
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return n, g.call.fail(unavailable(fmt.Errorf("reading the answer: %w", err)))
 	}
-	return n, nil
+	return n, err
 }
 
 // begin replaces the patience for the first byte by the one between reads.
 func (g *guard) begin() {
+	g.begun = true
 	g.call.first.Stop()
-	patience, cancel := g.call.client.options.Idle, g.call.cancel
-	g.idle = time.AfterFunc(patience, func() {
-		cancel(unavailable(fmt.Errorf("the answer was silent for %s", patience)))
-	})
-	g.idle.Stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.idle = time.AfterFunc(g.call.client.options.Idle, g.look)
+	}
 }
 
-func (g *guard) inspect(part []byte) *actors.ModelError {
-	g.total += len(part)
-	if g.total > maxAnswerBytes {
-		return protocolFailure(fmt.Errorf("the answer is longer than %d bytes", maxAnswerBytes))
+// look ends the attempt when a read has lasted too long, or comes again when it will have.
+func (g *guard) look() {
+	patience := g.call.client.options.Idle
+	left := patience
+	if began := g.reading.Load(); began != 0 {
+		left -= time.Since(g.call.began) - time.Duration(began)
 	}
-	for len(part) > 0 {
-		end := bytes.IndexByte(part, '\n')
-		piece := part
-		if end >= 0 {
-			piece = part[:end]
-		}
-		g.event += len(piece)
-		if g.event > maxEventBytes {
-			return protocolFailure(fmt.Errorf("an event is longer than %d bytes", maxEventBytes))
-		}
-		if room := lineHead - len(g.head); room > 0 {
-			g.head = append(g.head, piece[:min(room, len(piece))]...)
-		}
-		if end < 0 {
-			return nil
-		}
-		g.endLine()
-		part = part[end+1:]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+	case left > 0:
+		g.idle.Reset(left)
+	default:
+		g.call.cancel(unavailable(fmt.Errorf("the answer was silent for %s", patience)))
 	}
-	return nil
 }
 
-func (g *guard) endLine() {
-	line := bytes.TrimSuffix(g.head, []byte("\r"))
-	if data, found := bytes.CutPrefix(line, []byte("data:")); found {
-		g.events++
-		g.done = g.done || bytes.HasPrefix(bytes.TrimPrefix(data, []byte(" ")), doneMarker)
-	} else if len(line) == 0 {
-		g.event = 0
-	}
-	g.head = g.head[:0]
-}
-
-// Close is called by the SDK when it saw an end, and by the attempt in any case.
+// Close is called by the SDK when it refuses the answer, and by the attempt in any case.
 func (g *guard) Close() error {
+	g.mu.Lock()
+	g.closed = true
 	if g.idle != nil {
 		g.idle.Stop()
 	}
+	g.mu.Unlock()
 	return g.body.Close()
 }
 
-// fail keeps the first failure, and is what is returned to the SDK.
+// fail keeps the first failure, and returns it.
 func (c *Call) fail(failure *actors.ModelError) error {
 	if c.failure == nil {
 		c.failure = failure
@@ -178,7 +140,7 @@ func (c *Call) outcome(err error) error {
 	case errors.As(err, &failure):
 	case err != nil:
 		failure = protocolFailure(err)
-	case c.guard != nil && c.guard.total > 0 && c.guard.events == 0:
+	case c.events.noEvents():
 		failure = protocolFailure(errors.New("the answer holds no event"))
 	default:
 		failure = unavailable(errors.New("the answer ended without its end marker"))

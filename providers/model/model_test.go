@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -156,54 +155,6 @@ func TestReplayFollowsTheOrderAndSurvivesChanges(t *testing.T) {
 	}
 	if (&layout{blocks: []block{{Text: 1}}}).encode() != nil {
 		t.Error("a step without parts of the provider needs no opaque part")
-	}
-}
-
-// inspectAll runs a body through the guard's book-keeping in reads of size bytes.
-func inspectAll(body io.Reader, size int) (*guard, *actors.ModelError) {
-	watched := &guard{}
-	buffer := make([]byte, size)
-	for {
-		n, err := body.Read(buffer)
-		if failure := watched.inspect(buffer[:n]); failure != nil {
-			return watched, failure
-		}
-		if err != nil {
-			watched.endLine()
-			return watched, nil
-		}
-	}
-}
-
-func TestGuardSeesTheMarkerHoweverItIsCut(t *testing.T) {
-	for body, want := range map[string]bool{
-		"data: {}\n\ndata: [DONE]\n\n": true, "data:[DONE]\n\n": true, "data: [DONE]\r\n\r\n": true, "data: [DONE]": true,
-		"data: {}\n\n": false, "event: [DONE]\n\n": false, ": data: [DONE]\n": false, "data: \"[DONE]\"\n": false,
-	} {
-		for size := 1; size <= len(body); size++ {
-			watched, failure := inspectAll(strings.NewReader(body), size)
-			if failure != nil || watched.done != want {
-				t.Errorf("%q by %d: %v, %v", body, size, watched.done, failure)
-			}
-		}
-	}
-}
-
-func TestGuardBoundsEventsOfManyLinesAndTheWhole(t *testing.T) {
-	line := "data: " + strings.Repeat("a", 1000) + "\n"
-	for name, each := range map[string]struct {
-		body string
-		fits bool
-	}{
-		"many lines in an event": {strings.Repeat(line, maxEventBytes/1000), false},
-		"many events":            {strings.Repeat(line+"\n", maxEventBytes/500), true},
-		"too much":               {strings.Repeat(line+"\n", maxAnswerBytes/1000), false},
-		"a line of 8 MiB":        {"data: " + strings.Repeat("a", maxEventBytes), false},
-		"a line below":           {"data: " + strings.Repeat("a", maxEventBytes-6) + "\n\ndata: [DONE]\n\n", true},
-	} {
-		if _, failure := inspectAll(strings.NewReader(each.body), 32<<10); (failure == nil) != each.fits {
-			t.Errorf("%s: %v", name, failure)
-		}
 	}
 }
 

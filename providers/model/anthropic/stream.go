@@ -24,27 +24,11 @@ type thought struct {
 func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
 	params, trimmed := paramsOf(request)
 	stream := m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer func() { _ = stream.Close() }()
+	if err := stream.Err(); err != nil {
+		return err
+	}
 	answer := answer{call: call, repeated: trimmed}
-	for stream.Next() {
-		event := stream.Current()
-		if event.Type == "message_stop" {
-			return answer.finish()
-		}
-		if err := answer.take(event); err != nil {
-			return err
-		}
-	}
-	return streamError(stream.Err())
-}
-
-// streamError gives an error event of the stream its meaning; the SDK keeps the event's bytes.
-func streamError(err error) error {
-	var event *sdk.Error
-	if errors.As(err, &event) {
-		return model.ProviderFailure(0, nil, []byte(event.RawJSON()))
-	}
-	return err
+	return call.Events(answer.read)
 }
 
 // answer gathers what comes in pieces: the open block, the count, the reason of the end.
@@ -57,9 +41,43 @@ type answer struct {
 	kind      string // of the open block
 	id, name  string
 	input     strings.Builder
-	thinking  strings.Builder
+	thinking  []byte
 	signature string
 	redacted  string
+}
+
+// read takes an event, and says whether it was the last. Events without a name are not of this format, whatever they
+// hold.
+func (a *answer) read(event model.Event) (last bool, err error) {
+	switch string(event.Name) {
+	case "", "ping":
+		return false, nil
+	case "error":
+		return false, model.ProviderFailure(0, nil, event.Data)
+	}
+	if kind, raw, ok := scanDelta(event.Data); ok && a.repeated == "" {
+		if kind == actors.ChunkReasoning {
+			a.thinking, ok = model.AppendUnquoted(a.thinking, raw)
+		}
+		if ok {
+			if taken, err := a.call.Quoted(kind, raw); taken {
+				return false, err
+			}
+		}
+	}
+	return a.decode(event.Data)
+}
+
+// decode takes an event of any shape.
+func (a *answer) decode(data []byte) (last bool, err error) {
+	var event sdk.MessageStreamEventUnion
+	if err := json.Unmarshal(data, &event); err != nil {
+		return false, model.Protocol(err)
+	}
+	if event.Type == "message_stop" {
+		return true, a.finish()
+	}
+	return false, a.take(event)
 }
 
 func (a *answer) take(event sdk.MessageStreamEventUnion) error {
@@ -100,7 +118,7 @@ func (a *answer) count(input, read, created int64) {
 func (a *answer) begin(block sdk.ContentBlockStartEventContentBlockUnion) error {
 	a.kind, a.id, a.name, a.signature, a.redacted = block.Type, block.ID, block.Name, block.Signature, block.Data
 	a.input.Reset()
-	a.thinking.Reset()
+	a.thinking = a.thinking[:0]
 	if block.Type == "thinking" {
 		return a.think(block.Thinking)
 	}
@@ -133,7 +151,7 @@ func (a *answer) text(text string) error {
 }
 
 func (a *answer) think(text string) error {
-	a.thinking.WriteString(text)
+	a.thinking = append(a.thinking, text...)
 	return a.call.Reasoning(text)
 }
 
@@ -142,7 +160,7 @@ func (a *answer) end() error {
 	case "tool_use":
 		return a.call.ToolCall(a.id, a.name, a.input.String())
 	case "thinking", "redacted_thinking":
-		raw, err := json.Marshal(thought{Thinking: a.thinking.String(), Signature: a.signature, Redacted: a.redacted})
+		raw, err := json.Marshal(thought{Thinking: string(a.thinking), Signature: a.signature, Redacted: a.redacted})
 		if err != nil {
 			return model.Protocol(err)
 		}

@@ -62,6 +62,8 @@ type Step struct {
 	Stop      actors.ModelStop   // empty: as it follows from ToolCalls
 	Usage     *actors.ModelUsage // nil: the provider counts nothing
 
+	Gate <-chan struct{} // where there is one, each piece but the first waits for a signal
+
 	Fault Fault
 	After int // pieces before the fault
 }
@@ -323,6 +325,14 @@ func (o *writer) piece() {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+		case <-o.server.closing:
+			panic(left{})
+		case <-o.r.Context().Done():
+		}
+	}
+	if o.pieces > 1 && o.step.Gate != nil {
+		select {
+		case <-o.step.Gate:
 		case <-o.server.closing:
 			panic(left{})
 		case <-o.r.Context().Done():

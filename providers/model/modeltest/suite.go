@@ -39,6 +39,8 @@ func Run(t *testing.T, subject Subject) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for name, test := range map[string]func(*testing.T, Subject){
 		"text comes in order and stops once":                testText,
+		"no piece waits for the next":                       testPromptly,
+		"pieces that come together are kept whole":          testTogether,
 		"the request says what the turn says":               testRequest,
 		"reasoning comes before the text":                   testReasoning,
 		"sealed reasoning goes back in its place":           testSealed,
@@ -178,11 +180,46 @@ func testText(t *testing.T, subject Subject) {
 	if err != nil || TextOf(chunks) != "A small wäder 🐦.\n\n" || StopOf(chunks) != actors.StopEndTurn {
 		t.Errorf("got %q, %s, %v", TextOf(chunks), StopOf(chunks), err)
 	}
-	if found := only(chunks, actors.ChunkText); len(found) != 4 {
-		t.Errorf("pieces must be passed on as they come, got %d", len(found))
-	}
 	if asked.Family() != subject.Family {
 		t.Errorf("family %q", asked.Family())
+	}
+}
+
+// testPromptly lets the provider speak on only after its last piece was passed on: pieces that come together may leave
+// together, but none may wait for the next.
+func testPromptly(t *testing.T, subject Subject) {
+	gate := make(chan struct{}, 1)
+	_, asked := start(t, subject, steps(Step{
+		Reasoning: []string{"Hm.", " Well."}, Text: []string{"one ", "two ", "three ", "four"}, Gate: gate,
+	}), model.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	var said []string
+	err := asked.Stream(ctx, simple(), func(chunk actors.ModelChunk) error {
+		if chunk.Text != "" {
+			said = append(said, chunk.Text)
+			gate <- struct{}{}
+		}
+		return nil
+	})
+	if want := []string{"Hm.", " Well.", "one ", "two ", "three ", "four"}; err != nil || !reflect.DeepEqual(said, want) {
+		t.Errorf("got %q, %v", said, err)
+	}
+}
+
+// testTogether finds all of a long answer however its pieces were cut and joined on the way.
+func testTogether(t *testing.T, subject Subject) {
+	var pieces []string
+	for i := range 2000 {
+		pieces = append(pieces, []string{"word ", "\"quoted\"\n", "wäder", "🐦", "\u0001", "\u2028<&>"}[i%6])
+	}
+	_, asked := start(t, subject, steps(Step{Text: pieces}), model.Options{})
+	chunks, err := Ask(t.Context(), t, asked, simple())
+	if err != nil || TextOf(chunks) != strings.Join(pieces, "") {
+		t.Errorf("got %d bytes of %d, %v", len(TextOf(chunks)), len(strings.Join(pieces, "")), err)
+	}
+	if n := len(only(chunks, actors.ChunkText)); n > len(pieces) {
+		t.Errorf("%d chunks of %d pieces", n, len(pieces))
 	}
 }
 
@@ -553,8 +590,13 @@ func testIdle(t *testing.T, subject Subject) {
 }
 
 func testSlowReader(t *testing.T, subject Subject) {
-	_, asked := start(t, subject, steps(Step{Text: []string{"one", "two", "three"}}), model.Options{Idle: short})
+	gate := make(chan struct{}, 1)
+	_, asked := start(t, subject, steps(Step{Text: []string{"one", "two", "three"}, Gate: gate}), model.Options{Idle: short})
 	err := asked.Stream(t.Context(), simple(), func(chunk actors.ModelChunk) error {
+		if chunk.Kind != actors.ChunkText {
+			return nil
+		}
+		gate <- struct{}{}
 		if chunk.Text == "one" {
 			<-time.After(2 * short) // the reader is what is slow here
 		}

@@ -23,18 +23,18 @@ func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, cal
 		return err
 	}
 	stream := m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer func() { _ = stream.Close() }()
-	answer := chatAnswer{call: call}
-	for stream.Next() {
-		if err := answer.take(stream.Current()); err != nil {
-			return err
-		}
-	}
 	if err := stream.Err(); err != nil {
-		return streamError(err)
+		return err
 	}
-	if !call.Terminated() {
-		return nil
+	answer := chatAnswer{call: call}
+	err = call.Events(func(event model.Event) (bool, error) {
+		if event.Done() {
+			return true, nil
+		}
+		return false, answer.take(event.Data)
+	})
+	if err != nil || !call.Terminated() {
+		return err
 	}
 	return answer.finish()
 }
@@ -111,7 +111,24 @@ type toolPiece struct {
 	id, name, arguments string
 }
 
-func (a *chatAnswer) take(chunk sdk.ChatCompletionChunk) error {
+func (a *chatAnswer) take(data []byte) error {
+	if kind, raw, ok := scanChat(data); ok {
+		if taken, err := a.call.Quoted(kind, raw); taken {
+			return err
+		}
+	}
+	return a.decode(data)
+}
+
+// decode takes a chunk of any shape.
+func (a *chatAnswer) decode(data []byte) error {
+	if err := namedError(data); err != nil {
+		return err
+	}
+	var chunk sdk.ChatCompletionChunk
+	if err := json.Unmarshal(data, &chunk); err != nil {
+		return model.Protocol(err)
+	}
 	if chunk.JSON.Usage.Valid() {
 		a.call.Usage(actors.ModelUsage{
 			InputTokens:       int(chunk.Usage.PromptTokens),

@@ -7,14 +7,12 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
 	"turnstone/actors"
@@ -108,13 +106,19 @@ func (m *Model) Ready(ctx context.Context) error {
 	return m.client.Ready(ctx, "models", header)
 }
 
-// streamError gives an error event of the stream its meaning; the SDK keeps the event's bytes.
-func streamError(err error) error {
-	var event *ssestream.StreamError
-	if errors.As(err, &event) {
-		return model.ProviderFailure(0, nil, event.Event.Data)
+// namedError is the error that an event of either format names in place of what was asked for. Gateways that copy the
+// field into every event say null there.
+func namedError(data []byte) error {
+	var event struct {
+		Error json.RawMessage `json:"error"`
 	}
-	return err
+	if err := json.Unmarshal(data, &event); err != nil {
+		return model.Protocol(err)
+	}
+	if len(event.Error) > 0 && string(event.Error) != "null" {
+		return model.ProviderFailure(0, nil, data)
+	}
+	return nil
 }
 
 // parameters is the tool's schema as the SDK wants it.

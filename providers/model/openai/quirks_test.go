@@ -44,17 +44,23 @@ func choice(delta, finish string) string {
 	return `{"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 }
 
+// describe joins neighbours: what comes together may leave together.
 func describe(chunks []actors.ModelChunk) string {
 	var all []string
-	for _, chunk := range chunks {
-		switch chunk.Kind {
-		case actors.ChunkText:
+	for i, chunk := range chunks {
+		joined := i > 0 && chunks[i-1].Kind == chunk.Kind
+		switch {
+		case chunk.Kind == actors.ChunkText && joined:
+			all[len(all)-1] += chunk.Text
+		case chunk.Kind == actors.ChunkText:
 			all = append(all, chunk.Text)
-		case actors.ChunkReasoning:
+		case chunk.Kind == actors.ChunkReasoning && joined:
+			all[len(all)-1] = strings.TrimSuffix(all[len(all)-1], ")") + chunk.Text + ")"
+		case chunk.Kind == actors.ChunkReasoning:
 			all = append(all, "("+chunk.Text+")")
-		case actors.ChunkToolCall:
+		case chunk.Kind == actors.ChunkToolCall:
 			all = append(all, chunk.ToolCall.Name+string(chunk.ToolCall.Input))
-		case actors.ChunkStop:
+		case chunk.Kind == actors.ChunkStop:
 			all = append(all, string(chunk.Stop))
 		}
 	}
@@ -86,11 +92,17 @@ func TestChatToleratesWhatCompatibleServersDo(t *testing.T) {
 		"no choices, null choices, another choice": {[]string{
 			`{"choices":[]}`, `{"choices":null}`, `{}`, `{"choices":[{"index":1,"delta":{"content":"other"}}]}`, choice(`{"content":"a"}`, `"stop"`),
 		}, "a end_turn"},
+		"no error in every chunk": {[]string{
+			`{"choices":[{"index":0,"delta":{"content":"a"}}],"error":null}`,
+			`{"error":null,"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}]}`,
+			`{"error": null ,"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
+		}, "ab end_turn"},
+		"data without anything": {[]string{"", choice(`{"content":"a"}`, `"stop"`), ""}, "a end_turn"},
 		"no reason for the end": {[]string{choice(`{"content":"a"}`, `null`)}, "a end_turn"},
 		"an unknown reason":     {[]string{choice(`{"content":"a"}`, `"eos"`)}, "a end_turn"},
 		"reasoning by either name": {[]string{
 			choice(`{"reasoning_content":"b"}`, `null`), choice(`{"reasoning":"c"}`, `null`), choice(`{"reasoning":null,"content":"a"}`, `"stop"`),
-		}, "(b) (c) a end_turn"},
+		}, "(bc) a end_turn"},
 		"a refusal":     {[]string{choice(`{"refusal":"No."}`, `"stop"`)}, "No. refusal"},
 		"an empty text": {[]string{choice(`{"content":""}`, `"stop"`)}, "end_turn"},
 	} {
@@ -142,6 +154,16 @@ func TestResponsesFailInTheirOwnWay(t *testing.T) {
 		if !errors.As(err, &failure) || failure.Code != each.code {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestResponsesTolerateNoError(t *testing.T) {
+	chunks, err := ask(t, openai.APIResponses, stream,
+		`{"type":"response.created","error":null,"response":{"error":null}}`,
+		`{"type":"response.output_text.delta","delta":"a","error":null}`,
+		`{"type":"response.completed","error":null,"response":{"status":"completed"}}`)
+	if got := describe(chunks); err != nil || got != "a end_turn" {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

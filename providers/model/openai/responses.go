@@ -21,22 +21,45 @@ func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest
 		return err
 	}
 	stream := m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	defer func() { _ = stream.Close() }()
-	for stream.Next() {
-		event := stream.Current()
-		switch event.Type {
-		case "response.completed", "response.incomplete":
-			return finishResponse(event.Response, call)
-		case "response.failed":
-			return model.ProviderFailure(0, nil, []byte(event.Response.Error.RawJSON()))
-		case "error":
-			return model.ProviderFailure(0, nil, []byte(event.RawJSON()))
+	if err := stream.Err(); err != nil {
+		return err
+	}
+	return call.Events(func(event model.Event) (bool, error) {
+		if event.Done() {
+			return true, nil
 		}
-		if err := takeEvent(event, call); err != nil {
-			return err
+		return takeResponse(event.Data, call)
+	})
+}
+
+// takeResponse takes an event, and says whether it was the last.
+func takeResponse(data []byte, call *model.Call) (last bool, err error) {
+	if kind, raw, ok := scanResponse(data); ok {
+		if taken, err := call.Quoted(kind, raw); taken {
+			return false, err
 		}
 	}
-	return streamError(stream.Err())
+	return decodeResponse(data, call)
+}
+
+// decodeResponse takes an event of any shape.
+func decodeResponse(data []byte, call *model.Call) (last bool, err error) {
+	if err := namedError(data); err != nil {
+		return false, err
+	}
+	var event responses.ResponseStreamEventUnion
+	if err := json.Unmarshal(data, &event); err != nil {
+		return false, model.Protocol(err)
+	}
+	switch event.Type {
+	case "response.completed", "response.incomplete":
+		return true, finishResponse(event.Response, call)
+	case "response.failed":
+		return false, model.ProviderFailure(0, nil, []byte(event.Response.Error.RawJSON()))
+	case "error":
+		return false, model.ProviderFailure(0, nil, data)
+	}
+	return false, takeEvent(event, call)
 }
 
 func responseParams(request actors.ModelRequest) (responses.ResponseNewParams, error) {

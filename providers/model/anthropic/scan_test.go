@@ -1,0 +1,156 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+// What servers send most of the time: each must be walked, not decoded.
+var usual = []string{
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" wäder"}}`,
+	`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"a\n\"b\" \ud83d\udc26"}}`,
+	`{"delta":{"text":"a","type":"text_delta"},"index":12,"type":"content_block_delta"} `,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`,
+}
+
+// What the walk must leave to the decoder.
+var unusual = []string{
+	`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","thinking":"x"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a","text":"b"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","type":"thinking_delta","text":"a"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"},"delta":{}}`,
+	`{"type":"content_block_delta","type":"message_stop","delta":{"type":"text_delta","text":"a"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":null}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ud83d"}}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}`, `{"type":"content_block_delta"}`,
+	`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`,
+	`{"type":"message_stop"}`, `{"type":"ping"}`, `{}`, `[]`, `null`, ``, `{`,
+}
+
+// same holds a walk to the decoder, and says whether there was a walk.
+func same(t *testing.T, data []byte) (walked bool) {
+	t.Helper()
+	kind, raw, walked := scanDelta(data)
+	text, sure := model.AppendUnquoted(nil, raw)
+	if !walked || !sure {
+		return false
+	}
+	var event sdk.MessageStreamEventUnion
+	if err := json.Unmarshal(data, &event); err != nil {
+		t.Errorf("%q was walked, and is not even JSON: %v", data, err)
+		return true
+	}
+	want := map[string]string{"text_delta": event.Delta.Text, "thinking_delta": event.Delta.Thinking}[event.Delta.Type]
+	wantKind := map[string]actors.ChunkKind{"text_delta": actors.ChunkText, "thinking_delta": actors.ChunkReasoning}[event.Delta.Type]
+	if event.Type != "content_block_delta" || kind != wantKind || string(text) != want {
+		t.Errorf("%q: walked %d %q, decoded %+v", data, kind, text, event)
+	}
+	return true
+}
+
+func TestTheUsualDeltasAreWalked(t *testing.T) {
+	for _, data := range usual {
+		if !same(t, []byte(data)) {
+			t.Errorf("not walked: %s", data)
+		}
+	}
+	for _, data := range unusual {
+		if same(t, []byte(data)) {
+			t.Errorf("walked: %s", data)
+		}
+	}
+}
+
+// TestAWalkSaysWhatTheDecoderSays breaks usual events with a few random strokes.
+func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
+	parts := []string{
+		`"type"`, `"delta"`, `"index"`, `"text"`, `"thinking"`, `"text_delta"`, `"content_block_delta"`, `:`, `,`, `{`, `}`, `[`, `]`,
+		`null`, `0`, `-1`, `1.5`, `""`, `"a"`, `"\ud83d"`, "\"\xff\"", ` `, `"text":"b",`, `"index":1,`, `"type":"text_delta",`, `"x":"y",`,
+	}
+	all := append(append([]string(nil), usual...), unusual...)
+	random, walked := rand.New(rand.NewPCG(1, 2)), 0
+	for range 100_000 {
+		data := all[random.IntN(len(all))]
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(data) + 1)
+			end := min(len(data), at+random.IntN(8))
+			switch random.IntN(4) {
+			case 0:
+				data = data[:at] + data[end:]
+			case 1:
+				data = data[:at] + parts[random.IntN(len(parts))] + data[at:]
+			case 2:
+				data = data[:at] + parts[random.IntN(len(parts))] + data[end:]
+			default:
+				data = data[:end] + data[at:]
+			}
+		}
+		if same(t, []byte(data)) {
+			walked++
+		}
+	}
+	if walked < 300 {
+		t.Errorf("only %d of what was tried was walked", walked)
+	}
+}
+
+func FuzzAWalkSaysWhatTheDecoderSays(f *testing.F) {
+	for _, seed := range append(append([]string(nil), usual...), unusual...) {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { same(t, data) })
+}
+
+// BenchmarkChunk compares reading one usual event by the SDK's stream with walking it.
+func BenchmarkChunk(b *testing.B) {
+	b.Run("messages/sdk", func(b *testing.B) {
+		b.ReportAllocs()
+		body := &repeated{text: "event: content_block_delta\ndata: " + usual[0] + "\n\n"}
+		stream := ssestream.NewStream[sdk.MessageStreamEventUnion](
+			ssestream.NewDecoder(&http.Response{Body: io.NopCloser(body), Header: http.Header{}}), nil)
+		for b.Loop() {
+			if !stream.Next() {
+				b.Fatal("ended")
+			}
+		}
+	})
+	b.Run("messages/walk", func(b *testing.B) {
+		b.ReportAllocs()
+		data, text := []byte(usual[0]), []byte(nil)
+		for b.Loop() {
+			_, raw, walked := scanDelta(data)
+			var sure bool
+			if text, sure = model.AppendUnquoted(text[:0], raw); !walked || !sure {
+				b.Fatal("not walked")
+			}
+		}
+	})
+}
+
+// repeated is a body of one event, again and again.
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(to []byte) (n int, err error) {
+	for n < len(to) {
+		copied := copy(to[n:], r.text[r.at:])
+		n += copied
+		r.at = (r.at + copied) % len(r.text)
+	}
+	return n, nil
+}

@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+// What servers send most of the time: each must be walked, not decoded.
+var (
+	usualChat = []string{
+		`{"id":"chatcmpl-9","object":"chat.completion.chunk","created":1712345678,"model":"gpt-x","service_tier":"default","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" wäder"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"aB3"}`,
+		`{"id":"chatcmpl-9","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}`,
+		`{"choices":[{"delta":{"content":"a\n\"b\" \u00e4 \ud83d\udc26"},"finish_reason":null,"index":0}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}`,
+		`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":"a"}}],"created":1,"id":"x","model":"m.gguf","system_fingerprint":"b1","object":"chat.completion.chunk"}`,
+		`{"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":"Hm"},"logprobs":null,"finish_reason":null,"token_ids":null}]}`,
+		`{"id":"x","provider":"P","model":"m","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"role":"assistant","content":"","reasoning":"Hm"},"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}`,
+		`{ "choices" : [ { "index" : 0 , "delta" : { "content" : "a" } } ] , "error" : null }`,
+	}
+	usualResponses = []string{
+		`{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":" wäder","sequence_number":7,"logprobs":[],"obfuscation":"aB3"}`,
+		`{"content_index":0,"delta":"a\n","item_id":"msg_1","type":"response.output_text.delta"}`,
+		`{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"Hm","sequence_number":3}`,
+		`{"type":"response.reasoning_text.delta","item_id":"rs_1","output_index":0,"content_index":0,"delta":"Hm","sequence_number":3}`,
+	}
+)
+
+// What the walk must leave to the decoder.
+var unusual = []string{
+	`{"choices":[{"index":1,"delta":{"content":"other"}}]}`, `{"choices":[{"index":00,"delta":{"content":"a"}}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"a"}},{"index":0,"delta":{"content":"b"}}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"a","content":null}}]}`, `{"choices":[{"delta":{"content":"a","content":"b"}}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"a","reasoning":"b"}}]}`, `{"choices":[{"index":0,"delta":{"content":5}}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"a","refusal":"no"}}]}`, `{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[]}}]}`,
+	`{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}`, "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xff\"}}]}",
+	`{"choices":[{"index":0,"delta":{"\u0063ontent":"a"}}]}`, `{"choices":[{"index":0,"delta":{"content":"a"}}],"error":{"message":"boom"}}`,
+	`{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
+	`{"choices":[{"index":0,"delta":{"content":"a"}}]`, `{"choices":[{"index":0,"delta":{"content":"a"}}]}}`,
+	`{"choices":[{"index":0,"delta":{"content":"a",}}]}`, `{"choices":[{"index":0,"delta":{"content":"a"}},]}`,
+	`{"choices":[{"index":0 "delta":{"content":"a"}}]}`, `{"choices":[]}`, `{"choices":null}`, `{}`, `[]`, `null`, ``, `{`, `{"":""}`,
+	`{"choices":[{"index":0,"delta":{}}],"choices":[{"index":0,"delta":{"content":"b"}}]}`, "{\"choices\":[{\"delta\":{\"content\":\"a\nb\"}}]}",
+	`{"type":"response.output_text.delta"}`, `{"delta":"a"}`, `{"type":"response.refusal.delta","delta":"a"}`,
+	`{"type":"response.output_text.delta","delta":"a","delta":"b"}`, `{"type":"response.output_text.delta","type":"error","delta":"a"}`,
+	`{"type":"response.output_text.delta","delta":"a","logprobs":[1]}`, `{"type":"response.output_text.delta","delta":null}`,
+}
+
+// decoded is what the SDK's types make of a chunk, as far as a walk may say it too.
+type decoded struct {
+	reasoning, text string
+	more            bool // it says more than text
+	failed          bool
+}
+
+func decodeChat(data []byte) decoded {
+	var chunk sdk.ChatCompletionChunk
+	if namedError(data) != nil || json.Unmarshal(data, &chunk) != nil {
+		return decoded{failed: true}
+	}
+	made := decoded{more: chunk.JSON.Usage.Valid()}
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		delta := choice.Delta
+		made.more = made.more || choice.FinishReason != "" || delta.Refusal != "" || len(delta.ToolCalls) > 0 ||
+			delta.FunctionCall.Name != "" || delta.FunctionCall.Arguments != "" //nolint:staticcheck // still sent
+		made.reasoning += reasoningOf(delta)
+		made.text += delta.Content
+	}
+	return made
+}
+
+func decodeEvent(data []byte) decoded {
+	var event responses.ResponseStreamEventUnion
+	if namedError(data) != nil || json.Unmarshal(data, &event) != nil {
+		return decoded{failed: true}
+	}
+	switch event.Type {
+	case "response.output_text.delta":
+		return decoded{text: event.Delta}
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		return decoded{reasoning: event.Delta}
+	}
+	return decoded{more: true}
+}
+
+// same holds a walk to the decoder, and says whether there was a walk.
+func same(t *testing.T, data []byte) (chat, response bool) {
+	t.Helper()
+	hold := func(kind actors.ChunkKind, raw []byte, walked bool, decode func([]byte) decoded) bool {
+		text, sure := model.AppendUnquoted(nil, raw)
+		if !walked || !sure {
+			return false
+		}
+		want, got := decode(data), decoded{text: string(text)}
+		if kind == actors.ChunkReasoning {
+			got = decoded{reasoning: string(text)}
+		}
+		if got != want {
+			t.Errorf("%q: walked %+v, decoded %+v", data, got, want)
+		}
+		return true
+	}
+	kind, raw, walked := scanChat(data)
+	chat = hold(kind, raw, walked, decodeChat)
+	kind, raw, walked = scanResponse(data)
+	return chat, hold(kind, raw, walked, decodeEvent)
+}
+
+func TestTheUsualChunksAreWalked(t *testing.T) {
+	for _, data := range usualChat {
+		if chat, _ := same(t, []byte(data)); !chat {
+			t.Errorf("not walked: %s", data)
+		}
+	}
+	for _, data := range usualResponses {
+		if _, response := same(t, []byte(data)); !response {
+			t.Errorf("not walked: %s", data)
+		}
+	}
+	for _, data := range unusual {
+		if chat, response := same(t, []byte(data)); chat || response {
+			t.Errorf("walked: %s", data)
+		}
+	}
+}
+
+// TestAWalkSaysWhatTheDecoderSays breaks usual chunks in every way that a few random strokes find: cuts, doublings,
+// swaps of what chunks are made of.
+func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
+	parts := []string{
+		`"content"`, `"delta"`, `"choices"`, `"index"`, `"reasoning"`, `"type"`, `"error"`, `"usage"`, `"finish_reason"`, `"role"`,
+		`:`, `,`, `{`, `}`, `[`, `]`, `null`, `0`, `1`, `-0`, `0.0`, `1e3`, `""`, `"a"`, `"\ud83d"`, `"\u0000"`, "\"\xff\"", `true`, ` `,
+		`"content":"b",`, `"content":null,`, `"index":0,`, `"index":1,`, `"error":null,`, `"refusal":null,`, `"refusal":"n",`,
+	}
+	all := append(append(append([]string(nil), usualChat...), usualResponses...), unusual...)
+	random, walked := rand.New(rand.NewPCG(1, 2)), 0
+	for range 150_000 {
+		data := all[random.IntN(len(all))]
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(data) + 1)
+			end := min(len(data), at+random.IntN(8))
+			switch random.IntN(4) {
+			case 0:
+				data = data[:at] + data[end:]
+			case 1:
+				data = data[:at] + parts[random.IntN(len(parts))] + data[at:]
+			case 2:
+				data = data[:at] + parts[random.IntN(len(parts))] + data[end:]
+			default:
+				data = data[:end] + data[at:]
+			}
+		}
+		if chat, response := same(t, []byte(data)); chat || response {
+			walked++
+		}
+	}
+	if walked < 1000 {
+		t.Errorf("only %d of what was tried was walked", walked)
+	}
+}
+
+func FuzzAWalkSaysWhatTheDecoderSays(f *testing.F) {
+	for _, seeds := range [][]string{usualChat, usualResponses, unusual} {
+		for _, seed := range seeds {
+			f.Add([]byte(seed))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { same(t, data) })
+}
+
+// BenchmarkChunk compares reading one usual chunk by the SDK's stream with walking it.
+func BenchmarkChunk(b *testing.B) {
+	for name, each := range map[string]struct {
+		data string
+		sdk  func(ssestream.Decoder) interface{ Next() bool }
+		walk func([]byte) (actors.ChunkKind, []byte, bool)
+	}{
+		"chat": {usualChat[0], func(d ssestream.Decoder) interface{ Next() bool } {
+			return ssestream.NewStream[sdk.ChatCompletionChunk](d, nil)
+		}, scanChat},
+		"responses": {usualResponses[0], func(d ssestream.Decoder) interface{ Next() bool } {
+			return ssestream.NewStream[responses.ResponseStreamEventUnion](d, nil)
+		}, scanResponse},
+	} {
+		b.Run(name+"/sdk", func(b *testing.B) {
+			b.ReportAllocs()
+			body := io.NopCloser(bufio.NewReader(&repeated{text: "data: " + each.data + "\n\n"}))
+			stream := each.sdk(ssestream.NewDecoder(&http.Response{Body: body, Header: http.Header{}}))
+			for b.Loop() {
+				if !stream.Next() {
+					b.Fatal("ended")
+				}
+			}
+		})
+		b.Run(name+"/walk", func(b *testing.B) {
+			b.ReportAllocs()
+			data, text := []byte(each.data), []byte(nil)
+			for b.Loop() {
+				_, raw, walked := each.walk(data)
+				var sure bool
+				if text, sure = model.AppendUnquoted(text[:0], raw); !walked || !sure {
+					b.Fatal("not walked")
+				}
+			}
+			if !strings.Contains(string(text), "wäder") || !bytes.Contains(data, text) {
+				b.Fatal(string(text))
+			}
+		})
+	}
+}
+
+// repeated is a body of one event, again and again.
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(to []byte) (n int, err error) {
+	for n < len(to) {
+		copied := copy(to[n:], r.text[r.at:])
+		n += copied
+		r.at = (r.at + copied) % len(r.text)
+	}
+	return n, nil
+}
