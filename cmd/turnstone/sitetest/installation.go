@@ -69,13 +69,20 @@ var hostedCount atomic.Int64
 type Hosted struct {
 	*Development
 	Owner string // DSN of the owner of the database
+	Login string // DSN that the service is given
 	Build *Build // what Serve runs; Race if nobody says otherwise
 }
 
 // NewHosted has a database with roles and, as yet, no schema.
 func NewHosted(t *testing.T) *Hosted {
 	t.Helper()
-	postgres, redis := embeddedtest.Postgres(t), embeddedtest.Redis(t)
+	return NewHostedOn(t, embeddedtest.Postgres(t))
+}
+
+// NewHostedOn is NewHosted with its database on a server that the test may break.
+func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *Hosted {
+	t.Helper()
+	redis := embeddedtest.Redis(t)
 	name := "serve_" + strconv.FormatInt(hostedCount.Add(1), 10)
 	err := persistence.Provision(t.Context(), postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, databaseLogin)
 	if err != nil {
@@ -85,8 +92,8 @@ func NewHosted(t *testing.T) *Hosted {
 	if err := os.WriteFile(secret, []byte(GivenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &Hosted{Build: Race, Owner: postgres.DSN(databaseOwner, name)}
-	i.Development = NewDevelopment(t, "DATABASE_URL="+postgres.DSN(databaseLogin, name), "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
+	i := &Hosted{Build: Race, Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
+	i.Development = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }
 

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnstone/providers/embedded"
+	"turnstone/providers/embedded/embeddedtest"
 )
 
 const (
@@ -35,7 +38,13 @@ type Site struct {
 // NewSite does not run yet. What more says holds over the generous limits.
 func NewSite(t *testing.T, more ...string) *Site {
 	t.Helper()
-	i := NewHosted(t)
+	return NewSiteOn(t, embeddedtest.Postgres(t), more...)
+}
+
+// NewSiteOn is NewSite with its database on a server that the test may break.
+func NewSiteOn(t *testing.T, postgres *embedded.Postgres, more ...string) *Site {
+	t.Helper()
+	i := NewHostedOn(t, postgres)
 	i.Migrate(t)
 	i.Environment = append(append(i.Environment, generous...), more...)
 	return &Site{Hosted: i, t: t, Base: "http://" + i.Public}

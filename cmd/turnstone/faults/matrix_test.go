@@ -1,0 +1,130 @@
+package faults
+
+import (
+	"sync"
+	"testing"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+// What cells allow. 200 stands for every success.
+var (
+	works         = want{[]int{200}, atDeadline}
+	refusedAtOnce = want{[]int{503}, atOnce}
+	refusedLate   = want{[]int{503}, atDeadline}
+	mixed         = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
+)
+
+// expectation is a row of the table: what readers and writers get during a fault. down says that /ready names the link's
+// check; where it does not, the link may be bad without being away.
+type expectation struct {
+	fault       string
+	read, write want
+	down        bool
+}
+
+// Everything that is durable needs Postgres: without it nothing is claimed. A live turn stops at the last event that it
+// could store and goes on afterwards.
+var postgresTable = []expectation{
+	{"down", refusedAtOnce, refusedAtOnce, true},
+	{"refused", refusedAtOnce, refusedAtOnce, true},
+	{"slow", refusedLate, refusedLate, true},
+	{"reset", refusedAtOnce, refusedAtOnce, true},
+	{"half-open", refusedLate, refusedLate, true},
+	{"flapping", mixed, mixed, false},
+	{"bandwidth", mixed, mixed, false},
+	{"garbage", refusedAtOnce, refusedAtOnce, true},
+}
+
+// Redis only counts. What changes something is refused at once while nobody counts; reads and live turns do not notice.
+var redisTable = []expectation{
+	{"down", works, refusedAtOnce, true},
+	{"refused", works, refusedAtOnce, true},
+	{"slow", works, refusedAtOnce, true},
+	{"reset", works, refusedAtOnce, true},
+	{"half-open", works, refusedAtOnce, true},
+	{"flapping", works, want{[]int{200, 503}, atOnce}, false},
+	{"bandwidth", works, want{[]int{200, 503}, atOnce}, false},
+	{"garbage", works, refusedAtOnce, true},
+}
+
+// lane is a site of its own and the rows that run on it, one after the other.
+type lane struct {
+	name  string
+	check string // of /ready
+	rows  []expectation
+	// via puts a proxy between the site and what the lane is about.
+	via func(t *testing.T, site *sitetest.Site) *link
+	// lives: the live turn does not need the link, so it ends while the fault lasts.
+	lives bool
+}
+
+func TestEveryDependencyMayBreakInEveryWay(t *testing.T) {
+	lanes := []lane{
+		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[:4]},
+		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[4:]},
+		{name: "redis", check: "cache", via: viaRedis, rows: redisTable, lives: true},
+	}
+	r := newReport()
+	t.Cleanup(func() { r.print(t) })
+	var running sync.WaitGroup
+	for _, l := range lanes {
+		running.Go(func() { l.run(t, r) })
+	}
+	running.Wait()
+}
+
+// viaPostgres puts the site's database behind a proxy.
+func viaPostgres(t *testing.T, site *sitetest.Site) *link {
+	t.Helper()
+	server := embeddedtest.Postgres(t)
+	l := newLink(t, relay(t, postgresSocket(t, server.DSN("nobody", "none"))))
+	site.Environment = append(site.Environment, "DATABASE_URL="+overTCP(t, site.Login, l.address()))
+	return l
+}
+
+// viaRedis puts the limiter behind a proxy.
+func viaRedis(t *testing.T, site *sitetest.Site) *link {
+	t.Helper()
+	l := newLink(t, relay(t, embeddedtest.Redis(t).URL()[len("unix://"):]))
+	site.Environment = append(site.Environment, "REDIS_URL=redis://"+l.address()+"/0")
+	return l
+}
+
+// run goes through the rows, then holds what their writes have become: a key whose first request died is free only
+// after a while, and so all of them wait together.
+func (l lane) run(t *testing.T, r *report) {
+	t.Run(l.name, func(t *testing.T) {
+		site := sitetest.NewSite(t)
+		broken := l.via(t, site)
+		site.Up()
+		var settled []func()
+		for _, e := range l.rows {
+			t.Run(e.fault, func(inner *testing.T) {
+				w := newRow(inner, site, r, l.name, e.fault)
+				heal := faultNamed(e.fault).strike(broken)
+				beside(
+					func() { w.ask(e.read, e.write) },
+					func() {
+						if e.down {
+							w.notice(l.check)
+						} else {
+							w.healthy()
+						}
+					},
+				)
+				if l.lives {
+					w.wholeTurn()
+				}
+				heal()
+				w.recover()
+				if !l.lives {
+					w.wholeTurn()
+				}
+				settled = append(settled, func() { w.t = t; w.settle() })
+			})
+		}
+		beside(settled...)
+	})
+}
