@@ -26,7 +26,11 @@ const (
 
 func armFailpoints(environment map[string]string) error {
 	failpoint.Fails(func(point failpoint.Point) error {
-		return protocol.Errorf(protocol.CodeUnavailable, "failpoint %s", point)
+		err := protocol.Errorf(protocol.CodeUnavailable, "failpoint %s", point)
+		if point == failpoint.TurnAfterModelFirstByte {
+			return &actors.ModelError{Code: "model_unavailable", Retryable: true, Cut: true, Err: err}
+		}
+		return err
 	})
 	if err := failpoint.Arm(environment[failpointsVariable]); err != nil {
 		return fmt.Errorf("%s: %w", failpointsVariable, err)

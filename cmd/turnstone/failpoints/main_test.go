@@ -1,0 +1,26 @@
+package failpoints
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+// program can be made to fail.
+var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
+
+// atOnce is how many groups of cells run beside one another. They wait, for a process or for a lease, more than they work.
+const atOnce = "8"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	embeddedtest.RunMain(m)
+}
