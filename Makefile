@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test check generate bench lint generated go debian-run debian-test FORCE
+.PHONY: help run build test mutants check generate bench lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -23,6 +23,13 @@ build: go ## bin/turnstone
 
 test: debian-test go bin/gotestsum ## all tests, on real servers, with the race detector
 	bin/gotestsum --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TESTS)
+	$(if $(filter ./...,$(TESTS)),$(call MUTANTS,some))
+
+# One after the other and by themselves: each has 60 s, its build included.
+MUTANTS = go test -race -count=1 -v -timeout 20m -run '^TestSeededBugsAreKilled$$' . -args -mutants=$(1)
+
+mutants: debian-test go ## seeded bugs, each of which a test must find
+	$(call MUTANTS,all)
 
 check: lint generated ## lint, and whether generated files are up to date
 
