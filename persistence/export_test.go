@@ -3,6 +3,8 @@ package persistence
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"turnstone/protocol"
 )
 
@@ -19,3 +21,6 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 	}
 	return err
 }
+
+// Quiet is what the pools ask before they hand a connection out.
+func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }

@@ -15,6 +15,9 @@ import (
 // socket is readable too. Nothing was sent yet, so another connection may take the request whatever it is: after a
 // restart of Postgres no request fails for a connection that was lying in the pool.
 //
+// It looks by Control, not by Read: pgx's background reader, which a slow write starts, may wait in a read of this very
+// socket until the next answer comes, and Read would wait for it without end.
+//
 // A peer that vanished without a word looks quiet; such connections fall to the pool's ping and to the deadlines.
 func quiet(_ context.Context, conn *pgx.Conn) (bool, error) {
 	socket, known := rawSocket(conn.PgConn().Conn())
@@ -22,11 +25,10 @@ func quiet(_ context.Context, conn *pgx.Conn) (bool, error) {
 		return true, nil
 	}
 	silent := false
-	err := socket.Read(func(fd uintptr) bool {
+	err := socket.Control(func(fd uintptr) {
 		var one [1]byte
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		silent = errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
-		return true
 	})
 	return err == nil && silent, nil
 }
