@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test mutants check generate bench lint generated go debian-run debian-test FORCE
+.PHONY: help run build test mutants check generate bench bench-go lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -11,6 +11,7 @@ LDFLAGS   := -buildvcs=false -ldflags '-X main.buildSHA=$(BUILD_SHA)'
 # One package may take so long: the tests that kill the whole program again and again are in one.
 TEST_TIMEOUT ?= 10m
 TESTS ?= ./...
+BENCH ?=
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +44,13 @@ generate: bin/turnstone-race web/node_modules ## what is generated from the code
 	npm --prefix web run --silent generate
 	npm --prefix web run --silent typecheck
 
-bench: debian-test go ## the Go benchmarks, on this machine's own disk
+bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (half an hour); BENCH="--only P1 --quick" for a look
+	mkdir -p tmp/bench && chmod 711 tmp tmp/bench
+	go build $(LDFLAGS) -o tmp/bench/turnstone ./cmd/turnstone
+	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
+	bin/loadtest bench $(BENCH)
+
+bench-go: debian-test go ## the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"turnstone/providers/embedded"
 )
 
 // benchCommand measures the goals of docs/benchmarks.md.
@@ -38,8 +40,17 @@ type measurement struct {
 }
 
 var measurements = []measurement{
+	{[]string{"P15"}, (*bench).boot},
 	{[]string{"P1", "P2"}, (*bench).relay},
+	{[]string{"P3"}, (*bench).firstToken},
+	{[]string{"P4"}, (*bench).starts},
+	{[]string{"P5"}, (*bench).journal},
+	{[]string{"P6"}, (*bench).liveMemory},
+	{[]string{"P7"}, (*bench).readers},
 	{[]string{"P8"}, (*bench).capacity},
+	{[]string{"P9"}, (*bench).resume},
+	{[]string{"P14"}, (*bench).log},
+	{[]string{"P10"}, (*bench).growth},
 }
 
 // Run measures, prints and, when the whole list was measured at length, writes the document.
@@ -53,6 +64,12 @@ func (c benchCommand) Run(ctx context.Context, p *program) (err error) {
 		}
 	}
 	b := &bench{program: p, rounds: c.Rounds, quick: c.Quick, profile: c.Profile}
+	p.say("waiting until no other run measures on this machine")
+	free, err := alone(ctx, c.Folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, free()) }()
 	b.report.machine = describeMachine()
 	p.say("starting the servers")
 	if b.site, err = newSite(ctx, p, c.Binary, c.Folder); err != nil {
@@ -84,6 +101,27 @@ func (c benchCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	return errors.Join(failures...)
 }
+
+// alone waits until no other run uses the folder: two at once would measure each other.
+func alone(ctx context.Context, folder string) (free func() error, err error) {
+	if err := os.MkdirAll(folder, 0o711); err != nil {
+		return nil, err
+	}
+	var lock *embedded.FolderLock
+	err = until(ctx, lockPatience, func() (bool, error) {
+		lock, err = embedded.LockFolder(folder)
+		if errors.Is(err, embedded.ErrLocked) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the folder %s: %w", folder, err)
+	}
+	return lock.Unlock, nil
+}
+
+const lockPatience = time.Hour
 
 // short is the length of a window: the first in a full run, the second in a quick one.
 func (b *bench) short(full, quick time.Duration) time.Duration {

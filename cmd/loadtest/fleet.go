@@ -14,41 +14,56 @@ type fleet struct {
 	rec     *recorder
 	streams []*stream
 	running sync.WaitGroup
+	mu      sync.Mutex   // for opening and closing connections
 	begun   atomic.Int64 // streams whose first token came
 	closing atomic.Bool  // what ends now was ended by us
 	ended   atomic.Int64
 	failed  atomic.Int64
 }
 
-// launch opens n connections, then begins a stream on each, evenly over ramp. request makes the request of one.
+// launch begins n streams, evenly over ramp, each on a connection of its own. request makes the request of one.
 func launch(ctx context.Context, address string, n int, ramp time.Duration, rec *recorder, request func(i int) []byte) (*fleet, error) {
-	f := &fleet{rec: rec}
+	f := &fleet{rec: rec, streams: make([]*stream, n)}
 	for i := range n {
-		conn, err := dial(ctx, address)
-		if err != nil {
-			f.close()
-			return nil, err
-		}
-		s := &stream{n: i, rec: rec, conn: conn, request: request(i), onFirst: func() { f.begun.Add(1) }}
-		f.streams = append(f.streams, s)
+		f.streams[i] = &stream{n: i, rec: rec, request: request(i), onFirst: func() { f.begun.Add(1) }}
 	}
-	if err := pace(ctx, n, ramp, func(i int) { f.start(f.streams[i]) }); err != nil {
+	if err := pace(ctx, n, ramp, func(i int) { f.start(ctx, address, f.streams[i]) }); err != nil {
 		f.close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *fleet) start(s *stream) {
+func (f *fleet) start(ctx context.Context, address string, s *stream) {
 	f.running.Go(func() {
-		err := s.follow()
-		_ = s.conn.Close() // read to its end, or broken
+		err := f.connect(ctx, address, s)
+		if err == nil {
+			err = s.follow()
+			_ = s.conn.Close() // read to its end, or broken
+		}
 		f.ended.Add(1)
 		if err != nil && !f.closing.Load() {
 			f.failed.Add(1)
 			f.rec.fail(err)
 		}
 	})
+}
+
+// connect opens the connection before the clock of the stream begins. Nothing connects ahead of its time: a server ends
+// connections on which no request comes.
+func (f *fleet) connect(ctx context.Context, address string, s *stream) error {
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closing.Load() {
+		_ = conn.Close()
+		return errCut
+	}
+	s.conn = conn
+	return nil
 }
 
 // awaitFirst waits until every stream has begun.
@@ -78,10 +93,14 @@ func (f *fleet) await(ctx context.Context, patience time.Duration) error {
 
 // close drops every connection.
 func (f *fleet) close() {
+	f.mu.Lock()
 	f.closing.Store(true)
 	for _, s := range f.streams {
-		_ = s.conn.Close()
+		if s.conn != nil {
+			_ = s.conn.Close()
+		}
 	}
+	f.mu.Unlock()
 	f.running.Wait()
 }
 

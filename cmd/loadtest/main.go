@@ -1,4 +1,4 @@
-// Command loadtest measures Turnstone from outside: it drives live turns against a
+// Command loadtest measures Turnstone from outside: it drives live turns against a running service (run), and against a
 // service, a Postgres and a Redis of its own beside the baselines that the goals are held against (bench).
 //
 // What it knows of the service is what clients and operators know: HTTP, the process table and the database. The
@@ -36,6 +36,7 @@ func (p *program) say(format string, args ...any) { fmt.Fprintf(p.stderr, format
 
 // cli is the command line.
 type cli struct {
+	Run      runCommand      `cmd:"" help:"Drive live turns against a running service and print what was seen."`
 	Bench    benchCommand    `cmd:"" help:"Measure the goals, each beside its baseline, and write docs/benchmarks.md."`
 	Upstream upstreamCommand `cmd:"" hidden:"" help:"The model: an OpenAI-style server that streams at a fixed pace."`
 	Baseline struct {

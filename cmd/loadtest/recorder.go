@@ -49,6 +49,19 @@ func newRecorder() *recorder {
 	return r
 }
 
+// reset forgets what was seen; the window is closed.
+func (r *recorder) reset() {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		s.delay.Reset()
+		s.first.Reset()
+		s.begin.Reset()
+		s.tokens, s.events, s.bytes = 0, 0, 0
+		s.mu.Unlock()
+	}
+}
+
 func (r *recorder) shard(i int) *shard { return &r.shards[i%shards] }
 
 // fail counts an error by its kind, with the first of each kept for the report.
@@ -60,26 +73,26 @@ func (r *recorder) fail(err error) {
 
 // seen is what a window saw.
 type seen struct {
-	Delay, First, Begin     spread
-	Tokens, Events, Bytes   int64
-	delay, first, beginHist *hdrhistogram.Histogram
+	Delay, First, Begin   spread
+	Tokens, Events, Bytes int64
 }
 
 // sum merges the shards.
 func (r *recorder) sum() seen {
-	total := seen{delay: newHistogram(), first: newHistogram(), beginHist: newHistogram()}
+	var total seen
+	delay, first, begin := newHistogram(), newHistogram(), newHistogram()
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.mu.Lock()
-		total.delay.Merge(s.delay)
-		total.first.Merge(s.first)
-		total.beginHist.Merge(s.begin)
+		delay.Merge(s.delay)
+		first.Merge(s.first)
+		begin.Merge(s.begin)
 		total.Tokens += s.tokens
 		total.Events += s.events
 		total.Bytes += s.bytes
 		s.mu.Unlock()
 	}
-	total.Delay, total.First, total.Begin = spreadOf(total.delay), spreadOf(total.first), spreadOf(total.beginHist)
+	total.Delay, total.First, total.Begin = spreadOf(delay), spreadOf(first), spreadOf(begin)
 	return total
 }
 

@@ -144,6 +144,8 @@ func verdict(g goal, score float64) string {
 	switch {
 	case g.aim.met(score):
 		return "aim met"
+	case math.IsInf(g.must.value, 0):
+		return "aim not met"
 	case g.must.met(score):
 		return "met"
 	default:

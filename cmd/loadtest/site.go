@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -83,10 +82,7 @@ func newSite(ctx context.Context, p *program, binary, folder string) (_ *site, e
 	if s.model, err = startOwn(ctx, s.folder, "upstream"); err != nil {
 		return nil, err
 	}
-	if s.proxy, err = startOwn(ctx, s.folder, "baseline", "proxy", "--to=http://"+s.model.address); err != nil {
-		return nil, err
-	}
-	if s.sse, err = startOwn(ctx, s.folder, "baseline", "sse"); err != nil {
+	if err = errors.Join(s.startProxy(ctx), s.startSSE(ctx)); err != nil {
 		return nil, err
 	}
 	_, err = s.startService(ctx)
@@ -133,6 +129,9 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://" + s.model.address + "/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
 	}, raisedLimits...)
+	for _, a := range s.accounts {
+		a.host = s.public
+	}
 	begun := time.Now()
 	if s.service, err = startChild("turnstone", cmd); err != nil {
 		return 0, err
@@ -147,6 +146,40 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		return err == nil, nil
 	})
 	return time.Since(begun), err
+}
+
+// The servers are started again before their memory is measured, so that nothing is left of what they did before.
+
+func (s *site) restartService(ctx context.Context) error {
+	if err := s.service.stop(); err != nil {
+		return err
+	}
+	_, err := s.startService(ctx)
+	return err
+}
+
+func (s *site) startProxy(ctx context.Context) (err error) {
+	s.proxy, err = startOwn(ctx, s.folder, "baseline", "proxy", "--to=http://"+s.model.address)
+	return err
+}
+
+func (s *site) startSSE(ctx context.Context) (err error) {
+	s.sse, err = startOwn(ctx, s.folder, "baseline", "sse")
+	return err
+}
+
+func (s *site) restartProxy(ctx context.Context) error {
+	if err := s.proxy.stop(); err != nil {
+		return err
+	}
+	return s.startProxy(ctx)
+}
+
+func (s *site) restartSSE(ctx context.Context) error {
+	if err := s.sse.stop(); err != nil {
+		return err
+	}
+	return s.startSSE(ctx)
 }
 
 func (s *site) base() string { return "http://" + s.public }
@@ -169,9 +202,6 @@ func (s *site) users(ctx context.Context, n int) ([]*account, error) {
 			return nil, err
 		}
 		s.accounts = append(s.accounts, more...)
-	}
-	for _, a := range s.accounts {
-		a.host = s.public // the service may have been started again elsewhere
 	}
 	return s.accounts[:n], nil
 }
@@ -277,9 +307,11 @@ func (s *site) sql(ctx context.Context, statements string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, psql, "-XAqt", "-F", "|", "-v", "ON_ERROR_STOP=1", "-d", s.postgres.DSN(embedded.Superuser, databaseName))
 	cmd.Stdin = strings.NewReader(statements)
-	output, err := cmd.CombinedOutput()
+	complaint := new(strings.Builder)
+	cmd.Stderr = complaint
+	output, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("psql: %w: %s", err, output)
+		return "", fmt.Errorf("psql: %w: %s", err, complaint)
 	}
 	return strings.TrimSpace(string(output)), nil
 }
@@ -344,8 +376,25 @@ func (s *site) close(ctx context.Context) error {
 	return err
 }
 
-// kill ends the service at once, as what follows needs a new one.
-func (s *site) kill() {
-	_ = syscall.Kill(-s.service.pid(), syscall.SIGKILL) // it may have ended
-	<-s.service.done
+// metric reads one number that the service tells about itself.
+func (s *site) metric(ctx context.Context, name string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.internal+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := browser.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("the service tells no %s", name)
 }

@@ -19,7 +19,8 @@ type stream struct {
 	n       int // which one of its fleet
 	rec     *recorder
 	request []byte
-	after   int64 // the sequence before the first one that is expected; only events of the service have one
+	after   int64 // the sequence before the first one that is expected
+	resumes bool  // it goes on with the tally of another
 
 	conn     net.Conn
 	asked    int64
@@ -72,7 +73,10 @@ func (s *stream) ask() (*bufio.Reader, error) {
 		record(shard.begin, monotonic()-s.asked)
 		shard.mu.Unlock()
 	}
-	s.turn, s.sequence, s.tally = response.Header.Get("X-Turn-Id"), s.after, newTally()
+	s.turn, s.sequence = response.Header.Get("X-Turn-Id"), s.after
+	if !s.resumes {
+		s.tally = newTally()
+	}
 	return bufio.NewReaderSize(response.Body, lineBuffer), nil
 }
 
@@ -132,6 +136,7 @@ var (
 	deltaKey    = []byte(`"delta":"`)
 	contentKey  = []byte(`"content":"`)
 	doneData    = []byte("[DONE]")
+	firstMark   = []byte(" @")
 )
 
 func (s *stream) line(line []byte) {
@@ -195,14 +200,15 @@ func (s *stream) count(size int, text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	if before == 0 && s.events > 0 && s.onFirst != nil && s.after == 0 {
-		s.onFirst()
-		s.onFirst = nil
+	if before == 0 && !s.resumes {
+		if s.onFirst != nil {
+			s.onFirst()
+		}
 		if open {
 			record(shard.first, now-s.asked)
 		}
 	}
-	if text[0] != ' ' || (s.tally.tokens == 0 && !bytes.HasPrefix(text, []byte(" @")) && !s.tally.stamped) {
+	if !s.tally.stamped && !bytes.HasPrefix(text, firstMark) {
 		s.plain(text, open, shard)
 		return
 	}

@@ -328,6 +328,8 @@ var words = func() []string {
 		`stocky wader with a short bill, and it eats nearly anything: insects, crustaceans, molluscs, and on occasion a bar ` +
 		`of soap. In winter it keeps to rocky coasts; in summer it breeds in the far north, where the female lays four eggs ` +
 		`in a scrape. Both parents watch over them, though the female leaves first. A flock works its way along the beach, ` +
-		`each bird a step behind the last, and what one of them has turned over the others have seen as well. `
-	return strings.SplitAfter(text, " ")
+		`each bird a step behind the last, and what one of them has turned over the others have seen as well.
+
+`
+	return strings.SplitAfter(strings.TrimSuffix(text, " "), " ")
 }()
