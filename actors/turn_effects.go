@@ -74,6 +74,13 @@ func requestBytes(r *ModelRequest) int {
 	return size
 }
 
+// A tool that says itself what failed has a ToolFailure. These say that nobody knows: of a call that has effects the
+// outcome is unknown.
+const (
+	toolTimedOut = "timeout"
+	toolBroke    = "tool_error"
+)
+
 // runBounded runs a tool within its time and cuts what it says to its bound. A panic of a tool is a failure of the tool.
 func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output string, failure *protocol.ToolError) {
 	timeout := tool.Spec().Timeout
@@ -84,7 +91,7 @@ func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output s
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			output, failure = "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
+			output, failure = "", &protocol.ToolError{Code: toolBroke, Detail: "The tool failed."}
 		}
 	}()
 	output, err := callTool(bounded, tool, input)
@@ -98,9 +105,9 @@ func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output s
 	case ctx.Err() != nil:
 		return "", &protocol.ToolError{Code: "cancelled", Detail: "The turn ended first."}
 	case bounded.Err() != nil:
-		return "", &protocol.ToolError{Code: "timeout", Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
+		return "", &protocol.ToolError{Code: toolTimedOut, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
 	}
-	return "", &protocol.ToolError{Code: "tool_error", Detail: "The tool failed."}
+	return "", &protocol.ToolError{Code: toolBroke, Detail: "The tool failed."}
 }
 
 func callTool(ctx context.Context, tool Tool, input json.RawMessage) (output string, err error) {

@@ -90,6 +90,10 @@ func (m *turnMachine) toolEnded(id protocol.ToolID, output string, failure *prot
 		m.completeTool(call, "cancel", "", failure, took)
 	case failure.Code == "cancelled":
 		m.completeTool(call, "lose", "", failure, took)
+	case !call.readOnly && (failure.Code == toolTimedOut || failure.Code == toolBroke): // it may have happened
+		m.completeTool(call, "lose", "", &protocol.ToolError{
+			Code: "outcome_unknown", Detail: "No result came. It may or may not have taken effect.",
+		}, took)
 	default:
 		m.completeTool(call, "fail", "", failure, took)
 	}
