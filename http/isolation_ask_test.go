@@ -44,6 +44,7 @@ type estate struct {
 	cursors  map[string][]string // guarded by mu: by the pattern of the route that gave them
 	confirms []string            // guarded by mu: tokens of confirmations
 	keys     []string            // guarded by mu: idempotency keys
+	begun    []string            // guarded by mu: turns whose stream has just begun
 }
 
 func newEstate() *estate {
@@ -152,6 +153,20 @@ func (e *estate) some(rng *rand.Rand, prefix string, of *family) string {
 	return pick(rng, e.loose[prefix])
 }
 
+// begin remembers a turn while it lives, so that others of its side steer it.
+func (e *estate) begin(turn string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	const few = 3
+	e.begun = keep(e.begun, turn, few)
+}
+
+func (e *estate) justBegun(rng *rand.Rand) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pick(rng, e.begun)
+}
+
 func (e *estate) anyFamily(rng *rand.Rand) *family {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,18 +182,16 @@ func (e *estate) versionOf(of *family) int64 {
 	return of.version
 }
 
-// drawn lists every route as often as it is worth: reads most, what makes conversations and turns less, what hashes a
-// password seldom, because that takes a tenth of a second.
+// drawn lists every route as often as it is worth: reads most, what makes conversations and turns less, what ends the
+// sessions that others walk with seldom.
 func (iso *isolation) drawn() []route {
 	var list []route
 	for _, r := range iso.Server.routes {
 		weight := 60
 		op := operationAt(iso.api.OpenAPI(), r.method, r.path)
 		switch {
-		case iso.takesPassword(op):
-			weight = 1
-		case strings.HasPrefix(r.path, "/auth/sessions") && !safe(r.method): // ends what others walk with
-			weight = 4
+		case strings.HasPrefix(r.path, "/auth/") && !safe(r.method):
+			weight = 6
 		case r.path == "/chat": // one in a hundred begins a turn, which is as much work as twenty reads
 			weight = 12
 		case len(op.Parameters) == 0:
@@ -204,13 +217,6 @@ func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
 	return schema
 }
 
-func (iso *isolation) takesPassword(op *huma.Operation) bool {
-	body := iso.bodyOf(op)
-	return body != nil && slices.ContainsFunc(slices.Collect(maps.Keys(body.Properties)), func(name string) bool {
-		return strings.Contains(name, "password")
-	})
-}
-
 // draft is a request in the making.
 type draft struct {
 	w       *walker
@@ -219,7 +225,7 @@ type draft struct {
 	family  *family // of the asker's, most of what the request names belongs to it
 	foreign bool    // the request names another's things wherever it can
 	path    things
-	named   map[string]bool // identifiers of others that the path or a required field of the body holds
+	named   map[string]bool // identifiers of others that the path (true) or a required field of the body holds
 	cursor  bool            // the cursor is another's
 	leave   context.CancelFunc
 }
@@ -239,7 +245,7 @@ func (d *draft) idOf(prefix string, must bool) string {
 	case dice < 2:
 		id := d.w.other().some(rng, prefix, nil)
 		if id != "" && must {
-			d.named[id] = true
+			d.named[id] = len(d.path) < len(namesIn(d.route.path))
 		}
 		if prefix == "file" { // there are no files yet: drafts keep whatever identifier they are told
 			d.w.spy.chose(d.w.side, id)
@@ -255,6 +261,9 @@ func (d *draft) idOf(prefix string, must bool) string {
 		if id := d.w.estate().some(rng, prefix, nil); id != "" {
 			return id
 		}
+	}
+	if id := d.w.estate().justBegun(rng); prefix == "turn" && id != "" && d.chance(2) {
+		return id
 	}
 	if id := d.w.estate().some(rng, prefix, d.family); id != "" {
 		return id
@@ -328,7 +337,7 @@ func (d *draft) object(schema *huma.Schema, must bool) map[string]any {
 	made := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) { // in one order, for the seed's sake
 		required := slices.Contains(schema.Required, name)
-		if required && !d.chance(60) || !required && d.chance(2) {
+		if required && !d.chance(60) || !required && !d.chance(3) {
 			made[name] = d.value(name, schema.Properties[name], must && required)
 		}
 	}
@@ -373,10 +382,10 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 func (d *draft) say() string {
 	about := d.w.canary()
 	switch d.w.rng.IntN(6) {
-	case 0:
-		return about + " [[script tokens=8 interval=15ms code=go]]"
+	case 0, 4:
+		return about + " [[script tokens=8 interval=40ms]]"
 	case 1:
-		return about + " [[script tokens=4 reasoning=2 fail=2]]"
+		return about + " [[script tokens=4 reasoning=2 fail=2 code=go]]"
 	case 2, 3:
 		return about + " " + wantsTool
 	}
@@ -484,7 +493,7 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		Header: stdhttp.Header{"User-Agent": {w.canary()}}, RemoteAddr: "192.0.2.1:4711", Body: stdhttp.NoBody,
 	}).WithContext(ctx)
 	if d.route.streams { // a reader who mostly sees the end, and sometimes leaves before
-		ctx, d.leave = context.WithTimeout(ctx, time.Duration(5+w.rng.IntN(600))*time.Millisecond)
+		ctx, d.leave = context.WithTimeout(ctx, time.Duration(5+w.rng.IntN(300))*time.Millisecond)
 		request = request.WithContext(ctx)
 	}
 	if d.chance(50) {
@@ -512,6 +521,9 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 	request.URL = &url.URL{Scheme: "https", Host: request.Host, Path: fill(d.route.path, d.path), RawQuery: query.Encode()}
 	d.fillBody(request)
 	d.identify(request)
+	if request.Method != d.route.method { // another route, for which other things count
+		d.named, d.cursor = nil, false
+	}
 	if d.op.Metadata["unowned"] == true {
 		for _, id := range d.path {
 			w.spy.chose(w.side, id)

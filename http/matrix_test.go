@@ -165,6 +165,11 @@ type matrix struct {
 
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
+	return matrixOn(t, pgtest.NewDatabase(t), func(*Config) {})
+}
+
+func matrixOn(t *testing.T, database pgtest.Database, change func(*Config)) *matrix {
+	t.Helper()
 	redis := embeddedtest.Redis(t).URL()
 	plenty := persistence.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
 	m := &matrix{limits: &switchLimiter{
@@ -172,8 +177,9 @@ func newMatrix(t *testing.T) *matrix {
 		dead: limiterWith(t, "unix:///nowhere/redis.sock", plenty),
 	}}
 	m.limits.now = m.limits.open
-	m.world = worldOn(t, pgtest.NewDatabase(t), func(c *Config) {
+	m.world = worldOn(t, database, func(c *Config) {
 		c.Limiter = m.limits
+		change(c)
 		liveOn(t, c)
 	})
 	m.owner, m.stranger = m.client().register("owner@example.com"), m.client().register("stranger@example.com")
