@@ -23,14 +23,15 @@ build: go ## bin/turnstone
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
 test: debian-test go bin/gotestsum ## all tests, on real servers, with the race detector
-	bin/gotestsum --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TESTS)
-	$(if $(filter ./...,$(TESTS)),$(call MUTANTS,some))
+	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) $(TESTS); \
+		failed=$$?; $(if $(filter ./...,$(TESTS)),$(call MUTANTS,some,-json) || failed=1;) exit $$failed'
 
-# One after the other and by themselves: each has 60 s, its build included.
-MUTANTS = go test -race -count=1 -v -timeout 20m -run '^TestSeededBugsAreKilled$$' . -args -mutants=$(1)
+GO_TEST = go test -race -count=1
+# One after the other and by themselves, once everything else is built: each has 60 s, its build included.
+MUTANTS = $(GO_TEST) $(2) -timeout 20m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
 
 mutants: debian-test go ## seeded bugs, each of which a test must find
-	$(call MUTANTS,all)
+	$(call MUTANTS,all,-v)
 
 check: lint generated ## lint, and whether generated files are up to date
 
