@@ -53,6 +53,7 @@ type Node struct {
 	log          *zap.Logger
 	fenced       func()
 	system       *actor.ActorSystem
+	dispatcher   *dispatcher
 	stats        stats
 
 	ctx    context.Context // ends with Stop: calls, tools and keepers end with it
@@ -100,6 +101,7 @@ func NewNode(c Config) *Node {
 		n.tools[spec.Name], n.specs[spec.Name] = tool, spec
 		n.toolList = append(n.toolList, ModelTool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
+	n.dispatcher = newDispatcher()
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(zapslog.NewHandler(c.Logger.Named("actors").WithOptions(zap.IncreaseLevel(zap.ErrorLevel)).Core()))
 	}))
@@ -196,7 +198,7 @@ func (n *Node) spawn(m *turnMachine, epoch int32, s *stream, first any) {
 	}
 	live := &liveTurn{account: m.spec.AccountID, epoch: epoch, stream: s, done: make(chan struct{})}
 	a.done = live.done
-	props := actor.PropsFromProducer(func() actor.Actor { return a })
+	props := actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(n.dispatcher))
 	live.pid = n.system.Root.SpawnPrefix(props, "turn")
 	n.turns[turn] = live
 	n.mu.Unlock()
@@ -345,6 +347,7 @@ func (n *Node) Stop() {
 	}
 	n.wg.Wait()
 	n.system.Shutdown()
+	n.dispatcher.close()
 }
 
 // Draining says whether the node refuses new turns.

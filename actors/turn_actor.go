@@ -34,7 +34,9 @@ type turnActor struct {
 
 	// Owned by Receive.
 	self     *actor.PID
-	waiting  []any    // messages that the machine has not seen
+	waiting  []any // messages that the machine has not seen
+	seen     []any // room of messages that it has seen, for the next ones
+	post     func(any)
 	requests []string // that brought the commands of the step being decided
 	inFlight bool
 	fate     fate
@@ -100,6 +102,7 @@ func (a *turnActor) Receive(c actor.Context) {
 	switch message := c.Message().(type) {
 	case *actor.Started:
 		a.self = c.Self()
+		a.post = a.poster()
 	case *actor.Stopping:
 		a.self = nil // nothing is posted to it any more
 		a.lose()
@@ -112,6 +115,9 @@ func (a *turnActor) Receive(c actor.Context) {
 		if message.err = failpoint.After(a.sendPoint(), message.err); message.err != nil {
 			a.log.Warn("turn given up", zap.Error(message.err))
 			a.lose()
+		}
+		if a.feed != nil && a.feed.release() {
+			a.waiting = append(a.waiting, feedReady{})
 		}
 	case lingerPassed:
 		a.node.forget(a)
@@ -132,6 +138,9 @@ func (a *turnActor) Receive(c actor.Context) {
 	for !a.inFlight && len(a.waiting) > 0 {
 		a.advance()
 	}
+	if a.inFlight && a.feed != nil {
+		a.feed.hold()
+	}
 }
 
 // sendPoint tells the end of a turn from what comes before it.
@@ -145,12 +154,8 @@ func (a *turnActor) sendPoint() failpoint.Point {
 // poster sends to the actor from any goroutine. The store may answer after the actor has stopped; what it says is a dead
 // letter then.
 func (a *turnActor) poster() func(message any) {
-	self := a.self
-	return func(message any) {
-		if self != nil { // else it is stopping already
-			a.node.system.Root.Send(self, message)
-		}
-	}
+	root, self := a.node.system.Root, a.self
+	return func(message any) { root.Send(self, message) }
 }
 
 func (a *turnActor) after(d time.Duration, message any) {
@@ -161,7 +166,7 @@ func (a *turnActor) after(d time.Duration, message any) {
 // advance lets the machine decide on all that waits, and commits it as one step.
 func (a *turnActor) advance() {
 	waiting := a.waiting
-	a.waiting, a.requests = nil, nil
+	a.waiting, a.seen, a.requests = a.seen[:0], nil, nil
 	var answers []func(error)
 	for i, message := range waiting {
 		if _, release := message.(releaseTurn); release && a.fate == alive {
@@ -178,12 +183,14 @@ func (a *turnActor) advance() {
 			answers = append(answers, reply)
 		}
 	}
+	clear(waiting)
+	a.seen = waiting[:0]
 	d := a.machine.take()
 	if a.fate != alive {
 		a.settleAnswers(answers, nil)
 		return
 	}
-	a.inFlight = commit(a.step(d, answers), a.poster())
+	a.inFlight = commit(a.step(d, answers), a.post)
 }
 
 func (a *turnActor) settleAnswers(answers []func(error), err error) {
@@ -261,22 +268,25 @@ func (a *turnActor) decideFeed() {
 				m.modelFailed(feed.call, &ModelError{Code: "model_protocol", Retryable: true})
 			}
 		case item.kind == ChunkText:
-			m.modelText(feed.call, string(item.text))
+			m.modelText(feed.call, item.words())
 		case item.kind == ChunkReasoning:
-			m.modelReasoning(feed.call, string(item.text))
+			m.modelReasoning(feed.call, item.words())
 		case item.kind == ChunkStop:
 			m.modelStopped(feed.call, item.chunk.Stop)
 		default:
-			m.modelNotes(feed.call, &item.chunk)
+			m.modelNotes(feed.call, item.chunk)
 		}
 	}
 }
 
 // step turns a decision into what commit runs.
 func (a *turnActor) step(d *decision, answers []func(error)) step {
-	s := step{
-		perform: func() { a.perform(d.effects) },
-		answer:  func(err error) { a.settleAnswers(answers, err) },
+	s := step{answer: func(error) {}}
+	if len(answers) > 0 {
+		s.answer = func(err error) { a.settleAnswers(answers, err) }
+	}
+	if len(d.effects) > 0 {
+		s.perform = func() { a.perform(d.effects) }
 	}
 	if len(d.events) == 0 {
 		return s

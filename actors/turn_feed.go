@@ -18,19 +18,36 @@ type modelFeed struct {
 
 	mu       sync.Mutex
 	items    []feedItem    // guarded by mu
+	spare    []feedItem    // guarded by mu: taken before, and done with by the next take
 	bytes    int           // guarded by mu
 	notified bool          // guarded by mu: a wake is on its way
+	held     bool          // guarded by mu: the actor decides nothing now, and will look by itself
 	room     chan struct{} // guarded by mu: non-nil while the call waits; closed by take
 }
 
 type feedItem struct {
 	kind  ChunkKind
-	text  []byte // ChunkText, ChunkReasoning
-	chunk ModelChunk
-	over  bool // the call ended: with err, or after ChunkStop
+	text  string      // ChunkText, ChunkReasoning
+	more  []byte      // the whole text, once pieces were merged
+	chunk *ModelChunk // of another kind
+	over  bool        // the call ended: with err, or after ChunkStop
 	err   error
 	hint  int  // estimated input tokens, with trimmed or as the first item
 	trim  bool // older messages were left out
+}
+
+func (i *feedItem) words() string {
+	if i.more != nil {
+		return string(i.more)
+	}
+	return i.text
+}
+
+func (i *feedItem) join(text string) {
+	if i.more == nil {
+		i.more = append(make([]byte, 0, 2*(len(i.text)+len(text))), i.text...)
+	}
+	i.more = append(i.more, text...)
 }
 
 // put adds a piece; it waits while the feed is full.
@@ -49,14 +66,14 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 		}
 		f.mu.Lock()
 	}
-	if n := len(f.items); n > 0 && item.text != nil && f.items[n-1].text != nil && f.items[n-1].kind == item.kind {
-		f.items[n-1].text = append(f.items[n-1].text, item.text...)
+	if n := len(f.items); n > 0 && item.text != "" && f.items[n-1].text != "" && f.items[n-1].kind == item.kind {
+		f.items[n-1].join(item.text)
 	} else {
 		f.items = append(f.items, item)
 	}
 	f.bytes += len(item.text)
-	notify := !f.notified
-	f.notified = true
+	notify := !f.notified && !f.held
+	f.notified = f.notified || notify
 	f.mu.Unlock()
 	if notify {
 		f.wake()
@@ -71,9 +88,9 @@ func (f *modelFeed) emit(ctx context.Context, chunk ModelChunk) error {
 		if chunk.Text == "" {
 			return nil
 		}
-		return f.put(ctx, feedItem{kind: chunk.Kind, text: []byte(storable(chunk.Text))})
+		return f.put(ctx, feedItem{kind: chunk.Kind, text: storable(chunk.Text)})
 	}
-	return f.put(ctx, feedItem{kind: chunk.Kind, chunk: chunk})
+	return f.put(ctx, feedItem{kind: chunk.Kind, chunk: &chunk})
 }
 
 // storable replaces what Postgres cannot hold as text: NUL, and bytes that are no UTF-8.
@@ -84,15 +101,33 @@ func storable(text string) string {
 	return strings.ToValidUTF8(text, "\ufffd")
 }
 
-// take hands all that is there to the actor.
+// take hands all that is there to the actor, which is done with it when it takes again.
 func (f *modelFeed) take() []feedItem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	items := f.items
-	f.items, f.bytes, f.notified = nil, 0, false
+	clear(f.spare)
+	f.items, f.spare = f.spare[:0], items
+	f.bytes, f.notified = 0, false
 	if f.room != nil {
 		close(f.room)
 		f.room = nil
 	}
 	return items
+}
+
+// hold keeps the feed from waking an actor that could only note that it was woken.
+func (f *modelFeed) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+// release ends hold, and says whether there is something to take of which no wake tells.
+func (f *modelFeed) release() (look bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	look = f.held && !f.notified && len(f.items) > 0
+	f.held = false
+	return look
 }

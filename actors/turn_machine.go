@@ -102,6 +102,13 @@ type decision struct {
 	records []protocol.TurnRecord
 	effects []effect
 	ending  *ending
+	few     [2]protocol.Payload // where events begins: most decisions have one
+}
+
+func newDecision() *decision {
+	d := new(decision)
+	d.events = d.few[:0]
+	return d
 }
 
 // effect is something to be done in the world after the commit.
@@ -142,7 +149,7 @@ const (
 func newTurnMachine(spec *protocol.TurnSpec, tools map[string]ToolSpec, continues bool) *turnMachine {
 	return &turnMachine{
 		spec: spec, tools: tools, continues: continues,
-		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, d: new(decision), splitter: newFenceSplitter(),
+		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, d: newDecision(), splitter: newFenceSplitter(),
 	}
 }
 
@@ -174,7 +181,7 @@ func restoreTurnMachine(stored *protocol.StoredTurn, tools map[string]ToolSpec, 
 // take hands out what was decided since the last take.
 func (m *turnMachine) take() *decision {
 	d := m.d
-	m.d = new(decision)
+	m.d = newDecision()
 	return d
 }
 

@@ -1,0 +1,118 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestWorkersRunAllThatIsScheduledAndNoMoreAtOnce(t *testing.T) {
+	d := newDispatcher()
+	var all sync.WaitGroup
+	var running, ran atomic.Int32
+	const each, posters = 500, 8
+	all.Add(2 * each * posters)
+	for range posters {
+		go func() {
+			for range each {
+				d.Schedule(func() {
+					if n := int(running.Add(1)); n > d.limit {
+						t.Errorf("%d at once", n)
+					}
+					ran.Add(1)
+					d.Schedule(func() { // from within, as an actor that sends to another
+						ran.Add(1)
+						all.Done()
+					})
+					running.Add(-1)
+					all.Done()
+				})
+			}
+		}()
+	}
+	all.Wait()
+	d.close()
+	if got := ran.Load(); got != 2*each*posters {
+		t.Errorf("%d ran", got)
+	}
+	if d.workers > d.limit {
+		t.Errorf("%d workers", d.workers)
+	}
+	late := make(chan struct{})
+	d.Schedule(func() { close(late) })
+	select {
+	case <-late:
+	case <-time.After(patience):
+		t.Error("what is scheduled after close must run too: it is answered as a dead letter")
+	}
+}
+
+// TestAFeedLosesNothingAndWakesWhoMustLook plays a model against an actor that is held at random.
+func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
+	wakes := make(chan struct{}, 1)
+	woken := 0
+	feed := &modelFeed{wake: func() {
+		woken++
+		select {
+		case wakes <- struct{}{}:
+		default:
+			t.Error("woken twice for one look")
+		}
+	}}
+	var want strings.Builder
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const pieces = 20_000
+	for i := range pieces {
+		kind := ChunkText
+		if i%97 == 0 {
+			kind = ChunkReasoning
+		}
+		fmt.Fprintf(&want, "%d:%d ", kind, i)
+	}
+	go func() {
+		for i := range pieces {
+			kind := ChunkText
+			if i%97 == 0 {
+				kind = ChunkReasoning
+			}
+			if err := feed.emit(ctx, ModelChunk{Kind: kind, Text: fmt.Sprintf("%d:%d ", kind, i)}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		_ = feed.put(ctx, feedItem{over: true})
+	}()
+	var got strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for over := false; !over; {
+		select {
+		case <-wakes:
+		case <-ctx.Done():
+			t.Fatalf("nobody was woken behind %.40q", got.String()[max(0, got.Len()-40):])
+		}
+		for look := true; look && !over; {
+			for _, item := range feed.take() {
+				got.WriteString(item.words())
+				over = over || item.over
+			}
+			look = false
+			if random.IntN(2) == 0 {
+				feed.hold()
+				for range random.IntN(100) {
+					feed.hold() // as every message does that comes meanwhile
+				}
+				look = feed.release()
+			}
+		}
+	}
+	if got.String() != want.String() {
+		t.Error("the text differs")
+	}
+	t.Logf("%d pieces, %d wakes", pieces, woken)
+}
