@@ -27,16 +27,16 @@ func (b *bench) longTurn(ctx context.Context) error {
 	const turns, interval = 20, 2 * time.Millisecond
 	late := b.few(20_000, 5000)
 	over := time.Duration(b.few(2000, 1000)) * interval
-	text := script{Tokens: late + int((2*over)/interval), Interval: interval}.String()
+	text := script{Tokens: endless, Interval: interval}.String()
 	var early, later samples
-	table := newTable("round", "around token", "tokens/s", "µs a token", "with Postgres", "delay p50 ms", "p99", "max", "others' CPUs")
+	table := newTable("round", "around token", "tokens/s", "µs a token", "with Postgres", "tokens an event", "delay p50 ms", "p99", "max", "others' CPUs")
 	accounts, err := b.site.users(ctx, turns)
 	if err != nil {
 		return err
 	}
 	for round := range b.few(min(b.rounds, 3), 1) {
 		rec := newRecorder()
-		f, err := launch(ctx, b.site.public, turns, 0, rec, func(i int) []byte { return accounts[i].chatRequest(text, "") })
+		f, err := launch(ctx, b.site.public, turns, warm, rec, func(i int) []byte { return accounts[i].chatRequest(text, "") })
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (b *bench) longTurn(ctx context.Context) error {
 				f.close()
 				return err
 			}
-			table.add(round+1, at, w.rate(), w.perToken(w.used.service), w.perToken(w.used.service+w.used.postgres), w.Delay.P50, w.Delay.P99, w.Delay.Max, w.foreign)
+			table.add(round+1, at, w.rate(), w.perToken(w.used.service), w.perToken(w.used.service+w.used.postgres), float64(w.Tokens)/float64(max(w.Events, 1)), w.Delay.P50, w.Delay.P99, w.Delay.Max, w.foreign)
 			b.say("  %s", table.last())
 			if i == 0 {
 				early = append(early, w.perToken(w.used.service))

@@ -157,16 +157,21 @@ func (b *bench) capacity(ctx context.Context) error {
 	over := b.short(15*time.Second, 4*time.Second)
 	held := 0.0
 	for _, n := range []int{500, 1000, 1250, 1500, 1750, 2000, 2500} {
-		w, err := b.relayed(ctx, true, n, tokenInterval, time.Duration(n)*3*time.Millisecond, over)
-		if err != nil {
-			b.say("  %d turns: %v", n, err)
-			table.add(n, "–", "–", "–", "–", "–", err.Error(), "–")
-			break
+		carried := false
+		for try := 0; try < capacityTries && !carried; try++ {
+			w, err := b.relayed(ctx, true, n, tokenInterval, time.Duration(n)*3*time.Millisecond, over)
+			if err != nil {
+				return fmt.Errorf("%d turns: %w", n, err)
+			}
+			kept := w.rate() / float64(n*tokensASecond)
+			table.add(n, fmt.Sprintf("%.0f", w.rate()), kept, w.Delay.P50, w.Delay.P99, w.Delay.Max, w.gaps, w.foreign)
+			b.say("  %s", table.last())
+			if w.gaps > 0 {
+				return fmt.Errorf("%d turns: %d gaps", n, w.gaps)
+			}
+			carried = w.Delay.P99 <= capacityDelay
 		}
-		kept := w.rate() / float64(n*tokensASecond)
-		table.add(n, fmt.Sprintf("%.0f", w.rate()), kept, w.Delay.P50, w.Delay.P99, w.Delay.Max, w.gaps, w.foreign)
-		b.say("  %s", table.last())
-		if w.Delay.P99 > capacityDelay || w.gaps > 0 {
+		if !carried {
 			break
 		}
 		held = float64(n)
@@ -176,5 +181,9 @@ func (b *bench) capacity(ctx context.Context) error {
 	return nil
 }
 
-// capacityDelay is the p99 of token delay up to which a load counts as carried, in milliseconds.
-const capacityDelay = 100
+const (
+	// capacityDelay is the p99 of token delay up to which a load counts as carried, in milliseconds.
+	capacityDelay = 100
+	// capacityTries is how often a load is tried: a neighbour's work spoils a window, it never makes one better.
+	capacityTries = 3
+)

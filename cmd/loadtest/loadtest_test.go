@@ -412,17 +412,19 @@ func TestAStreamOfTheServiceIsHeldToItsOrder(t *testing.T) {
 		return fmt.Sprintf("id: %d\nevent: %s\ndata: {%s}\n\n", n, kind, data)
 	}
 	first := string(appendFirstToken(nil, 1, 1))
+	const good = `"status":"completed"`
 	whole := "retry: 2000\n\n" + frame(1, "turn.started", "") + frame(2, "answer.delta", `"delta":"`+first+` 0001"`) + ": \n\n"
 	for name, each := range map[string]struct {
 		body string
 		good bool
 	}{
-		"whole":       {whole + frame(3, "answer.delta", `"delta":" 0002 #3"`) + frame(4, "turn.finished", ""), true},
+		"whole":       {whole + frame(3, "answer.delta", `"delta":" 0002 #3"`) + frame(4, "turn.finished", good), true},
 		"cut":         {whole, false},
-		"a gap":       {whole + frame(4, "turn.finished", ""), false},
-		"lost tokens": {whole + frame(3, "answer.delta", `"delta":" 0003"`) + frame(4, "turn.finished", ""), false},
-		"lost last":   {whole + frame(3, "answer.delta", `"delta":" #9"`) + frame(4, "turn.finished", ""), false},
-		"long lines":  {whole + frame(3, "message", `"text":"`+strings.Repeat("x", 3*lineBuffer)+`"`) + frame(4, "turn.finished", ""), true},
+		"failed":      {whole + frame(3, "turn.finished", `"status":"failed"`), false},
+		"a gap":       {whole + frame(4, "turn.finished", good), false},
+		"lost tokens": {whole + frame(3, "answer.delta", `"delta":" 0003"`) + frame(4, "turn.finished", good), false},
+		"lost last":   {whole + frame(3, "answer.delta", `"delta":" #9"`) + frame(4, "turn.finished", good), false},
+		"long lines":  {whole + frame(3, "message", `"text":"`+strings.Repeat("x", 3*lineBuffer)+`"`) + frame(4, "turn.finished", good), true},
 	} {
 		client, server := net.Pipe()
 		go func() {

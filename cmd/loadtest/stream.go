@@ -31,6 +31,7 @@ type stream struct {
 	gaps     int
 	kind     []byte // of the event that is being read
 	finished bool   // its end came
+	failure  string // the event of its end, if that tells of a failure
 	onFirst  func()
 }
 
@@ -119,6 +120,8 @@ func (s *stream) end(err error) error {
 	switch {
 	case !s.finished:
 		return errCut
+	case s.failure != "":
+		return fmt.Errorf("the turn failed: %.400s", s.failure)
 	case s.tally.count >= 0 && s.tally.count != s.tally.tokens:
 		return fmt.Errorf("%d tokens of %d came", s.tally.tokens, s.tally.count)
 	case s.gaps > 0 || s.tally.broken > 0:
@@ -137,6 +140,7 @@ var (
 	contentKey  = []byte(`"content":"`)
 	doneData    = []byte("[DONE]")
 	firstMark   = []byte(" @")
+	completed   = []byte(`"status":"completed"`)
 )
 
 func (s *stream) line(line []byte) {
@@ -169,6 +173,9 @@ func (s *stream) data(data []byte) {
 		key = contentKey
 		s.finished = s.finished || bytes.HasPrefix(data, doneData)
 	case !bytes.Equal(s.kind, deltaKind):
+		if bytes.Equal(s.kind, finalKind) && !bytes.Contains(data, completed) {
+			s.failure = string(data)
+		}
 		s.count(len(data), nil)
 		return
 	}
