@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
@@ -23,4 +24,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	embeddedtest.RunMain(m)
+}
+
+// The points' own tests need the tag too.
+func TestAPointFailsAsItIsArmed(t *testing.T) {
+	t.Parallel()
+	if said, err := exec.Command("go", "test", "-race", "-tags=failpoint", "turnstone/protocol/failpoint").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
 }
