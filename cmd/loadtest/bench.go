@@ -15,7 +15,7 @@ import (
 // benchCommand measures the goals of docs/benchmarks.md.
 type benchCommand struct {
 	Only    []string `help:"Measure these goals only, as P1,P3; the document is not written."`
-	Rounds  int      `default:"5" help:"Interleaved rounds of each measurement."`
+	Rounds  int      `default:"5" help:"Interleaved rounds of each measurement; with fewer than five the document is not written."`
 	Quick   bool     `help:"Short windows and small crowds, for a first look; the document is not written."`
 	Profile string   `type:"path" help:"Write the service's processor profile of a measured window here (P1, P3, P4, P7, P8)."`
 	Binary  string   `default:"tmp/bench/turnstone" help:"The program that is measured."`
@@ -96,11 +96,14 @@ func (c benchCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	b.report.took = b.report.machine.since()
 	fmt.Fprint(p.stdout, b.report.text())
-	if len(c.Only) == 0 && !c.Quick {
+	if len(c.Only) == 0 && !c.Quick && c.Rounds >= leastRounds {
 		failures = append(failures, b.report.write(c.Out))
 	}
 	return errors.Join(failures...)
 }
+
+// leastRounds is how many rounds a published median has at least.
+const leastRounds = 5
 
 // alone waits until no other run uses the folder: two at once would measure each other.
 func alone(ctx context.Context, folder string) (free func() error, err error) {

@@ -110,12 +110,21 @@ func (b *bench) starts(ctx context.Context) error {
 	for round := range b.rounds {
 		for _, service := range alternate(round) {
 			if !service {
+				before, err := b.site.cpu()
+				if err != nil {
+					return err
+				}
 				rate, latency, err := base.run(ctx, over)
 				if err != nil {
 					return err
 				}
+				after, err := b.site.cpu()
+				if err != nil {
+					return err
+				}
 				theirs = append(theirs, rate)
-				table.add(round+1, fmt.Sprintf("pgbench, %d clients", base.clients), rate, latency, "–", "–", "–", "–", "–")
+				table.add(round+1, fmt.Sprintf("pgbench, %d clients", base.clients), rate, latency, "–", "–", "–",
+					float64((after.postgres-before.postgres).Microseconds())/(rate*over.Seconds()), "–")
 				b.say("  %s", table.last())
 				continue
 			}
