@@ -33,7 +33,7 @@ type family struct {
 const (
 	maxFamily   = 6
 	maxFamilies = 24
-	maxLoose    = 24
+	maxLoose    = 8
 )
 
 // estate is what a side was told: where its own walkers and those of the others take identifiers from.
@@ -51,11 +51,13 @@ func newEstate() *estate {
 	return &estate{loose: map[string][]string{}, cursors: map[string][]string{}}
 }
 
+// keep remembers one as the last that was seen.
 func keep(list []string, one string, most int) []string {
-	if one == "" || slices.Contains(list, one) {
+	if one == "" {
 		return list
 	}
-	if list = append(list, one); len(list) > most {
+	list = append(slices.DeleteFunc(list, func(other string) bool { return other == one }), one)
+	if len(list) > most {
 		list = list[1:]
 	}
 	return list
@@ -190,8 +192,8 @@ func (iso *isolation) drawn() []route {
 		weight := 60
 		op := operationAt(iso.api.OpenAPI(), r.method, r.path)
 		switch {
-		case strings.HasPrefix(r.path, "/auth/") && !safe(r.method):
-			weight = 6
+		case strings.HasPrefix(r.path, "/auth/") && !safe(r.method) && !strings.Contains(r.path, "{"):
+			weight = 4
 		case r.path == "/chat": // one in a hundred begins a turn, which is as much work as twenty reads
 			weight = 12
 		case len(op.Parameters) == 0:
@@ -227,6 +229,7 @@ type draft struct {
 	path    things
 	named   map[string]bool // identifiers of others that the path (true) or a required field of the body holds
 	cursor  bool            // the cursor is another's
+	common  int             // from 1: the number of an idempotency key that all sides use alike, with the same body
 	leave   context.CancelFunc
 }
 
@@ -337,13 +340,16 @@ func (d *draft) object(schema *huma.Schema, must bool) map[string]any {
 	made := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) { // in one order, for the seed's sake
 		required := slices.Contains(schema.Required, name)
+		if d.common > 0 && strings.Contains(schema.Properties[name].Pattern, "_") {
+			continue // no two sides have an identifier in common
+		}
 		if required && !d.chance(60) || !required && !d.chance(3) {
 			made[name] = d.value(name, schema.Properties[name], must && required)
 		}
 	}
 	if values, open := schema.AdditionalProperties.(*huma.Schema); open {
 		for range 1 + d.w.rng.IntN(2) {
-			made[d.w.canary()] = d.value("", values, false)
+			made[d.text("", &huma.Schema{}, false)] = d.value("", values, false)
 		}
 	}
 	return made
@@ -356,6 +362,8 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 	}
 	rng := d.w.rng
 	switch {
+	case d.common > 0:
+		return "the same words"
 	case strings.Contains(name, "password"):
 		return d.w.side.password()
 	case name == "email" && d.chance(3):
@@ -443,7 +451,7 @@ func (d *draft) header(name string) string {
 }
 
 // commonKeys is how many idempotency keys all sides use alike: a key of one must mean nothing to another.
-const commonKeys = 40
+const commonKeys = 100
 
 func (d *draft) key() string {
 	own := d.w.estate()
@@ -451,7 +459,8 @@ func (d *draft) key() string {
 	case 0:
 		return ""
 	case 1:
-		return "common-" + strconv.Itoa(d.w.rng.IntN(commonKeys))
+		d.common = 1 + d.w.rng.IntN(commonKeys)
+		return "common-" + strconv.Itoa(d.common)
 	case 2:
 		other := d.w.other()
 		other.mu.Lock()
@@ -537,7 +546,7 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	if schema == nil {
 		return
 	}
-	content, err := json.Marshal(d.object(schema, d.op.Metadata["unowned"] != true))
+	content, err := json.Marshal(d.content(schema))
 	if err != nil {
 		panic(err)
 	}
@@ -550,6 +559,16 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	}
 	request.Header.Set("Content-Type", media)
 	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
+}
+
+// content makes up a body; to a common key always the same one.
+func (d *draft) content(schema *huma.Schema) map[string]any {
+	if d.common > 0 {
+		own := d.w.rng
+		defer func() { d.w.rng = own }()
+		d.w.rng = rand.New(rand.NewPCG(uint64(d.common), 0)) //nolint:gosec // the same for all
+	}
+	return d.object(schema, d.op.Metadata["unowned"] != true)
 }
 
 // identify signs a request as its side's, sometimes wrongly.
