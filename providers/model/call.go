@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -66,9 +67,25 @@ func newCall(
 func (c *Call) end() {
 	c.first.Stop()
 	if c.guard != nil {
+		if c.stopped {
+			c.drain()
+		}
 		_ = c.guard.Close()
 	}
 	c.cancel(errAbandoned)
+}
+
+// What may follow an answer's end marker, and for how long it is waited for: the end of the body, mostly.
+const (
+	maxDrain      = 4 << 10
+	drainPatience = 100 * time.Millisecond
+)
+
+// drain reads to the end of the body, because a connection whose answer was not read whole is not used again.
+func (c *Call) drain() {
+	patience := time.AfterFunc(drainPatience, func() { c.cancel(errAbandoned) })
+	defer patience.Stop()
+	_, _ = io.CopyN(io.Discard, c.guard.body, maxDrain)
 }
 
 // HTTP returns the client that this attempt's one request must use. It follows no redirect, because RoundTrip fails on

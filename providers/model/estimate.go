@@ -15,7 +15,8 @@ import (
 const (
 	estimateWindow = 1 << 10
 	estimateSample = 64 << 10
-	messageTokens  = 4 // what a message costs beside its text
+	outputSample   = 8 << 10 // of an answer, which is held while it lasts
+	messageTokens  = 4       // what a message costs beside its text
 )
 
 // tokens loads the vocabulary (about 200,000 entries) when it is first needed; most providers count for themselves.
@@ -91,7 +92,7 @@ type sample struct {
 
 func (s *sample) add(piece string) {
 	s.length += len(piece)
-	if room := estimateSample - s.text.Len(); room > 0 {
+	if room := outputSample - s.text.Len(); room > 0 {
 		s.text.WriteString(clip(piece, room))
 	}
 }

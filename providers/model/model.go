@@ -43,7 +43,9 @@ const (
 	// maxErrorBody is how much of a refusal is read; the rest is of no use.
 	maxErrorBody = 64 << 10
 	// maxIdlePerHost connections are kept: a node talks to one provider, with many turns at once.
-	maxIdlePerHost = 64
+	maxIdlePerHost = 256
+	// connBuffer is what each connection holds for as long as an answer lasts: a few chunks.
+	connBuffer = 4 << 10
 	// pingAfter notices a dead HTTP/2 connection before a turn is put on it.
 	pingAfter = 15 * time.Second
 	// keepIdle closes connections that nobody used.
@@ -108,6 +110,8 @@ func newTransport(options Options) *http.Transport {
 		MaxIdleConns:           maxIdlePerHost,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        keepIdle,
+		ReadBufferSize:         connBuffer,
+		WriteBufferSize:        connBuffer,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 	}
 }

@@ -34,13 +34,13 @@ func TestEstimateIsNearAndBounded(t *testing.T) {
 
 func TestSampleCountsWhatItDoesNotKeep(t *testing.T) {
 	var kept sample
-	for range 3 * estimateSample / 10 {
+	for range 3 * outputSample / 10 {
 		kept.add("ten bytes.")
 	}
-	if got, want := kept.tokens(), 3*Estimate(strings.Repeat("ten bytes.", estimateSample/10)); got < want*9/10 || got > want*11/10 {
+	if got, want := kept.tokens(), 3*Estimate(strings.Repeat("ten bytes.", outputSample/10)); got < want*9/10 || got > want*11/10 {
 		t.Errorf("got %d, want about %d", got, want)
 	}
-	if kept.text.Len() > estimateSample {
+	if kept.text.Len() > outputSample {
 		t.Errorf("kept %d bytes", kept.text.Len())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -102,6 +103,7 @@ type Server struct {
 	closing chan struct{}
 	aborted chan struct{}
 	sent    atomic.Int64
+	conns   atomic.Int64
 
 	mu       sync.Mutex
 	script   Script    // guarded by mu
@@ -113,7 +115,13 @@ func NewServer(wire string, script Script) *Server {
 	server := &Server{
 		wire: wire, script: script, closing: make(chan struct{}), aborted: make(chan struct{}, 1<<10),
 	}
-	server.http = httptest.NewServer(http.HandlerFunc(server.serve))
+	server.http = httptest.NewUnstartedServer(http.HandlerFunc(server.serve))
+	server.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			server.conns.Add(1)
+		}
+	}
+	server.http.Start()
 	server.URL = server.http.URL
 	if wire != Anthropic {
 		server.URL += "/v1"
@@ -149,6 +157,9 @@ func (s *Server) Aborted() <-chan struct{} { return s.aborted }
 
 // Sent is how many bytes of answers were written.
 func (s *Server) Sent() int64 { return s.sent.Load() }
+
+// Connections is how many clients have opened.
+func (s *Server) Connections() int64 { return s.conns.Load() }
 
 var paths = map[string]string{
 	Chat: "/v1/chat/completions", Responses: "/v1/responses", Anthropic: "/v1/messages",

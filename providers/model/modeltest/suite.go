@@ -62,6 +62,7 @@ func Run(t *testing.T, subject Subject) {
 		"silence before the first byte ends":          testFirstByte,
 		"silence within the answer ends":              testIdle,
 		"a slow reader is not the provider's silence": testSlowReader,
+		"a connection is used again":                  testReuse,
 		"many at once":                                testConcurrent,
 		"ready":                                       testReady,
 	} {
@@ -604,6 +605,18 @@ func testSlowReader(t *testing.T, subject Subject) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func testReuse(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}}), model.Options{})
+	for range 5 {
+		if _, err := Ask(t.Context(), t, asked, simple()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := server.Connections(); n != 1 {
+		t.Errorf("%d connections for one answer after the other", n)
 	}
 }
 
