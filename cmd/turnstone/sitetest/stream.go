@@ -290,6 +290,13 @@ func (w *Witness) See(turn string, e Event) error {
 	return nil
 }
 
+// Forget frees what a long test does not need any more.
+func (w *Witness) Forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.events)
+}
+
 // Count is how many events of a turn were seen by anybody.
 func (w *Witness) Count(turn string) int {
 	w.mu.Lock()

@@ -1,0 +1,476 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
+	"turnstone/providers/embedded"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+var (
+	crashFor     = flag.Duration("crash.for", time.Minute, "how long faults come")
+	crashSeed    = flag.Uint64("crash.seed", 0, "decides every fault and every choice of a client; 0: a random one")
+	crashBundle  = flag.String("crash.bundle", "", "a failed run's folder below tmp/crash, whose seed is taken")
+	crashPublish = flag.Bool("crash.publish", false, "write reliability.json and the table in docs/reliability.md")
+	crashRound   = flag.Duration("crash.round", time.Minute, "how long faults come until everything is checked")
+	crashVerbose = flag.Bool("crash.verbose", false, "print what happens")
+)
+
+const (
+	households    = 4 // accounts
+	clientsEach   = 2
+	conversations = 3           // of an account, and a round
+	restPatience  = time.Minute // I4: how long it may take to come to rest after the last fault
+	restPoll      = 100 * time.Millisecond
+	restSlack     = 10 // I15: so much more than before may stay
+	faultsLeast   = 3  // of a round, a second: under that a run proves little, and says so
+	bundleMost    = 40 // violations that are printed
+)
+
+// writeLimit is low enough for the flood to meet it.
+var writeLimit = limit{Burst: 120, PerSecond: 20}
+
+// attack is a run.
+type attack struct {
+	t        *testing.T
+	seed     uint64
+	folder   string // of the bundle
+	began    time.Time
+	site     *sitetest.Site
+	database string // of the superuser
+	fleet    *fleet
+	front    *relay
+	injector *injector
+	standIns *standIns
+	notes    *notes
+	homes    []*household // the last one is the flood's
+	accounts []protocol.AccountID
+	baseline map[string]float64
+
+	result result
+}
+
+// TestCrash is described in doc.go.
+func TestCrash(t *testing.T) {
+	a := newAttack(t)
+	for left := *crashFor; left > 0; left -= *crashRound {
+		if err := a.round(min(left, *crashRound)); err != nil {
+			a.notes.violation(badAnswer, "the run cannot go on: %v", err)
+		}
+		if !a.notes.clean() {
+			break
+		}
+	}
+	a.checkCommits()
+	a.finish()
+}
+
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	if *crashBundle != "" {
+		text, err := os.ReadFile(filepath.Join(*crashBundle, "seed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seed
+	}
+	if *crashSeed != 0 {
+		return *crashSeed
+	}
+	return rand.Uint64() >> 32
+}
+
+func newAttack(t *testing.T) *attack {
+	t.Helper()
+	a := &attack{t: t, seed: seedOf(t), began: time.Now(), notes: newNotes(), result: result{Faults: map[string]int{}}}
+	root, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.result.root = filepath.Dir(strings.TrimSpace(string(root)))
+	a.folder = filepath.Join(a.result.root, "tmp", "crash", strconv.FormatUint(a.seed, 10))
+	if err := errors.Join(os.RemoveAll(a.folder), os.MkdirAll(a.folder, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(a.folder, "seed"), fmt.Appendln(nil, a.seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d", a.seed)
+	a.standIns = newStandIns()
+	t.Cleanup(a.standIns.close)
+	model := newRelay(t, strings.TrimSuffix(strings.TrimPrefix(a.standIns.model.URL, "http://"), "/v1"))
+	a.front = newRelay(t, "")
+	a.site = sitetest.NewSite(t,
+		"TURNSTONE_LOG_LEVEL=info", "TURNSTONE_BASE_URL=http://"+a.front.Address, "TURNSTONE_DRAIN_GRACE=300ms",
+		fmt.Sprintf("TURNSTONE_LIMIT_WRITES=%.0f/1m burst %d", writeLimit.PerSecond*60, writeLimit.Burst),
+		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=http://"+model.Address+"/v1", "TURNSTONE_MODEL_BALANCED=stand-in",
+		"TURNSTONE_FAILPOINT_EFFECT_URL="+a.standIns.effect.URL)
+	direct := a.variable("DATABASE_URL")
+	cutter := pgtest.NewCutter(t, direct)
+	a.site.Environment = append(a.site.Environment, "DATABASE_URL="+cutter.URL)
+	postgres := embeddedtest.Postgres(t)
+	name := direct[strings.LastIndex(direct[:strings.Index(direct, "?")], "/")+1 : strings.Index(direct, "?")]
+	a.database = postgres.DSN(embedded.Superuser, name)
+	a.fleet = newFleet(t, a.site, a.front, a.folder, a.notes)
+	t.Cleanup(a.fleet.stop)
+	a.injector = &injector{
+		fleet: a.fleet, postgres: postgres, redis: embeddedtest.Redis(t), cutter: cutter, model: model, notes: a.notes, clock: a.clock,
+	}
+	if _, err := a.fleet.startIn(0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	a.settle()
+	return a
+}
+
+func (a *attack) variable(name string) string {
+	for _, one := range slices.Backward(a.site.Environment) {
+		if value, found := strings.CutPrefix(one, name+"="); found {
+			return value
+		}
+	}
+	a.t.Fatalf("%s is not set", name)
+	return ""
+}
+
+func (a *attack) clock() time.Duration { return time.Since(a.began) }
+
+func (a *attack) say(format string, args ...any) {
+	if *crashVerbose {
+		fmt.Printf("%s "+format+"\n", append([]any{a.clock().Round(time.Millisecond)}, args...)...)
+	}
+}
+
+// settle makes the accounts, and measures what the service takes when it has nothing to do.
+func (a *attack) settle() {
+	t := a.t
+	for range households + 1 {
+		u := sitetest.NewUser(t, "http://"+a.front.Address)
+		home := &household{users: []*sitetest.User{u}}
+		for range clientsEach - 1 {
+			home.users = append(home.users, u.Device(t))
+		}
+		var session struct {
+			Account struct {
+				ID protocol.AccountID `json:"account_id"`
+			} `json:"account"`
+		}
+		u.Get(t, "/auth/session", &session)
+		a.homes, a.accounts = append(a.homes, home), append(a.accounts, session.Account.ID)
+		u.Chat(t, sitetest.Saying(fmt.Sprintf("T%012x words=3", 0))).ToTheEnd(t) // so that every pool was used
+	}
+	a.idle()
+	var err error
+	sitetest.Eventually(t, "a look at the metrics", func() bool {
+		a.baseline, err = a.fleet.metrics()
+		return err == nil && a.baseline["turnstone_turns_live"] == 0
+	})
+}
+
+// idle closes the connections that nobody uses.
+func (a *attack) idle() {
+	for _, home := range a.homes {
+		for _, u := range home.users {
+			u.Client.CloseIdleConnections()
+		}
+	}
+	a.injector.model.cut()
+}
+
+// round lets clients work and faults come for a time, then lets all come to rest and checks it.
+func (a *attack) round(length time.Duration) error {
+	number := a.result.Rounds + 1
+	since, err := a.prepare()
+	if err != nil {
+		return err
+	}
+	h, err := newHistory(filepath.Join(a.folder, fmt.Sprintf("history-%03d.jsonl", number)))
+	if err != nil {
+		return err
+	}
+	if number == 1 || *crashVerbose {
+		a.say("round %d", number)
+	}
+	began := time.Now()
+	err = a.work(number, length, h)
+	operations, closed := h.close()
+	if err = errors.Join(err, closed); err != nil {
+		return err
+	}
+	a.result.Rounds++
+	a.result.Seconds += time.Since(began).Seconds()
+	faults, outages := a.injector.take()
+	a.result.count(faults, operations, h)
+	stored, err := a.atRest(since)
+	if err != nil {
+		return err
+	}
+	asked, effects := a.standIns.take()
+	check(&record{
+		Operations: operations, Seen: h.seen, Changed: h.changed, Asked: asked, Effects: effects, Outages: outages, Stored: stored, Limit: writeLimit,
+	}, a.notes)
+	a.result.store(stored, effects)
+	a.say("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
+	if a.notes.clean() {
+		a.forget(number)
+	}
+	return nil
+}
+
+// prepare makes the conversations of a round and answers the database's time before that.
+func (a *attack) prepare() (since time.Time, err error) {
+	err = a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&since)
+	})
+	if err != nil {
+		return since, err
+	}
+	for _, home := range a.homes {
+		home.conversations, home.turns, home.versions = nil, nil, map[string]int64{}
+		home.users[0].Saw.Forget()
+		for range conversations {
+			home.conversations = append(home.conversations, home.users[0].NewConversation(a.t))
+		}
+	}
+	a.standIns.take()
+	return since, nil
+}
+
+// work runs clients and faults. It returns when all clients have heard what they asked and everything is up.
+func (a *attack) work(number int, length time.Duration, h *history) error {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	var clients, injecting sync.WaitGroup
+	random := func(who int) *rand.Rand { return rand.New(rand.NewPCG(a.seed, uint64(number)<<16|uint64(who))) }
+	client := func(home, n int) *client {
+		return &client{
+			name: fmt.Sprintf("%d.%d.%d", number, home, n), user: a.homes[home].users[n%clientsEach], home: a.homes[home],
+			random: random(1 + home*clientsEach + n), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
+		}
+	}
+	for home := range households {
+		for n := range clientsEach {
+			c := client(home, n)
+			for _, conversation := range c.home.conversations {
+				c.lookAt(conversation) // where its draft and its title begin
+			}
+			clients.Go(c.run)
+		}
+	}
+	flood := client(households, 0)
+	clients.Go(flood.flood)
+	failed := make(chan error, len(lanes))
+	for n, l := range lanes {
+		injecting.Go(func() {
+			if err := a.injector.run(ctx, l, random(1000+n)); err != nil {
+				failed <- err
+				cancel()
+			}
+		})
+	}
+	injecting.Wait()
+	clients.Wait()
+	close(failed)
+	return <-failed
+}
+
+// ask runs something on the database as its superuser.
+func (a *attack) ask(what func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), restPatience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, a.database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	return what(ctx, conn)
+}
+
+const unrestSQL = `
+select (select count(*) from turns where not terminal) + (select count(*) from follow_ups where state = 'queued')
+     + (select count(*) from conversations where live_turn_id is not null)`
+
+// atRest waits until every turn has ended and the service has given back what it took.
+func (a *attack) atRest(since time.Time) (stored *snapshot, err error) {
+	began := time.Now()
+	a.idle()
+	deadline := time.Now().Add(restPatience)
+	err = a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+		for {
+			var unrest int
+			if err := conn.QueryRow(ctx, unrestSQL).Scan(&unrest); err != nil {
+				return err
+			}
+			if unrest == 0 || time.Now().After(deadline) {
+				break // what does not rest is found by the checker
+			}
+			rest(restPoll)
+		}
+		stored, err = readSnapshot(ctx, conn, a.accounts, since)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.result.Rest = max(a.result.Rest, time.Since(began).Seconds())
+	a.checkRest(deadline)
+	return stored, nil
+}
+
+// checkRest holds the process to I15.
+func (a *attack) checkRest(deadline time.Time) {
+	var restless []string
+	for {
+		now, err := a.fleet.metrics()
+		if restless = a.restless(now); err == nil && len(restless) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.notes.violation(notAtRest, "%v %v", restless, err)
+			return
+		}
+		rest(restPoll)
+		a.idle()
+	}
+}
+
+func (a *attack) restless(now map[string]float64) (found []string) {
+	pooled := func(values map[string]float64) (sum float64) {
+		for name, value := range values {
+			if strings.HasPrefix(name, "turnstone_database_connections{") {
+				sum += value
+			}
+		}
+		return sum
+	}
+	for name, most := range map[string]float64{
+		"turnstone_turns_live": 0, "turnstone_journal_waiting": 0,
+		"go_goroutines":    a.baseline["go_goroutines"] + restSlack,
+		"process_open_fds": a.baseline["process_open_fds"] - pooled(a.baseline) + pooled(now) + restSlack,
+	} {
+		if now[name] > most {
+			found = append(found, fmt.Sprintf("%s %.0f, at most %.0f", name, now[name], most))
+		}
+	}
+	for name, value := range now {
+		if strings.HasPrefix(name, "turnstone_database_connections{") && strings.Contains(name, `state="used"`) && value > 0 {
+			found = append(found, fmt.Sprintf("%s %.0f", name, value))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// checkCommits asks the database what became of every transaction and append that the service found out about.
+func (a *attack) checkCommits() {
+	err := a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+		for _, xid := range slices.Sorted(maps.Keys(a.notes.commits)) {
+			var truth string
+			if err := conn.QueryRow(ctx, `select coalesce(pg_xact_status($1::text::xid8), 'forgotten')`, xid).Scan(&truth); err != nil {
+				return err
+			}
+			a.result.resolved(truth == a.notes.commits[xid])
+			if truth != a.notes.commits[xid] {
+				a.notes.violation(untruthful, "transaction %s is %s, the service says %s", xid, truth, a.notes.commits[xid])
+			}
+		}
+		for _, turn := range slices.Sorted(maps.Keys(a.notes.appends)) {
+			var id protocol.TurnID
+			var reaches bool
+			if err := id.UnmarshalText([]byte(turn)); err != nil {
+				return err
+			}
+			err := conn.QueryRow(ctx, `select exists (select from turn_events where turn_id = $1 and last_sequence >= $2)`, id, a.notes.appends[turn]).Scan(&reaches)
+			if err != nil {
+				return err
+			}
+			a.result.resolved(reaches)
+			if !reaches {
+				a.notes.violation(untruthful, "%s: the service says that event %d is stored", turn, a.notes.appends[turn])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		a.notes.violation(badAnswer, "asking about commits: %v", err)
+	}
+}
+
+// forget removes what a clean round left for the bundle.
+func (a *attack) forget(round int) {
+	_ = os.Remove(filepath.Join(a.folder, fmt.Sprintf("history-%03d.jsonl", round)))
+	logs, _ := filepath.Glob(filepath.Join(a.folder, "service-*.log")) // the pattern is well formed
+	for _, log := range logs {
+		if p := a.fleet.serving(); p == nil || p.log != log {
+			_ = os.Remove(log)
+		}
+	}
+}
+
+// finish prints, publishes, and leaves a bundle or nothing.
+func (a *attack) finish() {
+	a.result.fill(a)
+	fmt.Print(a.result.text())
+	if a.notes.clean() {
+		a.fleet.stop()
+		if err := os.RemoveAll(a.folder); err != nil {
+			a.t.Error(err)
+		}
+		if *crashPublish {
+			if err := a.result.publish(); err != nil {
+				a.t.Error(err)
+			}
+		}
+		return
+	}
+	a.dump()
+	for _, kind := range slices.Sorted(maps.Keys(a.notes.violations)) {
+		for n, text := range a.notes.violations[kind] {
+			if n == bundleMost {
+				a.t.Errorf("%s: and %d more", kind, len(a.notes.violations[kind])-n)
+				break
+			}
+			a.t.Errorf("%s: %s", kind, text)
+		}
+	}
+	a.t.Errorf("the bundle is in %s; to repeat: make replay SEED=%d", a.folder, a.seed)
+}
+
+// dump adds the database and the findings to the bundle.
+func (a *attack) dump() {
+	var found bytes.Buffer
+	for _, kind := range slices.Sorted(maps.Keys(a.notes.violations)) {
+		for _, text := range a.notes.violations[kind] {
+			fmt.Fprintf(&found, "%s: %s\n", kind, text)
+		}
+	}
+	err := os.WriteFile(filepath.Join(a.folder, "violations"), found.Bytes(), 0o600)
+	output, dumped := exec.Command("pg_dump", "--format=custom", "--file="+filepath.Join(a.folder, "database.dump"), a.database).CombinedOutput()
+	if err != nil || dumped != nil {
+		a.t.Logf("the bundle is not whole: %v %v %s", err, dumped, output)
+	}
+}

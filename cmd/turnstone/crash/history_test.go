@@ -1,0 +1,227 @@
+package crash
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The kinds of operations.
+const (
+	opStart  = "start"  // POST /chat
+	opCreate = "create" // POST /conversations
+	opSteer  = "steer"
+	opCancel = "cancel"
+	opDraft  = "draft"
+	opTitle  = "title"
+	opLook   = "look" // GET of a conversation's page
+	opFlood  = "flood"
+)
+
+// operation is one request of a client and what came of it. Times count from the start of the run.
+type operation struct {
+	Kind         string        `json:"kind"`
+	Client       string        `json:"client"`
+	Began        time.Duration `json:"began"`
+	Ended        time.Duration `json:"ended"`
+	Conversation string        `json:"conversation,omitempty"`
+	Turn         string        `json:"turn,omitempty"`
+	Key          string        `json:"key,omitempty"`  // Idempotency-Key or client_steering_id
+	Text         string        `json:"text,omitempty"` // what was written
+	IfMatch      *int64        `json:"if_match,omitempty"`
+	Queue        bool          `json:"queue,omitempty"` // start: queue behind a live turn
+
+	Status   int    `json:"status"` // 0: no answer
+	Code     string `json:"code,omitempty"`
+	Unknown  bool   `json:"unknown,omitempty"` // the answer says that nobody knows
+	ID       string `json:"id,omitempty"`      // what was made or found
+	Replayed bool   `json:"replayed,omitempty"`
+	Sequence int64  `json:"sequence,omitempty"`
+
+	Draft, Title               string `json:",omitempty"` // what stands, as the answer says
+	DraftVersion, TitleVersion int64  `json:",omitempty"`
+}
+
+func (o *operation) acknowledged() bool { return o.Status >= 200 && o.Status < 300 }
+
+// open says whether the operation may have happened although nobody said so.
+func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
+
+// history is what the clients of a round did and saw.
+type history struct {
+	mu         sync.Mutex
+	operations []operation                      // guarded by mu
+	seen       map[string]map[int64]fingerprint // guarded by mu: events by turn and sequence
+	changed    []string                         // guarded by mu: events that two readers saw differently
+	reads      int                              // guarded by mu: events that readers saw
+	file       *os.File
+	lines      *bufio.Writer // guarded by mu
+}
+
+type fingerprint [8]byte
+
+func fingerprintOf(data []byte) fingerprint {
+	hash := sha256.Sum256(data)
+	return fingerprint(hash[:8])
+}
+
+func newHistory(path string) (*history, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &history{seen: map[string]map[int64]fingerprint{}, file: file, lines: bufio.NewWriter(file)}, nil
+}
+
+func (h *history) add(o operation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.operations = append(h.operations, o)
+	h.write(o)
+}
+
+// write adds a line to the file; with mu held.
+func (h *history) write(line any) {
+	if h.lines == nil {
+		return
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = h.lines.Write(append(text, '\n')) // a full disk shows at close
+}
+
+// sighting is a line of the history about an event that was read.
+type sighting struct {
+	Kind     string `json:"kind"`
+	Turn     string `json:"turn"`
+	Sequence int64  `json:"sequence"`
+	Hash     string `json:"hash"`
+}
+
+// saw remembers an event that a reader got, and whether another one got other bytes.
+func (h *history) saw(turn string, sequence int64, data string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads++
+	mark := fingerprintOf([]byte(data))
+	events := h.seen[turn]
+	if events == nil {
+		events = map[int64]fingerprint{}
+		h.seen[turn] = events
+	}
+	before, known := events[sequence]
+	switch {
+	case !known:
+		events[sequence] = mark
+		h.write(sighting{"event", turn, sequence, fmt.Sprintf("%x", mark)})
+	case before != mark:
+		h.changed = append(h.changed, fmt.Sprintf("event %d of %s: %s", sequence, turn, data))
+		h.write(sighting{"changed event", turn, sequence, fmt.Sprintf("%x", mark)})
+	}
+}
+
+// close ends the file and answers the operations by their beginning.
+func (h *history) close() ([]operation, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.lines.Flush()
+	if closed := h.file.Close(); err == nil {
+		err = closed
+	}
+	slices.SortStableFunc(h.operations, func(a, b operation) int { return int(a.Began - b.Began) })
+	return h.operations, err
+}
+
+// The kinds of violations: each of them has to be zero.
+const (
+	lost           = "lost"
+	gaps           = "gaps"
+	changedBytes   = "changed bytes"
+	doubleTerminal = "double terminals"
+	notDurable     = "seen, not durable"
+	doubledEffects = "doubled effects"
+	brokenOrder    = "broken order"    // I6, I7, I8: what came after what
+	notWhole       = "not whole"       // I2: a part of an effect
+	notIdempotent  = "not idempotent"  // I12
+	limiterOpen    = "limiter open"    // I13
+	notAtRest      = "not at rest"     // I4, I15
+	untruthful     = "untruthful"      // an unknown commit answered wrongly
+	illegalHistory = "illegal history" // porcupine
+	badAnswer      = "bad answer"      // what no contract allows: a 500, a stream that breaks off its form
+	badLog         = "bad log"         // user text, a data race or a panic
+	diedAlone      = "ended by itself" // a process that nobody killed
+)
+
+// notes gathers what a run finds. It may be used from any goroutine.
+type notes struct {
+	mu         sync.Mutex
+	violations map[string][]string // guarded by mu
+	commits    map[string]string   // guarded by mu: what the service found out about transactions
+	appends    map[string]int64    // guarded by mu: appends found stored, the last sequence by turn
+	found      int                 // guarded by mu: appends found stored
+	unresolved int                 // guarded by mu
+	histories  verdict             // guarded by mu
+	takeovers  []time.Duration     // guarded by mu: from a fault to the first turn that went on elsewhere
+}
+
+func newNotes() *notes {
+	return &notes{violations: map[string][]string{}, commits: map[string]string{}, appends: map[string]int64{}}
+}
+
+func (n *notes) violation(kind, format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.violations[kind] = append(n.violations[kind], fmt.Sprintf(format, args...))
+}
+
+func (n *notes) commit(xid, status string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.commits[xid] = status
+}
+
+func (n *notes) append(turn string, last int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.found++
+	n.appends[turn] = max(n.appends[turn], last)
+}
+
+func (n *notes) linear(v verdict) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.histories.operations += v.operations
+	n.histories.histories += v.histories
+	n.histories.undecided += v.undecided
+}
+
+func (n *notes) takeover(took time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.takeovers = append(n.takeovers, took)
+}
+
+func (n *notes) undecided() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unresolved++
+}
+
+func (n *notes) count(kind string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.violations[kind])
+}
+
+func (n *notes) clean() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.violations) == 0
+}

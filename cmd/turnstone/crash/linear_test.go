@@ -1,0 +1,348 @@
+package crash
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"turnstone/protocol"
+)
+
+// linearTime bounds the search for one order; what is not decided by then is reported, not counted as right.
+const linearTime = 10 * time.Second
+
+// never is the return of an operation of which nobody knows whether it happened: it may come after everything else, which
+// is as good as never.
+const never = math.MaxInt64
+
+// verdict of all histories of a round.
+type verdict struct{ operations, histories, undecided int }
+
+// checkHistories has porcupine look for an order of the operations on each draft, title, turn and key in which one at a
+// time explains every answer and what the database has at the end.
+func (c *checker) checkHistories() {
+	for _, one := range c.histories() {
+		switch porcupine.CheckOperationsTimeout(one.model, one.operations, linearTime) {
+		case porcupine.Illegal:
+			c.fail(illegalHistory, "%s: %s", one.name, describe(one))
+		case porcupine.Unknown:
+			c.notes.linear(verdict{undecided: 1})
+			if *crashVerbose {
+				fmt.Printf("not decided: %s: %s\n", one.name, describe(one))
+			}
+		}
+		c.notes.linear(verdict{operations: len(one.operations), histories: 1})
+	}
+}
+
+// objectHistory is the operations on one thing.
+type objectHistory struct {
+	name       string
+	model      porcupine.Model
+	operations []porcupine.Operation
+	open       map[string]bool // what was asked without an answer
+}
+
+// first says whether nobody asked for the same without an answer before: such repeats have one effect, and the first of
+// them, which has no end, stands for all.
+func (h *objectHistory) first(what string) bool {
+	if h.open[what] {
+		return false
+	}
+	if h.open == nil {
+		h.open = map[string]bool{}
+	}
+	h.open[what] = true
+	return true
+}
+
+func describe(h objectHistory) string {
+	var lines []string
+	operations := slices.Clone(h.operations)
+	slices.SortFunc(operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for _, o := range operations {
+		lines = append(lines, h.model.DescribeOperation(o.Input, o.Output)+" ["+time.Duration(o.Call).String()+" "+time.Duration(o.Return).String()+"]")
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (c *checker) histories() (all []objectHistory) {
+	end := time.Duration(0)
+	for _, o := range c.Operations {
+		end = max(end, o.Began, o.Ended)
+	}
+	end++
+	byName := map[string]*objectHistory{}
+	of := func(name string, model porcupine.Model) *objectHistory {
+		if byName[name] == nil {
+			byName[name] = &objectHistory{name: name, model: model}
+		}
+		return byName[name]
+	}
+	for _, o := range c.Operations {
+		switch o.Kind {
+		case opLook:
+			of("draft of "+o.Conversation, registerModel).add(&o, registerInput{}, registerOutput{value: o.Draft, version: o.DraftVersion})
+			of("title of "+o.Conversation, registerModel).add(&o, registerInput{}, registerOutput{value: o.Title, version: o.TitleVersion})
+		case opDraft:
+			of("draft of "+o.Conversation, registerModel).addWrite(&o, o.Draft, o.DraftVersion)
+		case opTitle:
+			of("title of "+o.Conversation, registerModel).addWrite(&o, o.Title, o.TitleVersion)
+		case opSteer, opCancel:
+			of("commands to "+o.Turn, commandModel).addCommand(&o)
+		case opStart, opCreate:
+			of(o.Kind+" "+o.Text, keyModel).addKeyed(&o)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		one := byName[name]
+		c.addEnd(one, int64(end))
+		all = append(all, *one)
+	}
+	return all
+}
+
+// addEnd adds what the database has as the last thing that is read.
+func (c *checker) addEnd(h *objectHistory, at int64) {
+	last := porcupine.Operation{Call: at, Return: at + 1}
+	kind, name, _ := strings.Cut(h.name, " ")
+	switch kind {
+	case opDraft, opTitle:
+		conversation := c.Stored.Conversations[strings.TrimPrefix(name, "of ")]
+		output := registerOutput{value: conversation.Draft, version: conversation.DraftVersion}
+		if kind == opTitle {
+			output = registerOutput{value: conversation.Title, version: conversation.Version}
+		}
+		last.Input, last.Output = registerInput{}, output
+	case "commands":
+		output := commandOutput{}
+		if turn := c.logs[strings.TrimPrefix(name, "to ")]; turn != nil {
+			output.accepted = strings.Join(slices.Sorted(maps.Keys(turn.fates())), " ")
+			output.cancelled = turn.Cancelled
+		}
+		last.Input, last.Output = commandInput{read: true}, output
+	case opStart:
+		output := keyOutput{}
+		for _, turn := range c.text[name] {
+			if turn.FollowUp == "" {
+				output.id = turn.ID
+			}
+		}
+		for _, item := range c.holding(name) {
+			output.id = item.ID
+		}
+		last.Input, last.Output = keyInput{read: true}, output
+	case opCreate:
+		output := keyOutput{}
+		for id, conversation := range c.Stored.Conversations {
+			if conversation.Title == name {
+				output.id = id
+			}
+		}
+		last.Input, last.Output = keyInput{read: true}, output
+	}
+	h.operations = append(h.operations, last)
+}
+
+func sprint(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) }
+
+func (h *objectHistory) add(o *operation, input, output any) {
+	ended := int64(o.Ended)
+	if o.open() {
+		ended = never
+	}
+	h.operations = append(h.operations, porcupine.Operation{Input: input, Output: output, Call: int64(o.Began), Return: ended})
+}
+
+// A register is a draft or a title with its version.
+type (
+	registerInput struct {
+		write   bool
+		text    string
+		ifMatch int64 // -1: none
+	}
+	registerOutput struct {
+		open, stale bool
+		value       string
+		version     int64
+	}
+	registerState struct {
+		known   bool
+		value   string
+		version int64
+	}
+)
+
+// addWrite leaves out what was refused for another reason than its version: such an answer says that nothing happened, and
+// the history has to do without.
+func (h *objectHistory) addWrite(o *operation, value string, version int64) {
+	stale := o.Code == string(protocol.CodeStaleVersion)
+	if !o.acknowledged() && !stale && !o.open() {
+		return
+	}
+	input := registerInput{write: true, text: o.Text, ifMatch: -1}
+	if o.IfMatch != nil {
+		input.ifMatch = *o.IfMatch
+	}
+	h.add(o, input, registerOutput{open: o.open(), stale: stale, value: value, version: version})
+}
+
+var registerModel = porcupine.Model{
+	Init: func() any { return registerState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(registerState), input.(registerInput), output.(registerOutput)
+		holds := in.ifMatch == -1 || in.ifMatch == s.version
+		after := registerState{true, in.text, s.version + 1}
+		switch {
+		case !in.write && !s.known:
+			return true, registerState{true, out.value, out.version}
+		case !in.write:
+			return out.value == s.value && out.version == s.version, s
+		case out.open && holds:
+			return true, after
+		case out.open:
+			return true, s
+		case out.stale:
+			return !holds && out.version == s.version && out.value == s.value, s
+		}
+		return holds && out.version == after.version && out.value == in.text, after
+	},
+	DescribeOperation: func(input, output any) string { return sprint(input, output) },
+}
+
+// The commands to a turn: what was taken, whether the window is closed, how it ended.
+type (
+	commandInput struct {
+		read, cancel bool
+		id           string
+	}
+	commandOutput struct {
+		open, refused, replayed bool
+		accepted                string
+		cancelled               bool
+	}
+	commandState struct {
+		accepted                 string
+		closed, cancelled, ended bool
+	}
+)
+
+func (h *objectHistory) addCommand(o *operation) {
+	closed := o.Code == string(protocol.CodeSteeringClosed)
+	if !o.acknowledged() && !closed && o.Status != 0 && o.Status != http.StatusServiceUnavailable {
+		return
+	}
+	// A command that nobody answered in time may have reached an actor, whatever the 503 says.
+	waiting := o.Status == 0 || o.Status == http.StatusServiceUnavailable
+	if waiting && !h.first(o.Kind+o.Key) {
+		return
+	}
+	one := porcupine.Operation{
+		Input:  commandInput{cancel: o.Kind == opCancel, id: o.Key},
+		Output: commandOutput{open: waiting, refused: closed, replayed: o.Replayed}, Call: int64(o.Began), Return: int64(o.Ended),
+	}
+	if waiting {
+		one.Return = never
+	}
+	h.operations = append(h.operations, one)
+}
+
+func (s commandState) has(id string) bool { return slices.Contains(strings.Fields(s.accepted), id) }
+
+func (s commandState) with(id string) commandState {
+	ids := append(strings.Fields(s.accepted), id)
+	slices.Sort(ids)
+	s.accepted = strings.Join(ids, " ")
+	return s
+}
+
+var commandModel = porcupine.Model{
+	Init: func() any { return commandState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(commandState), input.(commandInput), output.(commandOutput)
+		switch {
+		case in.read:
+			return out.accepted == s.accepted && out.cancelled == s.cancelled, s
+		case in.cancel:
+			return stepCancel(s, out)
+		case out.open && (s.closed || s.has(in.id)):
+			return true, s
+		case out.open:
+			return true, s.with(in.id)
+		case out.refused:
+			legal := !s.has(in.id)
+			s.closed = true
+			return legal, s
+		case out.replayed:
+			return s.has(in.id), s
+		}
+		return !s.closed && !s.has(in.id), s.with(in.id)
+	},
+	DescribeOperation: func(input, output any) string { return sprint(input, output) },
+}
+
+func stepCancel(s commandState, out commandOutput) (bool, any) {
+	switch {
+	case out.open && (s.ended || s.cancelled):
+		return true, s
+	case out.refused:
+		s.closed, s.ended = true, true
+		return true, s
+	case out.replayed:
+		return s.cancelled, s
+	}
+	legal := !s.ended
+	s.closed, s.cancelled = true, true
+	return legal, s
+}
+
+// A key names one effect.
+type (
+	keyInput  struct{ read bool }
+	keyOutput struct {
+		open, refused, replayed, either bool
+		id                              string
+	}
+	keyState struct{ taken, id string }
+)
+
+func (h *objectHistory) addKeyed(o *operation) {
+	refused := o.Code == string(protocol.CodeTurnInProgress)
+	if !o.acknowledged() && !refused && !o.open() || o.open() && !h.first(o.Key) {
+		return
+	}
+	h.add(o, keyInput{}, keyOutput{
+		open: o.open(), refused: refused, replayed: o.Replayed, id: o.ID,
+		either: o.Kind == opStart && o.Status == http.StatusAccepted, // such a repeat is not marked
+	})
+}
+
+var keyModel = porcupine.Model{
+	Init: func() any { return keyState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(keyState), input.(keyInput), output.(keyOutput)
+		switch {
+		case in.read:
+			return out.id == s.id || s.taken == "somehow" && out.id != "", s
+		case out.refused:
+			return s.taken == "", s
+		case out.open && s.taken == "":
+			return true, keyState{taken: "somehow"}
+		case out.open:
+			return true, s
+		case out.either && s.taken == "", !out.either && !out.replayed:
+			return s.taken == "", keyState{"yes", out.id}
+		case s.taken == "somehow":
+			return true, keyState{"yes", out.id}
+		}
+		return s.taken == "yes" && s.id == out.id, s
+	},
+	DescribeOperation: func(input, output any) string { return sprint(input, output) },
+}

@@ -1,0 +1,235 @@
+package crash
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// result is what a run publishes.
+type result struct {
+	root string
+
+	Command      string         `json:"command"`
+	Date         string         `json:"date"`
+	Commit       string         `json:"commit"`
+	Seed         uint64         `json:"seed"`
+	Seconds      float64        `json:"seconds"`
+	Rounds       int            `json:"rounds"`
+	FaultsTotal  int            `json:"faults"`
+	PerSecond    float64        `json:"faults_per_second"`
+	Faults       map[string]int `json:"faults_by_kind"`
+	Requests     int            `json:"requests"`
+	Acknowledged int            `json:"acknowledged_writes"`
+	Turns        int            `json:"turns"`
+	Adopted      int            `json:"turns_taken_over"`
+	Events       int            `json:"events_stored"`
+	EventsRead   int            `json:"events_read"`
+	Effects      int            `json:"tool_effects"`
+	Lost         int            `json:"lost"`
+	Gaps         int            `json:"gaps"`
+	ChangedBytes int            `json:"changed_bytes"`
+	DoubleEnds   int            `json:"double_terminals"`
+	NotDurable   int            `json:"seen_not_durable"`
+	Doubled      int            `json:"doubled_effects"`
+	Others       int            `json:"other_violations"`
+	CommitsFound int            `json:"unknown_commits_resolved"`
+	CommitsRight int            `json:"unknown_commits_resolved_right"`
+	CommitsOpen  int            `json:"unknown_commits_said_to_be_unknown"`
+	Histories    int            `json:"histories_checked"`
+	HistorySteps int            `json:"history_operations"`
+	Illegal      int            `json:"histories_illegal"`
+	Undecided    int            `json:"histories_undecided"`
+	Rest         float64        `json:"longest_rest_seconds"` // until everything had ended after the last fault
+	Takeovers    spread         `json:"takeover_ms"`
+	Recoveries   spread         `json:"recovery_ms"`
+
+	recoveries []time.Duration
+}
+
+// spread is of times, in milliseconds.
+type spread struct {
+	Count int `json:"count"`
+	P50   int `json:"p50"`
+	P99   int `json:"p99"`
+	Max   int `json:"max"`
+}
+
+func spreadOf(times []time.Duration) spread {
+	if len(times) == 0 {
+		return spread{}
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	at := func(q float64) int { return int(sorted[int(q*float64(len(sorted)-1))].Milliseconds()) }
+	return spread{len(sorted), at(0.5), at(0.99), at(1)}
+}
+
+// count adds a round.
+func (r *result) count(faults []fault, operations []operation, h *history) {
+	for _, f := range faults {
+		r.Faults[f.Kind]++
+		r.FaultsTotal++
+	}
+	r.Requests += len(operations)
+	r.EventsRead += h.reads
+	for _, o := range operations {
+		if o.acknowledged() && o.Kind != opLook {
+			r.Acknowledged++
+		}
+	}
+	r.recover(faults, operations)
+}
+
+// interrupting are the faults after which nothing is served for a time.
+var interrupting = []string{
+	"kill -9", "SIGTERM, then a start", "SIGTERM beside a successor", "SIGSTOP until taken over, SIGCONT", "Postgres stopped at once",
+}
+
+// recover measures from each interruption to the next write that was asked for after it and acknowledged.
+func (r *result) recover(faults []fault, operations []operation) {
+	for _, f := range faults {
+		if !slices.Contains(interrupting, f.Kind) {
+			continue
+		}
+		best := time.Duration(-1)
+		for _, o := range operations {
+			if o.acknowledged() && o.Kind != opLook && o.Began > f.At && (best < 0 || o.Ended < best) {
+				best = o.Ended
+			}
+		}
+		if best >= 0 {
+			r.recoveries = append(r.recoveries, best-f.At)
+		}
+	}
+}
+
+func (r *result) store(stored *snapshot, effects []string) {
+	r.Effects += len(effects)
+	for _, turn := range stored.Turns {
+		r.Turns++
+		r.Events += int(turn.Next - 1)
+		if turn.Epoch > 1 {
+			r.Adopted++
+		}
+	}
+}
+
+func (r *result) resolved(right bool) {
+	r.CommitsFound++
+	if right {
+		r.CommitsRight++
+	}
+}
+
+func (r *result) fill(a *attack) {
+	r.Date, r.Seed = time.Now().UTC().Format(time.DateOnly), a.seed
+	commit, _ := exec.Command("git", "-C", r.root, "rev-parse", "--short=12", "HEAD").Output() // outside a clone there is none
+	r.Commit = strings.TrimSpace(string(commit))
+	r.Command = fmt.Sprintf("make crash CRASH_FOR=%s SEED=%d", *crashFor, a.seed)
+	if r.Seconds > 0 {
+		r.PerSecond = float64(int(10*float64(r.FaultsTotal)/r.Seconds)) / 10
+	}
+	for kind, into := range map[string]*int{
+		lost: &r.Lost, gaps: &r.Gaps, changedBytes: &r.ChangedBytes, doubleTerminal: &r.DoubleEnds, notDurable: &r.NotDurable,
+		doubledEffects: &r.Doubled, illegalHistory: &r.Illegal,
+	} {
+		*into = a.notes.count(kind)
+	}
+	for _, kind := range []string{brokenOrder, notWhole, notIdempotent, limiterOpen, notAtRest, untruthful, badAnswer, badLog, diedAlone} {
+		r.Others += a.notes.count(kind)
+	}
+	a.notes.mu.Lock()
+	defer a.notes.mu.Unlock()
+	r.CommitsOpen = a.notes.unresolved
+	v := a.notes.histories
+	r.Histories, r.HistorySteps, r.Undecided = v.histories, v.operations, v.undecided
+	r.Takeovers, r.Recoveries = spreadOf(a.notes.takeovers), spreadOf(r.recoveries)
+}
+
+// rows is the table, for people.
+func (r *result) rows() [][2]string {
+	number := func(n int) string { return fmt.Sprint(n) }
+	times := func(s spread) string {
+		return fmt.Sprintf("p50 %d ms, p99 %d ms, longest %d ms (%d)", s.P50, s.P99, s.Max, s.Count)
+	}
+	rows := [][2]string{
+		{"faults", fmt.Sprintf("%d in %.0f s, %.1f a second", r.FaultsTotal, r.Seconds, r.PerSecond)},
+		{"requests; writes acknowledged", fmt.Sprintf("%d; %d", r.Requests, r.Acknowledged)},
+		{"turns; taken over at least once", fmt.Sprintf("%d; %d", r.Turns, r.Adopted)},
+		{"events stored; read by clients", fmt.Sprintf("%d; %d", r.Events, r.EventsRead)},
+		{"effects of the tool", number(r.Effects)},
+		{"**lost**", number(r.Lost)},
+		{"**gaps**", number(r.Gaps)},
+		{"**changed bytes**", number(r.ChangedBytes)},
+		{"**double terminals**", number(r.DoubleEnds)},
+		{"**seen, not durable**", number(r.NotDurable)},
+		{"**doubled effects**", number(r.Doubled)},
+		{"other violations", number(r.Others)},
+		{"unknown commits resolved right", fmt.Sprintf("%d of %d", r.CommitsRight, r.CommitsFound)},
+		{"commits that were answered as unknown", number(r.CommitsOpen)},
+		{"histories checked by porcupine; illegal; not decided", fmt.Sprintf("%d (%d operations); %d; %d", r.Histories, r.HistorySteps, r.Illegal, r.Undecided)},
+		{"from a fault to the first turn taken over", times(r.Takeovers)},
+		{"from an interruption to the next acknowledged write", times(r.Recoveries)},
+		{"longest time to rest after the last fault", fmt.Sprintf("%.1f s", r.Rest)},
+	}
+	return rows
+}
+
+func (r *result) text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s at %s\n", r.Command, r.Commit)
+	for _, row := range r.rows() {
+		fmt.Fprintf(&out, "  %-52s %s\n", strings.Trim(row[0], "*"), row[1])
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		fmt.Fprintf(&out, "    %-50s %d\n", kind, r.Faults[kind])
+	}
+	return out.String()
+}
+
+// The marks in docs/reliability.md between which the table stands.
+const (
+	tableBegins = "<!-- made by make crash: begin -->\n"
+	tableEnds   = "<!-- made by make crash: end -->\n"
+)
+
+func (r *result) table() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "`%s`, commit %s, %s:\n\n| | |\n|---|---|\n", r.Command, r.Commit, r.Date)
+	for _, row := range r.rows() {
+		fmt.Fprintf(&out, "| %s | %s |\n", row[0], row[1])
+	}
+	out.WriteString("\n| fault | how often |\n|---|---|\n")
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		fmt.Fprintf(&out, "| %s | %d |\n", kind, r.Faults[kind])
+	}
+	return out.String()
+}
+
+// publish writes reliability.json and the table in the page about it.
+func (r *result) publish() error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.root, "reliability.json"), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	path := filepath.Join(r.root, "docs", "reliability.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(page), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no place for the table", path)
+	}
+	return os.WriteFile(path, []byte(before+tableBegins+r.table()+tableEnds+after), 0o644)
+}

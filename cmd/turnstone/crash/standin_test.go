@@ -1,0 +1,125 @@
+package crash
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"turnstone/actors"
+	"turnstone/providers/model/modeltest"
+)
+
+// What clients write: T… begins a turn and says how it goes, S… steers one. The stand-ins read it.
+var (
+	turnToken  = regexp.MustCompile(`T[0-9a-f]{12}`)
+	steerToken = regexp.MustCompile(`S[0-9a-f]{12}`)
+	wordCount  = regexp.MustCompile(`words=(\d+)`)
+	wantsTool  = regexp.MustCompile(`tool=effect`)
+)
+
+// modelPace is between two words of an answer.
+const modelPace = 4 * time.Millisecond
+
+// standIns are the model and the tool, which outlive every process of the service and remember what they were asked.
+type standIns struct {
+	model  *modeltest.Server
+	effect *httptest.Server
+
+	mu      sync.Mutex
+	asked   []modelRequest // guarded by mu
+	effects []string       // guarded by mu: the notes, in order
+	calls   int            // guarded by mu
+}
+
+// modelRequest is a question to the model: for which turn, and which steering it had in sight.
+type modelRequest struct {
+	Turn   string
+	Steers []string
+}
+
+func newStandIns() *standIns {
+	s := &standIns{}
+	s.model = modeltest.NewServer(modeltest.Chat, s.script())
+	s.effect = httptest.NewServer(http.HandlerFunc(s.happen))
+	return s
+}
+
+func (s *standIns) close() {
+	s.model.Close()
+	s.effect.Close()
+}
+
+func (s *standIns) script() modeltest.Script {
+	return modeltest.Script{React: s.react, Interval: modelPace}
+}
+
+// take answers what was remembered since the last call.
+func (s *standIns) take() (asked []modelRequest, effects []string) {
+	s.model.SetScript(s.script()) // it forgets as well
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, effects = s.asked, s.effects
+	s.asked, s.effects = nil, nil
+	return asked, effects
+}
+
+func (s *standIns) react(request modeltest.Request) modeltest.Step {
+	seen, about, called := modelRequest{}, "", false
+	for _, message := range request.Messages {
+		if message.Role == "tool" {
+			called = true
+		}
+		if message.Role != "user" {
+			continue
+		}
+		if token := turnToken.FindString(message.Text); token != "" {
+			seen.Turn, about, called = token, message.Text, false
+		}
+		seen.Steers = append(seen.Steers, steerToken.FindAllString(message.Text, -1)...)
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, seen)
+	s.calls++
+	call := s.calls
+	s.mu.Unlock()
+	usage := &actors.ModelUsage{InputTokens: 1, OutputTokens: 1}
+	if wantsTool.MatchString(about) && !called {
+		note := fmt.Sprintf(`{"note":"N%s-%d"}`, seen.Turn, call)
+		return modeltest.Step{Usage: usage, ToolCalls: []actors.ModelToolCall{
+			{ID: "call_" + strconv.Itoa(call), Name: "effect", Input: json.RawMessage(note)},
+		}}
+	}
+	return modeltest.Step{Text: words(about, call), Usage: usage}
+}
+
+func words(about string, call int) []string {
+	count := 4
+	if found := wordCount.FindStringSubmatch(about); found != nil {
+		count, _ = strconv.Atoi(found[1]) // the pattern holds digits only
+	}
+	text := make([]string, count)
+	for i := range text {
+		text[i] = fmt.Sprintf("w%d.%d ", call, i)
+	}
+	return text
+}
+
+// happen is the effect: it cannot be undone, and who causes it twice is found out.
+func (s *standIns) happen(w http.ResponseWriter, r *http.Request) {
+	var input struct{ Note string }
+	body, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(body, &input) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.effects = append(s.effects, input.Note)
+	s.mu.Unlock()
+	_, _ = io.WriteString(w, "done "+input.Note) // whether they hear it is not our concern
+}
