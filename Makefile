@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test mutants check generate bench bench-go lint generated go debian-run debian-test FORCE
+.PHONY: help run build test mutants check generate crash replay bench bench-go lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -44,6 +44,14 @@ generate: bin/turnstone-race web/node_modules ## what is generated from the code
 	go test -race ./protocol -update
 	npm --prefix web run --silent generate
 	npm --prefix web run --silent typecheck
+
+CRASH_FOR ?= 30m
+SEED ?= 0
+crash: debian-test go ## attack the service for CRASH_FOR, and write down in reliability.json what it lost (nothing)
+	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
+
+replay: debian-test go ## the same faults and choices again: SEED=… of a failed run, or BUNDLE=… (its folder)
+	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
 
 bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (half an hour); BENCH="--only P1 --quick" for a look
 	mkdir -p tmp/bench && chmod 711 tmp tmp/bench
