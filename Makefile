@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test mutants check generate crash replay bench bench-go lint generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check generate crash replay bench bench-go lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -11,6 +11,7 @@ LDFLAGS   := -buildvcs=false -ldflags '-X main.buildSHA=$(BUILD_SHA)'
 # One package may take so long: the tests that kill the whole program again and again are in one.
 TEST_TIMEOUT ?= 10m
 TESTS ?= ./...
+FUZZTIME ?= 1m
 BENCH ?=
 
 help: ## what there is
@@ -29,6 +30,14 @@ test: debian-test go bin/gotestsum ## all tests, on real servers, with the race 
 GO_TEST = go test -race -count=1
 # One after the other and by themselves, once everything else is built: each has 60 s, its build included.
 MUTANTS = $(GO_TEST) $(2) -timeout 20m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
+
+fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding stays in testdata/fuzz
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r folder; do \
+		grep -ho '^func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -d ' ' -f 2 | while read -r target; do \
+			echo "$$folder $$target"; \
+			go test $$folder -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -parallel 1; \
+		done; \
+	done
 
 mutants: debian-test go ## seeded bugs, each of which a test must find
 	$(call MUTANTS,all,-v)
