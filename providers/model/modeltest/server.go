@@ -63,6 +63,7 @@ type Step struct {
 	Stop      actors.ModelStop   // empty: as it follows from ToolCalls
 	Usage     *actors.ModelUsage // nil: the provider counts nothing
 
+	Late time.Duration   // between the end marker and the end of the body
 	Gate <-chan struct{} // where there is one, each piece but the first waits for a signal
 
 	Fault Fault
@@ -304,6 +305,14 @@ func (o *writer) speak(step Step, request Request) {
 		o.speakResponses(step, request)
 	case Anthropic:
 		o.speakAnthropic(step, request)
+	}
+	if step.Late > 0 {
+		timer := time.NewTimer(step.Late)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-o.r.Context().Done():
+		}
 	}
 }
 

@@ -609,7 +609,7 @@ func testSlowReader(t *testing.T, subject Subject) {
 }
 
 func testReuse(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}}), model.Options{})
+	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Late: 20 * time.Millisecond}), model.Options{})
 	for range 5 {
 		if _, err := Ask(t.Context(), t, asked, simple()); err != nil {
 			t.Fatal(err)
