@@ -69,6 +69,8 @@ then until the client has read it. Load is open-loop, except where "in flight" s
 * **CPU** is user and system time from the process table, over a window in which the load stands: no sign-ups, no starts.
   Postgres' is that of all its processes. The column "others' CPUs" tells how many processors were busy with what is no
   part of the measurement (Redis and the kernel's own threads included): a round with much of it is noise.
+* **Tokens an event** above one show a service that gathers: the busier it is, the more tokens share an event, a row and
+  a write, so the CPU of a token falls while its delay grows. The two are to be read together.
 * **Memory** is the proportional set size, the difference between load and rest.
 * **P3** compares percentiles: that of the service minus that of asking the model directly, under the same load on it.
 * **P4** counts a start when the head of the answer has come, which is after its commit; the turn's call of the model
@@ -76,5 +78,7 @@ then until the client has read it. Load is open-loop, except where "in flight" s
   pgbench as superuser (no row-level security), with the number of clients that is best.
 * **P5** is ` + "`BenchmarkJournal`" + ` of the package persistence.
 * **P7** compares events a second of the server's CPU, at 30 events a second to each reader.
+* **P9** drops every connection, waits a second, in which each log goes on, and brings all readers back in one moment; a
+  reader has resumed when the first event after its cursor has come.
 * **P14** counts what is kept of a finished turn: its one row, compressed. While it runs a turn has one row an append.
 `
