@@ -50,7 +50,6 @@ type site struct {
 	service  *child
 	public   string
 	internal string
-	steady   bool // the service comes back where it was, as readers that resume need it
 	accounts []*account
 }
 
@@ -109,10 +108,12 @@ func (s *site) startStores(ctx context.Context) (err error) {
 
 // startService starts `turnstone serve` and answers how long it took until it was ready.
 func (s *site) startService(ctx context.Context) (time.Duration, error) {
-	if !s.steady {
-		if err := s.move(ctx); err != nil {
-			return 0, err
-		}
+	var err error
+	if s.public, err = freeAddress(ctx); err != nil {
+		return 0, err
+	}
+	if s.internal, err = freeAddress(ctx); err != nil {
+		return 0, err
 	}
 	log, err := os.OpenFile(filepath.Join(s.folder, "service.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -128,6 +129,9 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://" + s.model.address + "/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
 	}, raisedLimits...)
+	for _, a := range s.accounts {
+		a.host = s.public
+	}
 	begun := time.Now()
 	if s.service, err = startChild("turnstone", cmd); err != nil {
 		return 0, err
@@ -142,20 +146,6 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		return err == nil, nil
 	})
 	return time.Since(begun), err
-}
-
-// move gives the service other addresses.
-func (s *site) move(ctx context.Context) (err error) {
-	if s.public, err = freeAddress(ctx); err != nil {
-		return err
-	}
-	if s.internal, err = freeAddress(ctx); err != nil {
-		return err
-	}
-	for _, a := range s.accounts {
-		a.host = s.public
-	}
-	return nil
 }
 
 // The servers are started again before their memory is measured, so that nothing is left of what they did before.
