@@ -35,7 +35,7 @@ fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding 
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r folder; do \
 		grep -ho '^func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -d ' ' -f 2 | while read -r target; do \
 			echo "$$folder $$target"; \
-			go test $$folder -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -parallel 1; \
+			go test $$folder -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s -parallel 1; \
 		done; \
 	done
 
