@@ -96,7 +96,9 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	}
 	defer s.streams.leave(account)
 	key := in.key(r)
-	if turn, err := s.replayedTurn(ctx, account, key); err != nil || turn != nil {
+	bounded, cancel := untilAnswered(ctx)
+	defer cancel()
+	if turn, err := s.replayedTurn(bounded, account, key); err != nil || turn != nil {
 		if err == nil {
 			w.Header().Set("Idempotent-Replayed", "true")
 			err = s.streamTurn(w, r, *turn, 0)
@@ -108,8 +110,6 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	}
 	start := in.Body.start(account, text, key, s.now())
 	start.RequestID = requestIDOf(ctx)
-	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	result, err := s.Turns.StartTurn(bounded, start)
 	err = failpoint.Answer(failpoint.ChatAfterTurnRowBefore200, err)
 	switch {
@@ -205,7 +205,9 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 		return err
 	}
 	account := callerOf(r.Context()).AccountID
-	turn, err := s.TurnStore.GetTurn(r.Context(), account, in.TurnID)
+	bounded, cancel := untilAnswered(r.Context())
+	defer cancel()
+	turn, err := s.TurnStore.GetTurn(bounded, account, in.TurnID)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,12 @@ import (
 	"turnstone/protocol"
 )
 
-// requestTimeout bounds every request that is no stream. Waiting for the twin of an idempotent request takes up to 5 s
-// of it.
-const requestTimeout = 10 * time.Second
+// requestTimeout bounds what a request may wait for, a stream's until its first byte. Waiting for the twin of an
+// idempotent request is part of it. Who signs in may have to wait for the hashing of passwords as well.
+const (
+	requestTimeout = 5 * time.Second
+	publicTimeout  = 10 * time.Second
+)
 
 const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 

@@ -28,7 +28,7 @@ func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Cont
 			return
 		}
 		if !streams {
-			bounded, cancel := withTimeout(r)
+			bounded, cancel := withTimeout(r, policy)
 			defer cancel()
 			r = bounded
 		}
@@ -61,7 +61,9 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 // admit decides who may ask at all.
 func (s *Server) admit(r *stdhttp.Request, ex *exchange, policy Policy) error {
 	if !policy.Public {
-		if err := s.authenticate(r.Context(), ex); err != nil {
+		ctx, cancel := untilAnswered(r.Context())
+		defer cancel()
+		if err := s.authenticate(ctx, ex); err != nil {
 			return err
 		}
 	}

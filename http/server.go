@@ -157,7 +157,16 @@ func apiConfig() huma.Config {
 }
 
 // withTimeout bounds a request that is no stream.
-func withTimeout(r *stdhttp.Request) (*stdhttp.Request, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+func withTimeout(r *stdhttp.Request, policy Policy) (*stdhttp.Request, context.CancelFunc) {
+	limit := requestTimeout
+	if policy.Public {
+		limit = publicTimeout
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	return r.WithContext(ctx), cancel
+}
+
+// untilAnswered bounds what a stream's request waits for before its first byte.
+func untilAnswered(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, exchangeOf(ctx).began.Add(requestTimeout))
 }

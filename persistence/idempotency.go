@@ -15,6 +15,10 @@ import (
 const (
 	defaultKeyWait = 5 * time.Second
 	keyPollMost    = 200 * time.Millisecond
+	// keyMargin is left of a request's time when it stops waiting, so that it can still say why.
+	keyMargin = 100 * time.Millisecond
+	// releaseTimeout bounds how long a refusal waits for its key to be free: it is by itself after a while.
+	releaseTimeout = time.Second
 )
 
 // Answer is a kept first answer to a creating request.
@@ -125,9 +129,13 @@ type KeyClaim struct {
 }
 
 // ClaimKey takes a key: a claim, or the first answer to be given again, or an error: protocol.CodeIdempotencyMismatch, or
-// protocol.CodeIdempotencyBusy when another request with it works for longer than Config.KeyWait.
+// protocol.CodeIdempotencyBusy when another request with it works for longer than Config.KeyWait, or
+// than ctx allows to wait.
 func (db *DB) ClaimKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *Answer, error) {
 	deadline := time.Now().Add(db.config.KeyWait)
+	if ends, bounded := ctx.Deadline(); bounded && ends.Add(-keyMargin).Before(deadline) {
+		deadline = ends.Add(-keyMargin)
+	}
 	for delay := resolvePause; ; delay = min(delay*2, keyPollMost) {
 		claim, kept, err := db.tryClaim(ctx, account, key)
 		switch {
@@ -228,7 +236,9 @@ func keepIn(ctx context.Context, tx *Tx, made any) error {
 
 // Release frees the key after a failure. It works after the request's own context has ended.
 func (c *KeyClaim) Release(ctx context.Context) error {
-	_, err := c.db.Exec(context.WithoutCancel(ctx), c.account, releaseKeySQL, c.args(nil))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, err := c.db.Exec(ctx, c.account, releaseKeySQL, c.args(nil))
 	if err != nil {
 		return fmt.Errorf("freeing an idempotency key: %w", err)
 	}

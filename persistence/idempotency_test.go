@@ -169,3 +169,17 @@ func TestKeyThatIsWorkedOnForLongIsBusy(t *testing.T) {
 		t.Errorf("answered %v", err)
 	}
 }
+
+// A request that is out of time says that its twin works, as long as it can still say something.
+func TestWaitingForATwinEndsBeforeTheRequestDoes(t *testing.T) {
+	db := pgtest.New(t)
+	account := pgtest.Account(t, db)
+	if _, _, err := db.ClaimKey(t.Context(), account, keyOf("k", "body")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, _, err := db.ClaimKey(ctx, account, keyOf("k", "body")); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Errorf("answered %v", err)
+	}
+}
