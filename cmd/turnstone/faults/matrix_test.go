@@ -1,10 +1,13 @@
 package faults
 
 import (
+	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
 
@@ -13,6 +16,7 @@ var (
 	works         = want{[]int{200}, atDeadline}
 	refusedAtOnce = want{[]int{503}, atOnce}
 	refusedLate   = want{[]int{503}, atDeadline}
+	mixedAtOnce   = want{[]int{200, 503}, atOnce}
 	mixed         = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
 )
 
@@ -22,31 +26,32 @@ type expectation struct {
 	fault       string
 	read, write want
 	down        bool
+	lasts       time.Duration // at least
 }
 
 // Everything that is durable needs Postgres: without it nothing is claimed. A live turn stops at the last event that it
 // could store and goes on afterwards.
 var postgresTable = []expectation{
-	{"down", refusedAtOnce, refusedAtOnce, true},
-	{"refused", refusedAtOnce, refusedAtOnce, true},
-	{"slow", refusedLate, refusedLate, true},
-	{"reset", refusedAtOnce, refusedAtOnce, true},
-	{"half-open", refusedLate, refusedLate, true},
-	{"flapping", mixed, mixed, false},
-	{"bandwidth", mixed, mixed, false},
-	{"garbage", refusedAtOnce, refusedAtOnce, true},
+	{fault: "down", read: refusedAtOnce, write: refusedAtOnce, down: true},
+	{fault: "refused", read: refusedAtOnce, write: refusedAtOnce, down: true},
+	{fault: "slow", read: refusedLate, write: refusedLate, down: true},
+	{fault: "reset", read: refusedAtOnce, write: refusedAtOnce, down: true},
+	{fault: "half-open", read: refusedLate, write: refusedLate, down: true},
+	{fault: "flapping", read: mixed, write: mixed, lasts: 4 * flapEvery},
+	{fault: "bandwidth", read: mixed, write: mixed},
+	{fault: "garbage", read: refusedAtOnce, write: refusedAtOnce, down: true},
 }
 
 // Redis only counts. What changes something is refused at once while nobody counts; reads and live turns do not notice.
 var redisTable = []expectation{
-	{"down", works, refusedAtOnce, true},
-	{"refused", works, refusedAtOnce, true},
-	{"slow", works, refusedAtOnce, true},
-	{"reset", works, refusedAtOnce, true},
-	{"half-open", works, refusedAtOnce, true},
-	{"flapping", works, want{[]int{200, 503}, atOnce}, false},
-	{"bandwidth", works, want{[]int{200, 503}, atOnce}, false},
-	{"garbage", works, refusedAtOnce, true},
+	{fault: "down", read: works, write: refusedAtOnce, down: true},
+	{fault: "refused", read: works, write: refusedAtOnce, down: true},
+	{fault: "slow", read: works, write: refusedAtOnce, down: true},
+	{fault: "reset", read: works, write: refusedAtOnce, down: true},
+	{fault: "half-open", read: works, write: refusedAtOnce, down: true},
+	{fault: "flapping", read: works, write: mixedAtOnce, lasts: 4 * flapEvery},
+	{fault: "bandwidth", read: works, write: mixedAtOnce},
+	{fault: "garbage", read: works, write: refusedAtOnce, down: true},
 }
 
 // lane is a site of its own and the rows that run on it, one after the other.
@@ -103,28 +108,56 @@ func (l lane) run(t *testing.T, r *report) {
 		for _, e := range l.rows {
 			t.Run(e.fault, func(inner *testing.T) {
 				w := newRow(inner, site, r, l.name, e.fault)
-				heal := faultNamed(e.fault).strike(broken)
-				beside(
-					func() { w.ask(e.read, e.write) },
-					func() {
-						if e.down {
-							w.notice(l.check)
-						} else {
-							w.healthy()
-						}
-					},
-				)
-				if l.lives {
-					w.wholeTurn()
-				}
-				heal()
-				w.recover()
-				if !l.lives {
-					w.wholeTurn()
-				}
-				settled = append(settled, func() { w.t = t; w.settle() })
+				writers := l.during(w, e, broken)
+				settled = append(settled, func() {
+					w.t = t
+					w.settle()
+					writers.hold(t, w, superuser(t, site))
+				})
 			})
 		}
 		beside(settled...)
 	})
+}
+
+// during lets a fault happen to a row.
+func (l lane) during(w *row, e expectation, broken *link) *storm {
+	inFlight := want{[]int{200, 503}, e.write.within} // what is under way when the fault comes may still be done
+	writers := begin(w.t, w.User, func(a *sitetest.Answer) { w.check(inFlight, a) })
+	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	over := time.NewTimer(e.lasts)
+	heal := faultNamed(e.fault).strike(broken)
+	beside(
+		func() { w.ask(e.read, e.write) },
+		func() {
+			if e.down {
+				w.notice(l.check)
+			} else {
+				w.healthy()
+			}
+		},
+	)
+	<-over.C
+	if l.lives {
+		w.wholeTurn()
+	}
+	heal()
+	w.recover()
+	w.alive()
+	writers.end()
+	if !l.lives {
+		w.wholeTurn()
+	}
+	return writers
+}
+
+// superuser is the address of a site's database for a test that looks past the service.
+func superuser(t *testing.T, site *sitetest.Site) string {
+	t.Helper()
+	parsed, err := url.Parse(site.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.User(embedded.Superuser)
+	return parsed.String()
 }

@@ -24,6 +24,7 @@ type refusal struct {
 	took                 time.Duration
 	count                int
 	noticed, recovered   time.Duration // by /ready
+	late                 int           // of 24 requests at once when /ready was well again
 }
 
 func newReport() *report { return &report{refusals: map[string]refusal{}} }
@@ -76,8 +77,8 @@ func (r *report) print(t *testing.T) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d cells, %d requests\n", r.cells, r.asked)
 	for _, one := range rows {
-		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: %8s away, %8s back\n", one.link, one.fault, one.count,
-			round(one.took), one.request, round(one.noticed), round(one.recovered))
+		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: %8s away, %8s back; %d late\n", one.link, one.fault, one.count,
+			round(one.took), one.request, round(one.noticed), round(one.recovered), one.late)
 	}
 	for _, name := range slices.Sorted(maps.Keys(slowest)) {
 		fmt.Fprintf(&text, "slowest refusal, %s: %s (%s, %s)\n", name, round(slowest[name].took), slowest[name].fault, slowest[name].request)
