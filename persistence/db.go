@@ -139,6 +139,8 @@ func (db *DB) pool(ctx context.Context, role string, conns int32) (*pgxpool.Pool
 		for name, value := range engineSettings {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
+	} else {
+		config.AfterConnect = learnLife
 	}
 	return pgxpool.NewWithConfig(ctx, config)
 }

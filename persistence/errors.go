@@ -31,6 +31,8 @@ const (
 	stateUnique         = "23505"
 	stateForeignKey     = "23503"
 	stateUndefinedTable = "42P01"
+
+	stateInvalidParameter = "22023"
 )
 
 // sqlStates is the one table from SQLSTATE to meaning: the whole state first, then its class. What is not here is a defect.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -102,7 +103,7 @@ func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
 		return err
 	}
 	if err != nil {
-		return &commitError{xid: tx.xid, cause: err}
+		return &commitError{xid: tx.xid, life: lifeOf(tx.conn.Conn()), cause: err}
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 	case err != nil && refused(err):
 		return err
 	case err != nil:
-		return &commitError{xid: tx.xid, cause: err}
+		return &commitError{xid: tx.xid, life: lifeOf(tx.conn.Conn()), cause: err}
 	case tag.String() != "COMMIT": // a failed statement whose error was swallowed
 		return pgx.ErrTxCommitRollback
 	default:
@@ -128,6 +129,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 // commitError is a COMMIT whose answer was lost.
 type commitError struct {
 	xid   string
+	life  uuid.UUID // of the server
 	cause error
 }
 
@@ -230,7 +232,14 @@ func (tx *Tx) rollback(ctx context.Context) {
 	}
 }
 
-const statusSQL = `select coalesce(pg_xact_status($1::text::xid8), 'forgotten')`
+const statusSQL = `
+select coalesce(pg_xact_status($1::text::xid8), 'forgotten'), exists (select from server_life where life = $2)`
+
+const (
+	xactCommitted = "committed"
+	xactAborted   = "aborted"
+	xactAmbiguous = "committed after a crash" // by this transaction, or by another one that got its identifier
+)
 
 // resolve finds out, over new connections, what became of a transaction. The client may be gone by now; the answer
 // still matters to whoever waits behind it.
@@ -238,14 +247,13 @@ func (db *DB) resolve(ctx context.Context, unanswered *commitError) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
 	defer cancel()
 	status := "unreachable"
-	for delay := resolvePause; ; delay *= 2 {
-		if found, err := db.transactionStatus(ctx, unanswered.xid); err == nil {
+	for delay := resolvePause; status != xactAmbiguous; delay *= 2 {
+		if found, err := db.transactionStatus(ctx, unanswered); err == nil {
 			status = found
 		}
-		switch status {
-		case "committed", "aborted":
+		if status == xactCommitted || status == xactAborted {
 			db.log.Info("the outcome of a commit was found out", zap.String("xid", unanswered.xid), zap.String("status", status))
-			if status == "aborted" {
+			if status == xactAborted {
 				return unavailable(unanswered)
 			}
 			return nil
@@ -258,15 +266,24 @@ func (db *DB) resolve(ctx context.Context, unanswered *commitError) error {
 	return outcomeUnknown(unanswered)
 }
 
-func (db *DB) transactionStatus(ctx context.Context, xid string) (string, error) {
+// transactionStatus asks for the status of a transaction. After a crash of the server an aborted one is surely ours or
+// nobody's, since what had been committed keeps its identifier, and so is one that the server has not come to yet.
+func (db *DB) transactionStatus(ctx context.Context, unanswered *commitError) (string, error) {
 	conn, err := pgx.ConnectConfig(ctx, db.app.Config().ConnConfig)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = conn.Close(ctx) }() // its answer is all that was wanted
 	var status string
-	if err := conn.QueryRow(ctx, statusSQL, xid).Scan(&status); err != nil {
+	var sameLife bool
+	err = conn.QueryRow(ctx, statusSQL, unanswered.xid, unanswered.life).Scan(&status, &sameLife)
+	switch {
+	case isState(err, stateInvalidParameter): // it is in the future
+		return xactAborted, nil
+	case err != nil:
 		return "", fmt.Errorf("asking for the status of a transaction: %w", err)
+	case status == xactCommitted && !sameLife:
+		return xactAmbiguous, nil
 	}
 	return status, nil
 }

@@ -2,6 +2,7 @@ package persistence_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -107,5 +108,32 @@ func TestStartWhoseAnswerWasLostIsOneTurn(t *testing.T) {
 	turns, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[int], `select count(*) from turns where terminal`)
 	if err != nil || turns != 3 || cut.Count() != 6 {
 		t.Errorf("%d turns after %d cuts (%v)", turns, cut.Count(), err)
+	}
+}
+
+// The server crashes before anything of a transaction has reached its log, and hands the identifier out again. What that
+// other transaction did is not taken for ours.
+func TestCommitOfAnotherTransactionAfterACrashIsNotTakenForOurs(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	const successors = 30 // more than there were transactions whose identifiers are free again
+	err := db.InTx(t.Context(), account, func(ctx context.Context, tx *persistence.Tx) error {
+		if _, err := tx.Exec(ctx, renameSQL, account, "lost"); err != nil {
+			return err
+		}
+		if err := errors.Join(database.Server.StopAtOnce(ctx), database.Server.Start(ctx)); err != nil {
+			return err
+		}
+		for range successors {
+			database.Admin(t, `select pg_current_xact_id()`)
+		}
+		return nil
+	})
+	if protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("a transaction that was lost in a crash answers %v", err)
+	}
+	if got := displayName(t, db, account); got != "Test" {
+		t.Errorf("the name is %q", got)
 	}
 }
