@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check generate crash replay bench bench-go lint generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check generate crash replay bench soak bench-go lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -13,6 +13,7 @@ TEST_TIMEOUT ?= 10m
 TESTS ?= ./...
 FUZZTIME ?= 1m
 BENCH ?=
+SOAK ?=
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +68,13 @@ bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (h
 	go build $(LDFLAGS) -o tmp/bench/turnstone ./cmd/turnstone
 	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
 	bin/loadtest bench $(BENCH)
+
+SOAK_FOR ?= 1h
+soak: debian-test go ## keep 60 % of the measured capacity alive for SOAK_FOR, with a fault every half minute; docs/soak.md
+	mkdir -p tmp/soak && chmod 711 tmp tmp/soak
+	go build $(LDFLAGS) -o tmp/soak/turnstone ./cmd/turnstone
+	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
+	bin/loadtest soak --for $(SOAK_FOR) --binary tmp/soak/turnstone --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
 
 bench-go: debian-test go ## the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp

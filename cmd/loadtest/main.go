@@ -38,6 +38,7 @@ func (p *program) say(format string, args ...any) { fmt.Fprintf(p.stderr, format
 type cli struct {
 	Run      runCommand      `cmd:"" help:"Drive live turns against a running service and print what was seen."`
 	Bench    benchCommand    `cmd:"" help:"Measure the goals, each beside its baseline, and write docs/benchmarks.md."`
+	Soak     soakCommand     `cmd:"" help:"Keep a share of the measured capacity alive for long, with a fault every half minute, and write docs/soak.md."`
 	Upstream upstreamCommand `cmd:"" hidden:"" help:"The model: an OpenAI-style server that streams at a fixed pace."`
 	Baseline struct {
 		Proxy proxyCommand `cmd:"" help:"A bare httputil.ReverseProxy."`

@@ -50,6 +50,7 @@ type site struct {
 	service  *child
 	public   string
 	internal string
+	steady   bool // the service comes back where it was, as readers that resume need it
 	accounts []*account
 }
 
@@ -108,12 +109,10 @@ func (s *site) startStores(ctx context.Context) (err error) {
 
 // startService starts `turnstone serve` and answers how long it took until it was ready.
 func (s *site) startService(ctx context.Context) (time.Duration, error) {
-	var err error
-	if s.public, err = freeAddress(ctx); err != nil {
-		return 0, err
-	}
-	if s.internal, err = freeAddress(ctx); err != nil {
-		return 0, err
+	if !s.steady {
+		if err := s.move(ctx); err != nil {
+			return 0, err
+		}
 	}
 	log, err := os.OpenFile(filepath.Join(s.folder, "service.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -129,9 +128,6 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://" + s.model.address + "/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
 	}, raisedLimits...)
-	for _, a := range s.accounts {
-		a.host = s.public
-	}
 	begun := time.Now()
 	if s.service, err = startChild("turnstone", cmd); err != nil {
 		return 0, err
@@ -146,6 +142,20 @@ func (s *site) startService(ctx context.Context) (time.Duration, error) {
 		return err == nil, nil
 	})
 	return time.Since(begun), err
+}
+
+// move gives the service other addresses.
+func (s *site) move(ctx context.Context) (err error) {
+	if s.public, err = freeAddress(ctx); err != nil {
+		return err
+	}
+	if s.internal, err = freeAddress(ctx); err != nil {
+		return err
+	}
+	for _, a := range s.accounts {
+		a.host = s.public
+	}
+	return nil
 }
 
 // The servers are started again before their memory is measured, so that nothing is left of what they did before.
@@ -378,23 +388,41 @@ func (s *site) close(ctx context.Context) error {
 
 // metric reads one number that the service tells about itself.
 func (s *site) metric(ctx context.Context, name string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.internal+"/metrics", nil)
+	all, err := s.metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
+	value, told := all[name]
+	if !told {
+		return 0, fmt.Errorf("the service tells no %s", name)
+	}
+	return value, nil
+}
+
+// metrics are all of them, by their names with labels.
+func (s *site) metrics(ctx context.Context) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.internal+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
 	response, err := browser.Do(request)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	all := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, name+" "); found {
-			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if value, err := strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64); err == nil {
+			all[line[:at]] = value
 		}
 	}
-	return 0, fmt.Errorf("the service tells no %s", name)
+	return all, nil
 }

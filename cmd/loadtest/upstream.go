@@ -80,6 +80,9 @@ func (u *upstream) answer(conn net.Conn, request *http.Request, body []byte) err
 	case request.URL.Path == "/end":
 		u.wheel.ending.Store(monotonic())
 		return plain(conn, "ended")
+	case request.URL.Path == "/reset":
+		u.wheel.resetting.Store(monotonic())
+		return plain(conn, "reset")
 	default: // the list of models, by which the service sees that we are there
 		return plain(conn, `{"object":"list","data":[]}`)
 	}
@@ -113,8 +116,15 @@ func (u *upstream) stream(conn net.Conn, body []byte) error {
 	s := &paced{raw: raw, script: asked, begun: now, start: now + int64(asked.First), done: make(chan error, 1)}
 	s.pending = append(s.pending, streamHead...)
 	u.wheel.add(s)
-	return <-s.done
+	err = <-s.done
+	if tcp, ok := conn.(*net.TCPConn); ok && errors.Is(err, errReset) {
+		_ = tcp.SetLinger(0) // closing it says RST and not FIN
+	}
+	return err
 }
+
+// errReset ends a stream whose connection is broken off on demand.
+var errReset = errors.New("reset on demand")
 
 // paced is a stream that the wheel writes. It belongs to the wheel once it was added.
 type paced struct {
@@ -223,6 +233,8 @@ type wheel struct {
 	place  int                  // owned by turn
 	ending atomic.Int64         // streams that began before it end at their next look
 
+	resetting atomic.Int64 // the connections of streams that began before it are broken off at their next look
+
 	mu    sync.Mutex
 	added []*paced // guarded by mu
 	woken chan struct{}
@@ -279,6 +291,10 @@ func (w *wheel) takeNew() {
 
 func (w *wheel) look(s *paced) {
 	now := monotonic()
+	if s.begun <= w.resetting.Load() {
+		s.done <- errReset
+		return
+	}
 	over, err := s.write(now, s.begun <= w.ending.Load())
 	switch {
 	case err != nil:
