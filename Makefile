@@ -58,10 +58,10 @@ generate: bin/turnstone-race web/node_modules ## what is generated from the code
 CRASH_FOR ?= 30m
 SEED ?= 0
 crash: debian-test go ## attack the service for CRASH_FOR, and write down in reliability.json what it lost (nothing)
-	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
+	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
 
 replay: debian-test go ## the same faults and choices again: SEED=… of a failed run, or BUNDLE=… (its folder)
-	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
+	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
 
 bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (half an hour); BENCH="--only P1 --quick" for a look
 	mkdir -p tmp/bench && chmod 711 tmp tmp/bench
