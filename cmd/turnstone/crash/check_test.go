@@ -24,7 +24,6 @@ type record struct {
 	Outages    []outage
 	Stored     *snapshot
 	Limit      limit // of the flood
-	Floods     string
 }
 
 // limit is so many at once and so many a second.
@@ -121,7 +120,9 @@ func (c *checker) read(stored *storedTurn) *loggedTurn {
 func (c *checker) checkTurn(turn *loggedTurn) {
 	ends, tools := 0, map[protocol.ToolID]int{}
 	cancelledIn := -1
+	var fold protocol.Fold
 	for n, e := range turn.Events {
+		fold.Apply(e.Payload)
 		switch p := e.Payload.(type) {
 		case *protocol.TurnFinished:
 			ends++
@@ -150,6 +151,9 @@ func (c *checker) checkTurn(turn *loggedTurn) {
 		if times > 1 {
 			c.fail(doubledEffects, "%s: tool call %s was started %d times", turn.ID, tool, times)
 		}
+	}
+	if parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...)); turn.Terminal && (err != nil || string(parts) != turn.Answer) {
+		c.fail(changedBytes, "%s: its message is not what its events make: %v %s, stored %s", turn.ID, err, parts, turn.Answer)
 	}
 	epoch := int32(1)
 	for _, part := range turn.Chunks {

@@ -106,7 +106,7 @@ type client struct {
 	name    string
 	user    *sitetest.User
 	home    *household
-	random  *rand.Rand
+	random  *rand.Rand // of the present thing: what one draws does not move the next
 	history *history
 	notes   *notes
 	clock   func() time.Duration
@@ -134,15 +134,18 @@ func (c *client) run() {
 	for _, choice := range choices {
 		sum += choice.weight
 	}
+	all := c.random
 	for c.ctx.Err() == nil {
-		drawn := c.random.IntN(sum)
+		drawn := all.IntN(sum)
+		c.random = rand.New(rand.NewPCG(all.Uint64(), 0))
+		wait := time.Duration(all.Int64N(int64(clientPause)))
 		for _, choice := range choices {
 			if drawn -= choice.weight; drawn < 0 {
 				choice.act(c)
 				break
 			}
 		}
-		_ = sitetest.Pause(c.ctx, time.Duration(c.random.Int64N(int64(clientPause)))) // the loop looks at ctx
+		_ = sitetest.Pause(c.ctx, wait) // the loop looks at ctx
 	}
 }
 

@@ -43,7 +43,6 @@ const (
 	restPatience  = time.Minute // I4: how long it may take to come to rest after the last fault
 	restPoll      = 100 * time.Millisecond
 	restSlack     = 10 // I15: so much more than before may stay
-	faultsLeast   = 3  // of a round, a second: under that a run proves little, and says so
 	bundleMost    = 40 // violations that are printed
 )
 

@@ -74,7 +74,7 @@ var lanes = []lane{
 		{"Postgres stopped at once", 16, (*injector).stopPostgres},
 		{"Postgres frozen", 6, (*injector).freezePostgres},
 	}},
-	{"lines", 20 * time.Millisecond, 220 * time.Millisecond, []way{
+	{"lines", 20 * time.Millisecond, 180 * time.Millisecond, []way{
 		{"answer to COMMIT cut", 34, cut(pgtest.Commit)},
 		{"answer to a statement cut", 30, cut(pgtest.Statement)},
 		{"all lines to Postgres cut", 5, (*injector).cutAll},

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -114,6 +115,15 @@ func (p *planted) log(turn protocol.TurnID, events ...protocol.Payload) {
 		stored.Chunks = append(stored.Chunks, chunk{sequence, sequence, 1, frame})
 		stored.Replay = append(stored.Replay, frame...)
 	}
+	var fold protocol.Fold
+	for _, payload := range events {
+		fold.Apply(payload)
+	}
+	parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...))
+	if err != nil {
+		panic(err)
+	}
+	stored.Answer = string(parts)
 	stored.Next, stored.ReplayLast = int64(len(events))+1, int64(len(events))
 }
 
@@ -166,12 +176,13 @@ func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
 		"a hole in the log": {gaps, func(p *planted) {
 			p.stored().Chunks = slices.Delete(p.stored().Chunks, 2, 3)
 		}},
-		"a log that ends early":         {gaps, func(p *planted) { p.stored().Next++ }},
-		"an event that changed":         {changedBytes, func(p *planted) { p.Seen[p.turn.String()][1] = fingerprint{1} }},
-		"two readers that disagree":     {changedBytes, func(p *planted) { p.Changed = []string{"event 1"} }},
-		"a folded log with other bytes": {changedBytes, func(p *planted) { p.stored().Replay[3]++ }},
-		"an event that nobody stored":   {notDurable, func(p *planted) { p.Seen[p.turn.String()][99] = fingerprint{} }},
-		"a turn that nobody stored":     {notDurable, func(p *planted) { p.Seen["turn_x"] = map[int64]fingerprint{1: {}} }},
+		"a log that ends early":                 {gaps, func(p *planted) { p.stored().Next++ }},
+		"an event that changed":                 {changedBytes, func(p *planted) { p.Seen[p.turn.String()][1] = fingerprint{1} }},
+		"two readers that disagree":             {changedBytes, func(p *planted) { p.Changed = []string{"event 1"} }},
+		"a folded log with other bytes":         {changedBytes, func(p *planted) { p.stored().Replay[3]++ }},
+		"a message that its events do not make": {changedBytes, func(p *planted) { p.stored().Answer = "[]" }},
+		"an event that nobody stored":           {notDurable, func(p *planted) { p.Seen[p.turn.String()][99] = fingerprint{} }},
+		"a turn that nobody stored":             {notDurable, func(p *planted) { p.Seen["turn_x"] = map[int64]fingerprint{1: {}} }},
 		"two ends": {doubleTerminal, func(p *planted) {
 			p.log(p.turn, append(p.events, finished(protocol.TurnCompleted))...)
 		}},

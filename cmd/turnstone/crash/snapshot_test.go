@@ -34,6 +34,7 @@ type storedTurn struct {
 	Usages                     int
 	Question                   string // text of the user's message
 	AnswerStatus               string
+	Answer                     string // the parts of the assistant's message, as JSON
 }
 
 type chunk struct {
@@ -61,7 +62,8 @@ select t.account_id, t.turn_id, t.conversation_id, t.follow_up_id, t.state, t.ow
        exists (select from turn_records r where r.account_id = t.account_id and r.turn_id = t.turn_id and r.kind = 'cancel'),
        (select count(*) from usage_records u where u.account_id = t.account_id and u.turn_id = t.turn_id and u.source = 'server'),
        coalesce((select m.parts::text from messages m where m.account_id = t.account_id and m.message_id = t.user_message_id), ''),
-       coalesce((select m.status from messages m where m.account_id = t.account_id and m.message_id = t.assistant_message_id), '')
+       coalesce((select m.status from messages m where m.account_id = t.account_id and m.message_id = t.assistant_message_id), ''),
+       coalesce((select m.parts::text from messages m where m.account_id = t.account_id and m.message_id = t.assistant_message_id), '')
 from turns t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
 where c.created_at >= $1 and t.account_id = any($2)`
 	chunksSQL = `
@@ -122,7 +124,7 @@ func (s *snapshot) readTurns(ctx context.Context, tx pgx.Tx, accounts []protocol
 	one := storedTurn{}
 	_, err = pgx.ForEachRow(rows, []any{
 		&account, &turn, &conversation, &followUp, &one.State, &one.Epoch, &one.Next, &one.Terminal, &one.Cancelled, &one.Usages,
-		&parts, &one.AnswerStatus,
+		&parts, &one.AnswerStatus, &one.Answer,
 	}, func() error {
 		stored := one
 		stored.ID, stored.Conversation, stored.Question = turn.String(), conversation.String(), textOf(parts)
