@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"go.uber.org/zap"
@@ -29,6 +31,8 @@ const (
 	keepAliveInterval = 3 * time.Second
 	keepAliveCount    = 3
 	unackedTimeout    = 10 * time.Second // TCP_USER_TIMEOUT: a peer that is gone without a word
+
+	maxMessage = 128 << 20 // bytes of one message of Postgres, as a row
 
 	defaultConns       = 16
 	defaultEngineConns = 6 // journal writers, lease, sweeps, and one to spare
@@ -153,6 +157,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 	}
 	config.PingTimeout = acquireTimeout
 	config.PrepareConn = quiet
+	config.ConnConfig.BuildFrontend = frontend
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = dialer().DialContext
 	for name, value := range sessionSettings {
@@ -162,6 +167,14 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 		config.ConnConfig.RuntimeParams["role"] = role
 	}
 	return config, nil
+}
+
+// frontend reads no message that is longer than any of ours can be: the length comes before anything else of a message,
+// and of bytes that are no answer of Postgres it would be gigabytes, waited for and allocated.
+func frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	f := pgproto3.NewFrontend(r, w)
+	f.SetMaxBodyLen(maxMessage)
+	return f
 }
 
 func dialer() *net.Dialer {

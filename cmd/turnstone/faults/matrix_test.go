@@ -39,7 +39,7 @@ var postgresTable = []expectation{
 	{fault: "half-open", read: refusedLate, write: refusedLate, down: true},
 	{fault: "flapping", read: mixed, write: mixed, lasts: 4 * flapEvery},
 	{fault: "bandwidth", read: mixed, write: mixed},
-	{fault: "garbage", read: refusedAtOnce, write: refusedAtOnce, down: true},
+	{fault: "garbage", read: refusedLate, write: refusedLate, down: true},
 }
 
 // Redis only counts. What changes something is refused at once while nobody counts; reads and live turns do not notice.
@@ -77,6 +77,10 @@ func TestEveryDependencyMayBreakInEveryWay(t *testing.T) {
 	for _, l := range lanes {
 		running.Go(func() { l.run(t, r) })
 	}
+	for _, rows := range modelTable {
+		running.Go(func() { modelLane(t, r, rows) })
+	}
+	running.Go(func() { clientLane(t, r) })
 	running.Wait()
 }
 
@@ -123,7 +127,7 @@ func (l lane) run(t *testing.T, r *report) {
 // during lets a fault happen to a row.
 func (l lane) during(w *row, e expectation, broken *link) *storm {
 	inFlight := want{[]int{200, 503}, e.write.within} // what is under way when the fault comes may still be done
-	writers := begin(w.t, w.User, func(a *sitetest.Answer) { w.check(inFlight, a) })
+	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(inFlight, a) })
 	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
 	over := time.NewTimer(e.lasts)
 	heal := faultNamed(e.fault).strike(broken)

@@ -30,14 +30,14 @@ type storm struct {
 	wrote map[string]int // guarded by mu; status by title, 0 without an answer
 }
 
-// begin starts the writers. check is given every answer.
-func begin(t *testing.T, u *sitetest.User, check func(*sitetest.Answer)) *storm {
+// begin starts the writers, which wait so long for an answer. check is given every answer.
+func begin(t *testing.T, u *sitetest.User, patience time.Duration, check func(*sitetest.Answer)) *storm {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &storm{user: u, ends: cancel, wrote: map[string]int{}}
 	for writer := range stormers {
 		s.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				s.write(t, fmt.Sprintf("Storm %d/%d", writer, n), check)
+				s.write(t, patience, fmt.Sprintf("Storm %d/%d", writer, n), check)
 				_ = sitetest.Pause(ctx, stormPause) // the end is what the loop looks at
 			}
 		})
@@ -45,8 +45,8 @@ func begin(t *testing.T, u *sitetest.User, check func(*sitetest.Answer)) *storm 
 	return s
 }
 
-func (s *storm) write(t *testing.T, title string, check func(*sitetest.Answer)) {
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Soon)
+func (s *storm) write(t *testing.T, patience time.Duration, title string, check func(*sitetest.Answer)) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	a, err := s.user.Ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
 	s.mu.Lock()

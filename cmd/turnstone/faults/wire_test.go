@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -21,10 +22,9 @@ import (
 )
 
 const (
-	slowness   = 3 * time.Second // of every answer on a slow link
-	flapEvery  = time.Second     // a flapping link is there so long, and away so long
-	trickle    = 2               // KB/s of a narrow link
-	garbleMask = 0xA5
+	slowness  = 3 * time.Second // of every answer on a slow link
+	flapEvery = time.Second     // a flapping link is there so long, and away so long
+	trickle   = 2               // KB/s of a narrow link
 )
 
 // link is a connection that can be broken: a proxy in front of one address.
@@ -76,6 +76,12 @@ func (l *link) poison(kind, direction, attributes string) (heal func()) {
 	}
 }
 
+// both poisons both directions.
+func (l *link) both(kind, attributes string) (heal func()) {
+	upstream, downstream := l.poison(kind, "upstream", attributes), l.poison(kind, "downstream", attributes)
+	return func() { upstream(); downstream() }
+}
+
 // fault is a way in which a link breaks; strike begins it and answers what ends it.
 type fault struct {
 	name   string
@@ -124,13 +130,13 @@ func slow(l *link) (heal func()) {
 }
 
 // reset: what is open breaks with the next byte that is sent, and so does what is opened, with RST.
-func reset(l *link) (heal func()) { return l.poison("reset_peer", "upstream", `"timeout": 0`) }
+func reset(l *link) (heal func()) {
+	return l.both("reset_peer", `"timeout": 0`)
+}
 
 // narrow: a trickle in both directions.
 func narrow(l *link) (heal func()) {
-	rate := fmt.Sprintf(`"rate": %d`, trickle)
-	upstream, downstream := l.poison("bandwidth", "upstream", rate), l.poison("bandwidth", "downstream", rate)
-	return func() { upstream(); downstream() }
+	return l.both("bandwidth", fmt.Sprintf(`"rate": %d`, trickle))
 }
 
 // garbled: what comes back is no answer. Nothing that is sent is changed: a request that is another one than was meant
@@ -196,13 +202,13 @@ func (s *swallow) Pipe(stub *toxics.ToxicStub) {
 	pass(stub, func(c *stream.StreamChunk) bool { return !state.dead })
 }
 
-// garble is a toxic: every byte becomes another one.
+// garble is a toxic: every byte becomes any one.
 type garble struct{}
 
 func (*garble) Pipe(stub *toxics.ToxicStub) {
 	pass(stub, func(c *stream.StreamChunk) bool {
 		for i := range c.Data {
-			c.Data[i] ^= garbleMask
+			c.Data[i] = byte(rand.IntN(1 << 8))
 		}
 		return true
 	})
