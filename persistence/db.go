@@ -34,6 +34,10 @@ const (
 
 	maxMessage = 128 << 20 // bytes of one message of Postgres, as a row
 
+	// A connection that nobody needed for so long is closed, so that a quiet node gives back what a busy hour took.
+	keepIdle  = 30 * time.Second
+	idleCheck = 10 * time.Second
+
 	defaultConns       = 16
 	defaultEngineConns = 6 // journal writers, lease, sweeps, and one to spare
 	jobConns           = 4
@@ -156,6 +160,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 		return nil, errors.New("the database address is not a Postgres URL, as postgres://user@host:5432/turnstone")
 	}
 	config.PingTimeout = acquireTimeout
+	config.MaxConnIdleTime, config.HealthCheckPeriod = keepIdle, idleCheck
 	config.PrepareConn = quiet
 	config.ConnConfig.BuildFrontend = frontend
 	config.ConnConfig.ConnectTimeout = connectTimeout

@@ -49,7 +49,7 @@ const (
 	// pingAfter notices a dead HTTP/2 connection before a turn is put on it.
 	pingAfter = 15 * time.Second
 	// keepIdle closes connections that nobody used.
-	keepIdle = 90 * time.Second
+	keepIdle = 30 * time.Second
 )
 
 // Options are the times that bound one call of a provider. The zero value means the defaults.
