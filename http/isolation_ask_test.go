@@ -44,7 +44,8 @@ type estate struct {
 	cursors  map[string][]string // guarded by mu: by the pattern of the route that gave them
 	confirms []string            // guarded by mu: tokens of confirmations
 	keys     []string            // guarded by mu: idempotency keys
-	begun    []string            // guarded by mu: turns whose stream has just begun
+	begun    string              // guarded by mu: the turn whose stream has begun last
+	begunAt  time.Time           // guarded by mu
 }
 
 func newEstate() *estate {
@@ -155,18 +156,24 @@ func (e *estate) some(rng *rand.Rand, prefix string, of *family) string {
 	return pick(rng, e.loose[prefix])
 }
 
-// begin remembers a turn while it lives, so that others of its side steer it.
+// begin remembers a turn while it lives, so that others steer it.
 func (e *estate) begin(turn string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	const few = 3
-	e.begun = keep(e.begun, turn, few)
+	if turn != "" {
+		e.begun, e.begunAt = turn, time.Now()
+	}
 }
 
-func (e *estate) justBegun(rng *rand.Rand) string {
+// live is a turn that has begun a moment ago.
+func (e *estate) live() string {
+	const moment = 400 * time.Millisecond
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return pick(rng, e.begun)
+	if time.Since(e.begunAt) > moment {
+		return ""
+	}
+	return e.begun
 }
 
 func (e *estate) anyFamily(rng *rand.Rand) *family {
@@ -194,8 +201,8 @@ func (iso *isolation) drawn() []route {
 		switch {
 		case strings.HasPrefix(r.path, "/auth/") && !safe(r.method) && !strings.Contains(r.path, "{"):
 			weight = 4
-		case r.path == "/chat": // one in a hundred begins a turn, which is as much work as twenty reads
-			weight = 12
+		case r.path == "/chat": // one in fifty begins a turn, which is as much work as twenty reads
+			weight = 20
 		case len(op.Parameters) == 0:
 			weight = 20
 		case !safe(r.method):
@@ -206,6 +213,14 @@ func (iso *isolation) drawn() []route {
 		}
 	}
 	return list
+}
+
+// naming lists the routes that name a turn: drawn more often while one lives.
+func (iso *isolation) naming(name string) []route {
+	return slices.DeleteFunc(slices.Clone(iso.Server.routes), func(r route) bool {
+		body := iso.bodyOf(operationAt(iso.api.OpenAPI(), r.method, r.path))
+		return !slices.Contains(namesIn(r.path), name) && (body == nil || body.Properties[name] == nil)
+	})
 }
 
 func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
@@ -229,7 +244,8 @@ type draft struct {
 	path    things
 	named   map[string]bool // identifiers of others that the path (true) or a required field of the body holds
 	cursor  bool            // the cursor is another's
-	common  int             // from 1: the number of an idempotency key that all sides use alike, with the same body
+	sparse  bool
+	common  int // from 1: the number of an idempotency key that all sides use alike, with the same body
 	leave   context.CancelFunc
 }
 
@@ -247,6 +263,9 @@ func (d *draft) idOf(prefix string, must bool) string {
 	switch {
 	case dice < 2:
 		id := d.w.other().some(rng, prefix, nil)
+		if live := d.w.other().live(); prefix == "turn" && live != "" {
+			id = live
+		}
 		if id != "" && must {
 			d.named[id] = len(d.path) < len(namesIn(d.route.path))
 		}
@@ -265,7 +284,7 @@ func (d *draft) idOf(prefix string, must bool) string {
 			return id
 		}
 	}
-	if id := d.w.estate().justBegun(rng); prefix == "turn" && id != "" && d.chance(2) {
+	if id := d.w.estate().live(); prefix == "turn" && id != "" && !d.chance(4) {
 		return id
 	}
 	if id := d.w.estate().some(rng, prefix, d.family); id != "" {
@@ -343,7 +362,7 @@ func (d *draft) object(schema *huma.Schema, must bool) map[string]any {
 		if d.common > 0 && strings.Contains(schema.Properties[name].Pattern, "_") {
 			continue // no two sides have an identifier in common
 		}
-		if required && !d.chance(60) || !required && !d.chance(3) {
+		if required && !d.chance(60) || !required && d.wanted(schema.Properties[name]) {
 			made[name] = d.value(name, schema.Properties[name], must && required)
 		}
 	}
@@ -353,6 +372,16 @@ func (d *draft) object(schema *huma.Schema, must bool) map[string]any {
 		}
 	}
 	return made
+}
+
+// wanted says whether a field that may be left out is there. In a sparse request names mostly are not: most of what can
+// be named together does not go together.
+func (d *draft) wanted(schema *huma.Schema) bool {
+	if !d.sparse {
+		return !d.chance(3)
+	}
+	const most = 8
+	return d.chance(most) != (schema.Pattern == "" && schema.Ref == "")
 }
 
 // text makes up a string. What has no rule of its own is a canary, so a new field carries one from its first day.
@@ -476,9 +505,12 @@ func (d *draft) key() string {
 
 func (w *walker) draft() *draft {
 	r := pick(w.rng, w.isolation.routes)
+	if w.rng.IntN(3) == 0 && (w.estate().live() != "" || w.other().live() != "") {
+		r = pick(w.rng, w.ofTurns)
+	}
 	d := &draft{
 		w: w, route: r, op: operationAt(w.api.OpenAPI(), r.method, r.path), family: w.estate().anyFamily(w.rng),
-		foreign: w.rng.IntN(4) == 0, path: things{}, named: map[string]bool{}, leave: func() {},
+		foreign: w.rng.IntN(4) == 0, sparse: w.rng.IntN(3) > 0, path: things{}, named: map[string]bool{}, leave: func() {},
 	}
 	if w.side == nobody {
 		d.foreign = true

@@ -54,6 +54,7 @@ type isolation struct {
 	*world
 	spy      *spy
 	routes   []route // each as often as it is drawn
+	ofTurns  []route
 	estates  [sides]*estate
 	accounts [sides]protocol.Account
 	serial   atomic.Int64 // of canaries
@@ -131,7 +132,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route) *isolation {
 			iso.accounts[s] = iso.member(s)
 		}
 	}
-	iso.routes = iso.drawn()
+	iso.routes, iso.ofTurns = iso.drawn(), iso.naming("turn_id")
 	return iso
 }
 
@@ -177,10 +178,15 @@ func (iso *isolation) walk(t *testing.T, seed uint64, responses int) {
 // run takes steps, one in six as nobody.
 func (w *walker) run(t *testing.T, stranger *walker) {
 	const strangers = 6
+	patience := 100 // with a database that has no connection left
 	for t.Context().Err() == nil && w.spy.clean() && w.left.Load() > 0 {
 		if w.token == "" {
-			if err := w.enter(t.Context()); err != nil {
-				t.Errorf("seeding a session: %v", err)
+			switch err := w.enter(t.Context()); {
+			case protocol.CodeOf(err) == protocol.CodeUnavailable && patience > 0: // the machine is busy
+				patience--
+				continue
+			case err != nil:
+				t.Errorf("storing a session: %v", err)
 				return
 			}
 		}
@@ -214,7 +220,7 @@ func (w *walker) step(ctx context.Context) {
 // exchange sends a request and shows the whole of it to the spy.
 func (w *walker) exchange(request *stdhttp.Request, pattern string) (question, *reply) {
 	q := question{by: w.side, line: request.Method + " " + request.URL.RequestURI(), offered: offeredBy(request)}
-	recorder := &headNoting{httptest.NewRecorder(), w.estate()}
+	recorder := &headNoting{httptest.NewRecorder(), w.estate(), pattern == "POST /chat"}
 	w.ServeHTTP(recorder, request)
 	answer := &reply{status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.Bytes()}
 	w.spy.response(q, pattern, answer.status, answer.header, answer.body)
@@ -226,10 +232,13 @@ func (w *walker) exchange(request *stdhttp.Request, pattern string) (question, *
 type headNoting struct {
 	*httptest.ResponseRecorder
 	estate *estate
+	begins bool // a turn, or shows one that may be over
 }
 
 func (h *headNoting) WriteHeader(status int) {
-	h.estate.begin(h.Header().Get("X-Turn-Id"))
+	if h.begins {
+		h.estate.begin(h.Header().Get("X-Turn-Id"))
+	}
 	h.ResponseRecorder.WriteHeader(status)
 }
 

@@ -301,6 +301,10 @@ func TestForeignIsAsMuchWorkAsMissing(t *testing.T) {
 			work(p, p.of)
 		}
 		missing, foreign := work(p, fresh(p.name)), work(p, p.of)
+		const others = 3 // what the service does beside it may come between once; a difference of the route comes each time
+		for again := 0; missing != foreign && again < others; again++ {
+			missing, foreign = work(p, fresh(p.name)), work(p, p.of)
+		}
 		if missing != foreign {
 			t.Errorf("%s: a missing one is\n%s\n\na foreign one is\n%s", p.what, missing, foreign)
 		}
