@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,7 +238,9 @@ func (k *soak) capacity(ctx context.Context) (held int, err error) {
 func (k *soak) soak(ctx context.Context) error {
 	k.say("%s with %d live turns and a fault every %s", k.command.For, k.result.Turns, k.command.FaultEvery)
 	k.meter.empty()
-	k.result.begin()
+	if err := k.result.begin(k); err != nil {
+		return err
+	}
 	sampling, stop := context.WithCancel(ctx)
 	defer stop()
 	sampled := make(chan struct{})
@@ -250,7 +253,7 @@ func (k *soak) soak(ctx context.Context) error {
 	<-arrived
 	stop()
 	<-sampled
-	k.result.cut(k, true)
+	k.result.cut(k, false)
 	close(k.draining)
 	if err != nil {
 		return err
@@ -306,6 +309,7 @@ func (k *soak) drain(ctx context.Context) error {
 	if err != nil {
 		k.breach(lostKind, "turns that are live %s after the last one began", drainWithin)
 	}
+	k.result.cut(k, true)
 	k.mu.Lock()
 	memories := k.memories
 	k.mu.Unlock()
@@ -354,8 +358,9 @@ func (k *soak) rest(ctx context.Context) error {
 	if err := wait(ctx, k.command.Idle); err != nil {
 		return err
 	}
-	after, err := k.look(ctx)
-	k.result.After = after
+	k.result.cut(k, true)
+	var err error
+	k.result.After, err = k.look(ctx)
 	return err
 }
 
@@ -399,10 +404,13 @@ func (k *soak) again(asked int64, what string, status int, body string) bool {
 	switch {
 	case status >= http.StatusInternalServerError:
 		_, refuses := k.windows.touches(asked, monotonic())
-		if refuses && status == http.StatusServiceUnavailable {
+		switch {
+		case status != http.StatusServiceUnavailable:
+			k.breach(unexpectedKind, "%s: %d %.200s", what, status, strings.TrimSpace(body))
+		case refuses:
 			k.result.note(&k.result.RefusedInFaults, "")
-		} else {
-			k.breach(outsideKind, "%s: %d %.200s", what, status, strings.TrimSpace(body))
+		default:
+			k.result.refused(fmt.Sprintf("%s: %d %.300s", what, status, strings.TrimSpace(body)))
 		}
 		return true
 	case status == http.StatusConflict && strings.Contains(body, "idempotency_in_progress"):
@@ -452,6 +460,13 @@ func (k *soak) report() error {
 		}
 	}
 	if len(r.Failed) > 0 {
+		log, err := os.ReadFile(filepath.Join(k.site.folder, "service.log"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(k.command.Results, r.Begun.Format(fileTime)+".service.log"), log, 0o600)
+		}
+		if err != nil {
+			k.say("the service's log is not kept: %v", err)
+		}
 		return fmt.Errorf("broken promises: %s", strings.Join(r.Failed, "; "))
 	}
 	return nil

@@ -38,6 +38,7 @@ const (
 	// keptTexts is how many breaches of a kind are told in full.
 	keptTexts = 10
 	mega      = 1e6
+	fileTime  = "20060102T150405Z"
 )
 
 // vitals are what a process uses.
@@ -102,6 +103,7 @@ type soakResult struct {
 	CutsInFaults    int `json:"cuts_in_faults"`
 	CutsElsewhere   int `json:"cuts_elsewhere"`
 	RefusedInFaults int `json:"refused_in_faults"`
+	RefusedInCrowds int `json:"refused_while_others_had_the_machine"`
 
 	RSSGrowth float64  `json:"rss_growth_percent"`
 	RSSSlope  float64  `json:"rss_slope_bytes_per_hour"`
@@ -113,8 +115,11 @@ type soakResult struct {
 	mu      sync.Mutex // for all that clients note
 	started time.Time
 	parts   []*part
-	usage   usage
+	pending []string // guarded by mu: refusals away from faults, until we know what else the machine did
 	looked  time.Time
+
+	usage   usage // at weighed
+	weighed time.Time
 }
 
 func newSoakResult(c soakCommand) *soakResult {
@@ -136,7 +141,12 @@ func newSoakResult(c soakCommand) *soakResult {
 	return r
 }
 
-func (r *soakResult) begin() { r.started, r.looked = time.Now(), time.Now() }
+func (r *soakResult) begin(k *soak) error {
+	r.started, r.looked = time.Now(), time.Now()
+	u, err := k.site.cpu()
+	r.usage, r.weighed = u, time.Now()
+	return err
+}
 
 func (r *soakResult) note(counter *int, text string) {
 	r.mu.Lock()
@@ -187,8 +197,8 @@ func (k *soak) sample(ctx context.Context) {
 	}
 }
 
-// cut takes a sample of what was since the last one.
-func (r *soakResult) cut(k *soak, last bool) {
+// cut takes a sample of what was since the last one. What is seen when no more turns begin is no part of the series.
+func (r *soakResult) cut(k *soak, drained bool) {
 	now := time.Now()
 	over := now.Sub(r.looked).Seconds()
 	r.looked = now
@@ -211,10 +221,12 @@ func (r *soakResult) cut(k *soak, last bool) {
 		place.times[what].Merge(h)
 	}
 	r.Tokens, r.Events = r.Tokens+tokens, r.Events+events
-	if last && over < 1 {
+	if k.weigh(s) {
+		r.judgeRefusals(k, s.Others)
+	}
+	if drained {
 		return
 	}
-	k.weigh(s, over)
 	place.samples, r.Samples = append(place.samples, s), append(r.Samples, s)
 	memory := "–"
 	if s.Vitals != nil {
@@ -225,19 +237,61 @@ func (r *soakResult) cut(k *soak, last bool) {
 		s.At, s.LiveTurns, s.TokenRate, delay.P50, delay.P99, memory, s.Service, s.Postgres, s.Others)
 }
 
-// weigh adds what the processes use, unless one of them is away.
-func (k *soak) weigh(s *soakSample, over float64) {
-	if !k.processes.TryRLock() {
+// crowded is the share of the processors that others must have for a refusal to be theirs: a service that gets no
+// processor in time answers 503, as it should.
+const crowded = 0.7
+
+// refused keeps a 503 away from faults until the sample tells what else the machine did.
+func (r *soakResult) refused(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append(r.pending, text)
+}
+
+func (r *soakResult) judgeRefusals(k *soak, others float64) {
+	r.mu.Lock()
+	pending := r.pending
+	r.pending = nil
+	theirs := others >= crowded*float64(r.machine.processors)
+	if theirs {
+		r.RefusedInCrowds += len(pending)
+	}
+	r.mu.Unlock()
+	if theirs {
 		return
+	}
+	for _, text := range pending {
+		k.breach(outsideKind, "%s (others had %.2f processors)", text, others)
+	}
+}
+
+// sinceLast is what was used since; a process that is a new one has used all of it since.
+func (u usage) sinceLast(before usage) usage {
+	if u.service < before.service {
+		before.service = 0
+	}
+	if u.postgres < before.postgres {
+		before.postgres = 0
+	}
+	return u.minus(before)
+}
+
+// weigh adds what the processes use, unless one of them is away; timed says whether processor times are known.
+func (k *soak) weigh(s *soakSample) (timed bool) {
+	if !k.processes.TryRLock() {
+		return false
 	}
 	defer k.processes.RUnlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sampleEvery/2)
 	defer cancel()
 	if u, err := k.site.cpu(); err == nil {
-		if d := u.minus(k.result.usage); k.result.usage.machine > 0 && d.service >= 0 && d.postgres >= 0 {
+		now := time.Now()
+		if over := now.Sub(k.result.weighed).Seconds(); !k.result.weighed.IsZero() {
+			d := u.sinceLast(k.result.usage)
+			timed = true
 			s.Service, s.Postgres, s.Others = d.service.Seconds()/over, d.postgres.Seconds()/over, d.foreign().Seconds()/over
 		}
-		k.result.usage = u
+		k.result.usage, k.result.weighed = u, now
 	}
 	if v, err := k.look(ctx); err == nil {
 		s.Vitals = &v
@@ -248,6 +302,7 @@ func (k *soak) weigh(s *soakSample, over float64) {
 	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
 		s.Client, _ = parseMemory(text, "Rss:") // told only
 	}
+	return timed
 }
 
 // look reads what the service's process uses.
@@ -381,7 +436,7 @@ func (r *soakResult) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, r.Begun.Format("20060102T150405Z")+".json"), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(folder, r.Begun.Format(fileTime)+".json"), append(text, '\n'), 0o644)
 }
 
 func (r *soakResult) markdown() string {
@@ -404,8 +459,9 @@ func (r *soakResult) markdown() string {
 	out.WriteString("\nDelays drift with the machine's other work, so they are told and judge nothing; see others' CPUs below.\n")
 	fmt.Fprintf(&out, "\n## What was acknowledged, and held to\n\n%s", counted("what", r.Acks).markdown())
 	fmt.Fprintf(&out, "\nThe database has %s. Turns ended: %s.\n", r.Database, inline(r.Statuses))
-	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke in faults or within %s of one; %d connections broke at other\ntimes.\n",
-		r.RefusedInFaults, r.CutsInFaults, settleAfter, r.CutsElsewhere)
+	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke in faults or within %s of one; %d connections broke at other\n"+
+		"times. %d requests were refused in ten seconds in which processes that are no part of this had more than %.0f %% of the\nprocessors.\n",
+		r.RefusedInFaults, r.CutsInFaults, settleAfter, r.CutsElsewhere, r.RefusedInCrowds, crowded*100)
 	out.WriteString("\n## Faults\n\n" + r.faultTable().markdown())
 	out.WriteString("\n## By quarter\n\nThe service is ended and started again in the first part of the run only. The rest is the life of one process, in four\nquarters. Delays are in milliseconds, away from faults unless it says otherwise.\n\n" + r.partTable().markdown())
 	out.WriteString("\nA token counts from when it was due until its reader had it, a first event from when the start was due, an append from an\n" +

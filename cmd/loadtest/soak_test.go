@@ -191,7 +191,7 @@ func TestAllLinesAreCutAtOnce(t *testing.T) {
 
 func TestAVerdictFailsWhatBrokeAndWritesIt(t *testing.T) {
 	r := newSoakResult(soakCommand{For: time.Hour, FaultEvery: 30 * time.Second, Seed: 7})
-	r.begin()
+	r.started = time.Now()
 	r.Turns, r.Capacity = 60, 100
 	r.Before, r.After = vitals{Goroutines: 50, Descriptors: 30}, vitals{Goroutines: 61, Descriptors: 40}
 	for i, size := range []int64{100, 100, 100, 100, 106} {
@@ -230,5 +230,22 @@ func TestAQuietRunHolds(t *testing.T) {
 	r.finish(new(soak))
 	if len(r.Failed) != 0 {
 		t.Errorf("failed: %q", r.Failed)
+	}
+}
+
+func TestARefusalIsTheirsWhoHaveTheMachine(t *testing.T) {
+	r := newSoakResult(soakCommand{For: time.Hour, FaultEvery: 30 * time.Second})
+	r.started, r.machine.processors = time.Now(), 2
+	k := &soak{program: &program{stderr: io.Discard}, result: r}
+	r.refused("503")
+	r.judgeRefusals(k, 2*crowded)
+	if r.RefusedInCrowds != 1 || r.Breaches[outsideKind] != 0 {
+		t.Errorf("others had the machine: %d, %v", r.RefusedInCrowds, r.Breaches)
+	}
+	r.refused("503")
+	r.judgeRefusals(k, 0.5)
+	r.judgeRefusals(k, 0.5)
+	if r.RefusedInCrowds != 1 || r.Breaches[outsideKind] != 1 {
+		t.Errorf("the machine was ours: %d, %v", r.RefusedInCrowds, r.Breaches)
 	}
 }
