@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -383,7 +384,7 @@ func (r *soakResult) finish(k *soak) {
 		}
 	}
 	r.RSSSlope = slope(hours, sizes)
-	if r.For-r.parts[1].from >= leastStretch && !(r.RSSGrowth <= rssGrowth) {
+	if r.For-r.parts[1].from >= leastStretch && r.RSSGrowth > rssGrowth {
 		r.Failed = append(r.Failed, fmt.Sprintf("memory grew by %.1f %%", r.RSSGrowth))
 	}
 	r.Failed = append(r.Failed, slipped(r.Before, r.After)...)
@@ -429,7 +430,7 @@ func (r *soakResult) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if !(r.RSSGrowth == r.RSSGrowth) { // JSON has no NaN
+	if math.IsNaN(r.RSSGrowth) { // JSON has no NaN
 		r.RSSGrowth = 0
 	}
 	text, err := json.MarshalIndent(r, "", "\t")
