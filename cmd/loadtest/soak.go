@@ -127,11 +127,7 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	if err := k.site.restartService(ctx); err != nil {
 		return err
 	}
-	browser.CloseIdleConnections()
-	if err := wait(ctx, restBefore); err != nil {
-		return err
-	}
-	if k.result.Before, err = k.look(ctx); err != nil {
+	if err := k.warmUp(ctx); err != nil {
 		return err
 	}
 	counts, err := k.site.sqlNumbers(ctx, countSQL)
@@ -141,8 +137,27 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// restBefore is how long a new process rests before it is looked at.
-const restBefore = 10 * time.Second
+// warmUp uses a new process once, so that its pools are as large as a load makes them, lets it rest as long as at the end,
+// and looks at it.
+func (k *soak) warmUp(ctx context.Context) error {
+	text := script{Tokens: 2 * tokensASecond, Interval: tokenInterval}.String()
+	f, err := launch(ctx, k.site.public, k.result.Turns, levelRamp, newRecorder(), func(i int) []byte {
+		return k.site.accounts[i%len(k.site.accounts)].chatRequest(text, "")
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.await(ctx, endWithin), f.check()); err != nil {
+		return err
+	}
+	browser.CloseIdleConnections()
+	k.say("resting for %s", k.command.Idle)
+	if err := wait(ctx, k.command.Idle); err != nil {
+		return err
+	}
+	k.result.Before, err = k.look(ctx)
+	return err
+}
 
 // settleDown gives the service addresses that stay, outside of the range from which outgoing connections take theirs: a
 // client that knocks while the service is away could else find itself.
