@@ -15,6 +15,7 @@ import (
 // deadAfter of the looker's own monotonic clock; clocks of two machines are never compared.
 const (
 	renewEvery    = 700 * time.Millisecond
+	leaseSure     = 2 * time.Second         // after an own renewal nobody else can have taken a turn yet
 	staleLook     = 1400 * time.Millisecond // more than this between two own renewals: what was seen says nothing
 	deadLooks     = 5
 	deadAfter     = 3 * time.Second
@@ -77,6 +78,7 @@ func (k *keeper) turn(now time.Time) error {
 		clear(k.seen)
 	}
 	k.renewed = now
+	n.renewed.Store(&now)
 	if err := k.reap(ctx, now); err != nil {
 		return err
 	}

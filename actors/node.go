@@ -55,6 +55,7 @@ type Node struct {
 	system       *actor.ActorSystem
 	dispatcher   *dispatcher
 	stats        stats
+	renewed      atomic.Pointer[time.Time] // when the last renewal that succeeded was begun; nil before
 
 	ctx    context.Context // ends with Stop: calls, tools and keepers end with it
 	cancel context.CancelFunc
@@ -258,6 +259,12 @@ func (n *Node) live(turn protocol.TurnID) *liveTurn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.turns[turn]
+}
+
+// leased says whether what lives here lives nowhere else for sure.
+func (n *Node) leased() bool {
+	renewed := n.renewed.Load()
+	return renewed != nil && time.Since(*renewed) < leaseSure
 }
 
 // Follow makes a reader of a turn that the account owns, from a sequence on. The caller has checked the ownership.

@@ -305,7 +305,10 @@ func (a *turnActor) step(d *decision, answers []func(error)) step {
 		s.store = func(done func(error)) { a.node.store.Append(batch, done) }
 		return s
 	}
-	s.store = func(done func(error)) { a.node.finish(a, batch, d.ending, done) }
+	s.store = func(done func(error)) {
+		a.stream.finishing()
+		a.node.finish(a, batch, d.ending, done)
+	}
 	s.perform = func() {
 		a.perform(d.effects)
 		if a.fate == alive {
