@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +45,7 @@ const (
 	restPatience  = time.Minute // I4: how long it may take to come to rest after the last fault
 	restPoll      = 100 * time.Millisecond
 	restSlack     = 10 // I15: so much more than before may stay
+	redisPool     = 32 // connections to Redis, which no metric tells of, are kept by their pool
 	bundleMost    = 40 // violations that are printed
 )
 
@@ -180,14 +183,42 @@ func (a *attack) settle() {
 		}
 		u.Get(t, "/auth/session", &session)
 		a.homes, a.accounts = append(a.homes, home), append(a.accounts, session.Account.ID)
-		u.Chat(t, sitetest.Saying(fmt.Sprintf("T%012x words=3", 0))).ToTheEnd(t) // so that every pool was used
 	}
+	a.warm()
 	a.idle()
 	var err error
 	sitetest.Eventually(t, "a look at the metrics", func() bool {
 		a.baseline, err = a.fleet.metrics()
 		return err == nil && a.baseline["turnstone_turns_live"] == 0
 	})
+	a.say("at rest: %.0f goroutines, %.0f descriptors", a.baseline["go_goroutines"], a.baseline["process_open_fds"])
+}
+
+// warm has as much asked at once as clients will, so that every pool has what it keeps.
+func (a *attack) warm() {
+	var all sync.WaitGroup
+	for _, home := range a.homes {
+		u := home.users[0]
+		home.conversations = []string{u.NewConversation(a.t)}
+		for range floodWorkers {
+			all.Go(func() {
+				for range 4 {
+					_, _ = u.Ask(a.t.Context(), http.MethodPut, "/conversations/"+home.conversations[0]+"/draft", map[string]any{"content": "warm"})
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, home := range a.homes {
+		all.Go(func() {
+			stream, _, err := home.users[0].TryChat(a.t.Context(), sitetest.Saying(fmt.Sprintf("T%012x words=3 tool=effect", 0)))
+			if err == nil && stream != nil {
+				_ = stream.Drain(nil)
+				stream.Close()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // idle closes the connections that nobody uses.
@@ -233,6 +264,7 @@ func (a *attack) round(length time.Duration) error {
 		Operations: operations, Seen: h.seen, Changed: h.changed, Asked: asked, Effects: effects, Outages: outages, Stored: stored, Limit: writeLimit,
 	}, a.notes)
 	a.result.store(stored, effects)
+	a.say("at rest after %s", time.Since(began).Round(time.Millisecond)-length)
 	a.say("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
 	if a.notes.clean() {
 		a.forget(number)
@@ -350,10 +382,26 @@ func (a *attack) checkRest(deadline time.Time) {
 		}
 		if time.Now().After(deadline) {
 			a.notes.violation(notAtRest, "%v %v", restless, err)
+			a.keepGoroutines()
 			return
 		}
 		rest(restPoll)
 		a.idle()
+	}
+}
+
+// keepGoroutines adds to the bundle what the service is busy with.
+func (a *attack) keepGoroutines() {
+	client := &http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get("http://" + a.fleet.places[a.fleet.serving().slot].internal + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		a.t.Log(err)
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(a.folder, "goroutines"), text, 0o600)); err != nil {
+		a.t.Log(err)
 	}
 }
 
@@ -369,7 +417,7 @@ func (a *attack) restless(now map[string]float64) (found []string) {
 	for name, most := range map[string]float64{
 		"turnstone_turns_live": 0, "turnstone_journal_waiting": 0,
 		"go_goroutines":    a.baseline["go_goroutines"] + restSlack,
-		"process_open_fds": a.baseline["process_open_fds"] - pooled(a.baseline) + pooled(now) + restSlack,
+		"process_open_fds": a.baseline["process_open_fds"] - pooled(a.baseline) + pooled(now) + redisPool + restSlack,
 	} {
 		if now[name] > most {
 			found = append(found, fmt.Sprintf("%s %.0f, at most %.0f", name, now[name], most))
