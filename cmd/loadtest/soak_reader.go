@@ -176,7 +176,7 @@ func exchange(conn net.Conn, request []byte) (*answerOf, error) {
 	if _, err := conn.Write(request); err != nil {
 		return nil, err
 	}
-	response, err := http.ReadResponse(bufio.NewReaderSize(&patient{Conn: conn}, lineBuffer), nil)
+	response, err := http.ReadResponse(bufio.NewReaderSize(&patient{Conn: conn}, lineBuffer), nil) //nolint:bodyclose // the caller drops the connection
 	if err != nil {
 		return nil, err
 	}
