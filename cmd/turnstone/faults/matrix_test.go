@@ -66,6 +66,7 @@ type lane struct {
 }
 
 func TestEveryDependencyMayBreakInEveryWay(t *testing.T) {
+	t.Parallel()
 	lanes := []lane{
 		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[:4]},
 		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[4:]},

@@ -1,0 +1,306 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+	"turnstone/providers/embedded"
+)
+
+const (
+	restarts = 3
+	// deadlockWait is after what time of waiting Postgres looks, once, whether the service's session is in a deadlock: by
+	// then the storm, which sleeps for less, waits too.
+	deadlockWait = "80ms"
+)
+
+// ownServer starts a Postgres that nobody else uses. folder is one that the server's account can reach.
+func ownServer(t *testing.T, folder string, settings map[string]string) *embedded.Postgres {
+	t.Helper()
+	server, err := embedded.StartPostgres(sitetest.Within(t, sitetest.Patience), embedded.PostgresOptions{
+		DataDir: filepath.Join(folder, "postgres"), ExtraSettings: settings,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
+		defer cancel()
+		_ = server.Resume() // it may be stopped
+		if err := server.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// openFolder is a short one that other accounts can pass through.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "turnstone-faults-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+// TestPostgresComesAndGoes: crashes with recovery, and a server that is frozen, under writers and a live turn.
+func TestPostgresComesAndGoes(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t, openFolder(t), nil)
+	site := sitetest.NewSiteOn(t, server)
+	site.Up()
+	r := newReport()
+	t.Cleanup(func() { r.print(t) })
+	type day struct {
+		name        string
+		strike, fix func() error
+		allowed     want
+	}
+	start := func() error { return server.Start(sitetest.Within(t, sitetest.Patience)) }
+	var days []day
+	for n := range restarts {
+		days = append(days, day{fmt.Sprintf("crash %d", n+1), server.Kill, start, refusedAtOnce})
+	}
+	days = append(days, day{"frozen", server.Pause, server.Resume, refusedLate})
+	for _, d := range days {
+		t.Run(d.name, func(t *testing.T) {
+			w := newRow(t, site, r, "server", d.name)
+			during(w, d.allowed, d.strike, d.fix)
+			w.settle()
+		})
+	}
+}
+
+// during lets a fault of the server happen to a row and holds what the writers were promised.
+func during(w *row, allowed want, strike, fix func() error) {
+	w.t.Helper()
+	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(want{[]int{200, 503}, allowed.within}, a) })
+	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	if err := strike(); err != nil {
+		w.t.Fatal(err)
+	}
+	beside(func() { w.ask(allowed, allowed) }, func() { w.notice("persistence") })
+	if err := fix(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.recover()
+	w.alive()
+	writers.end()
+	w.wholeTurn()
+	writers.hold(w.t, w, superuser(w.t, w.site))
+}
+
+// TestWhatPostgresRefusesIsRefused: the answers of a living server that does not do what it is asked.
+func TestWhatPostgresRefusesIsRefused(t *testing.T) {
+	t.Parallel()
+	site := sitetest.NewSite(t)
+	admin := func(t *testing.T, sql string, args ...any) {
+		t.Helper()
+		asSuperuser(t, superuser(t, site), func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, sql, args...)
+			return err
+		})
+	}
+	admin(t, `do $$ begin execute format('alter database %I set deadlock_timeout = '''||'`+deadlockWait+`'||'''', current_database()); end $$`)
+	site.Up()
+	r := newReport()
+	t.Cleanup(func() { r.print(t) })
+	u := sitetest.NewUser(t, site.Base)
+	fresh := func(t *testing.T, fault string) *row {
+		return &row{User: u, t: t, site: site, report: r, link: "answer", fault: fault}
+	}
+	t.Run("every refusal", func(t *testing.T) { refusals(t, fresh, admin) })
+	t.Run("a lock that is not given", func(t *testing.T) { lockNotGiven(fresh(t, "55P03 lock")) })
+	t.Run("a deadlock storm", func(t *testing.T) { deadlockStorm(fresh(t, "40P01 storm")) })
+	t.Run("no connection left", func(t *testing.T) {
+		w := newRow(t, site, r, "answer", "53300 connections")
+		limit := func(n int) func() error {
+			return func() error {
+				admin(t, fmt.Sprintf(`do $$ begin execute format('alter database %%I connection limit %d', current_database()); end $$`, n))
+				admin(t, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+				return nil
+			}
+		}
+		during(w, refusedAtOnce, limit(0), limit(-1))
+		w.settle()
+	})
+}
+
+// breakSQL lets every change of a conversation fail with one SQLSTATE while the sequence is below a bound, which counts
+// also what is rolled back.
+const (
+	breakSQL = `
+create sequence if not exists fault_count;
+grant usage on sequence fault_count to public;
+select setval('fault_count', 1, false);
+create or replace function fault() returns trigger language plpgsql as $$ begin
+    if nextval('fault_count') <= %d then %s end if;
+    return new;
+end $$;
+create or replace trigger fault before update of title on conversations for each row execute function fault();`
+	mendSQL = `drop trigger fault on conversations`
+)
+
+const always = 1 << 30
+
+// refusals gives the service one SQLSTATE after the other. What may be tried again inside is, three times; nothing of it
+// is a defect, and nothing is half done.
+func refusals(t *testing.T, fresh func(*testing.T, string) *row, admin func(*testing.T, string, ...any)) {
+	raise := func(state string) string { return fmt.Sprintf("raise exception 'broken' using errcode = '%s';", state) }
+	for _, one := range []struct {
+		state, does string
+		times       int
+		answer      want
+	}{
+		{"40001", "", 3, want{[]int{200}, atOnce}},
+		{"40P01", "", 3, want{[]int{200}, atOnce}},
+		{"40001", "", always, refusedAtOnce},
+		{"40P01", "", always, refusedAtOnce},
+		{"55P03", "", always, refusedAtOnce},
+		{"57014", "", always, refusedAtOnce},
+		{"53100", "", always, refusedAtOnce},
+		{"53200", "", always, refusedAtOnce},
+		{"53300", "", always, refusedAtOnce},
+		{"58030", "", always, refusedAtOnce},
+		{"57014 statement_timeout", "perform pg_sleep(30);", always, refusedLate},
+	} {
+		name := one.state
+		if one.times == always {
+			name += " always"
+		}
+		t.Run(name, func(t *testing.T) {
+			w := fresh(t, name)
+			conversation := w.NewConversation(t)
+			does := one.does
+			if does == "" {
+				does = raise(one.state)
+			}
+			admin(t, fmt.Sprintf(breakSQL, one.times, does))
+			a := w.hold(one.answer, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+			admin(t, mendSQL)
+			w.report.cell()
+			if title := w.Page(t, conversation).Title; (title == newTitle) != (a != nil && a.Status == http.StatusOK) {
+				t.Errorf("the title is %q after %+v", title, a)
+			}
+		})
+	}
+}
+
+const lockSQL = `select from conversations where title = $1 for update`
+
+// lockNotGiven: somebody holds the row for longer than the service waits.
+func lockNotGiven(w *row) {
+	const held = "Held"
+	conversation := w.NewConversation(w.t)
+	w.Do(w.t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": held}).Want(w.t, http.StatusOK, nil)
+	asSuperuser(w.t, superuser(w.t, w.site), func(ctx context.Context, conn *pgx.Conn) error {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockSQL, held); err != nil {
+			return err
+		}
+		w.report.cell()
+		w.hold(refusedAtOnce, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+		return tx.Rollback(ctx)
+	})
+	if title := w.Page(w.t, conversation).Title; title != held {
+		w.t.Errorf("the title is %q", title)
+	}
+	w.hold(works, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+}
+
+// The storm takes the locks of a turn's start in the other order, and is never the one that Postgres ends.
+const (
+	stormSQL = `
+do $$
+declare mine accounts.account_id%%type;
+begin
+    perform set_config('deadlock_timeout', '60s', true);
+    select account_id into mine from accounts where email = '%s' for update;
+    perform pg_sleep(0.03);
+    perform from conversations where account_id = mine for update;
+end $$`
+	deadlocksSQL = `select deadlocks from pg_stat_database where datname = current_database()`
+	stormStarts  = 12
+	stormQueues  = 2
+)
+
+// deadlockStorm: starts of turns in the middle of it succeed or are refused, and never say that they are in conflict.
+func deadlockStorm(w *row) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var stormy, starting sync.WaitGroup
+	dsn := superuser(w.t, w.site)
+	stormy.Go(func() {
+		asSuperuser(w.t, dsn, func(_ context.Context, conn *pgx.Conn) error {
+			for ctx.Err() == nil {
+				if _, err := conn.Exec(ctx, fmt.Sprintf(stormSQL, w.Email)); err != nil && !errors.Is(err, context.Canceled) {
+					return err
+				}
+				_ = sitetest.Pause(ctx, stormPause) // the loop looks at the end
+			}
+			return nil
+		})
+	})
+	w.report.cell()
+	for range stormQueues {
+		conversation := w.NewConversation(w.t)
+		starting.Go(func() {
+			for n := range stormStarts {
+				w.startInStorm(conversation, n)
+			}
+		})
+	}
+	starting.Wait()
+	cancel()
+	stormy.Wait()
+	deadlocks := 0
+	sitetest.Eventually(w.t, "Postgres counts deadlocks", func() bool {
+		asSuperuser(w.t, dsn, func(ctx context.Context, conn *pgx.Conn) error {
+			return conn.QueryRow(ctx, deadlocksSQL).Scan(&deadlocks)
+		})
+		return deadlocks > 0
+	})
+	w.t.Logf("%d deadlocks", deadlocks)
+}
+
+// startInStorm begins a turn, or is refused and begins it with the same key, and reads it to its end.
+func (w *row) startInStorm(conversation string, n int) {
+	body := sitetest.Saying("[[script tokens=3 ttft=0 interval=0s]]").In(conversation)
+	key := fmt.Sprintf("%s-%d", conversation, n)
+	ctx := sitetest.Within(w.t, sitetest.Patience)
+	for {
+		s, refused, err := w.TryChat(ctx, body, "Idempotency-Key", key)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		if s != nil {
+			if events, err := s.Rest(); err != nil || events[len(events)-1].Payload().(*protocol.TurnFinished).Status != protocol.TurnCompleted {
+				w.t.Errorf("the turn ended with %v", err)
+			}
+			s.Close()
+			return
+		}
+		w.check(want{[]int{503}, atDeadline}, refused)
+		if refused.Status != http.StatusServiceUnavailable {
+			return
+		}
+	}
+}
