@@ -251,7 +251,7 @@ func (s *turnStart) queueClaim(batch *pgx.Batch) {
 	if s.Idempotency == nil {
 		return
 	}
-	s.claiming = true
+	s.claiming = s.ConversationID != nil // else the account's lock comes first, and says when
 	args := keyArgs(s.AccountID, *s.Idempotency)
 	args["status"], args["resource"] = 200, s.turn
 	var claimed bool

@@ -25,6 +25,7 @@ type Turns struct {
 	db      *DB
 	journal *Journal
 	log     *zap.Logger
+	starts  gather[*sharedStart]
 }
 
 // NewTurns starts a journal. Close ends it.
@@ -35,7 +36,9 @@ func NewTurns(db *DB, options TurnsOptions) *Turns {
 	if options.Journal.Logger == nil {
 		options.Journal.Logger = options.Logger
 	}
-	return &Turns{db: db, journal: NewJournal(db, options.Journal), log: options.Logger}
+	t := &Turns{db: db, journal: NewJournal(db, options.Journal), log: options.Logger}
+	t.starts = gather[*sharedStart]{atOnce: sharedStarts, most: maxSharedStart, work: t.startWaiting}
+	return t
 }
 
 // Close ends the journal; appends that wait are answered with protocol.CodeUnavailable.

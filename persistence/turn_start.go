@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"turnstone/protocol"
 )
@@ -13,13 +14,24 @@ import (
 // claimWaits is how many lock timeouts (2 s each) one request waits for another with the same Idempotency-Key.
 const claimWaits = 2
 
-// StartTurn begins a turn, in one transaction of three or four round trips, or does what start.IfBusy says. Two starts in
-// a conversation take turns at its row; the account's row guards the number of live turns.
+// StartTurn begins a turn, in one transaction of two round trips, or does what start.IfBusy says. Two starts in a
+// conversation take turns at its row; the account's row guards the number of live turns. Starts of new conversations
+// share a transaction when several come at once.
 func (t *Turns) StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
+	if shareable(start) {
+		return t.startShared(ctx, start)
+	}
+	return t.startAlone(ctx, start)
+}
+
+func (t *Turns) startAlone(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
 	for waited := 1; ; waited++ {
 		s := &turnStart{TurnStart: start}
-		err := t.db.InTx(ctx, start.AccountID, func(ctx context.Context, tx *Tx) error {
-			*s = turnStart{TurnStart: start, db: t.db, tx: tx}
+		err := t.db.inTxAfter(ctx, start.AccountID, func(batch *pgx.Batch) {
+			*s = turnStart{TurnStart: start, turn: protocol.NewTurnID()}
+			s.queueRead(batch)
+		}, func(ctx context.Context, tx *Tx) error {
+			s.tx = tx
 			return s.run(ctx)
 		})
 		switch {
@@ -41,7 +53,6 @@ var errAnswered = errors.New("answered without a change")
 // turnStart is one attempt at a start.
 type turnStart struct {
 	*protocol.TurnStart
-	db       *DB
 	tx       *Tx
 	claiming bool // the Idempotency-Key was not decided yet
 	result   *protocol.TurnStartResult
@@ -93,10 +104,6 @@ select (select count(*) from turns where account_id = $1 and ` + liveStates + `)
 )
 
 func (s *turnStart) run(ctx context.Context) error {
-	s.turn = protocol.NewTurnID()
-	if err := s.read(ctx); err != nil {
-		return err
-	}
 	if s.kept != nil {
 		return s.replay(ctx)
 	}
@@ -109,11 +116,8 @@ func (s *turnStart) run(ctx context.Context) error {
 	if err := s.checkHead(); err != nil {
 		return err
 	}
-	if s.facts.liveTurns >= s.MaxLiveTurns {
-		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "%d turns are live, which is the limit", s.facts.liveTurns)
-	}
-	if !s.facts.ownerAlive {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node takes no new turns", RetryAfter: retrySeconds}
+	if err := s.facts.refuse(s.MaxLiveTurns); err != nil {
+		return err
 	}
 	if err := s.choose(ctx); err != nil {
 		return err
@@ -121,23 +125,28 @@ func (s *turnStart) run(ctx context.Context) error {
 	return s.store(ctx)
 }
 
-// read claims the key, takes the locks and reads what decides, in one round trip.
-func (s *turnStart) read(ctx context.Context) error {
-	batch := &pgx.Batch{}
-	s.queueClaim(batch)
-	if s.ConversationID != nil {
+// queueRead claims the key, takes the locks and reads what decides, in the trip that begins the transaction. A start in a
+// new conversation locks the account before it claims, as those do that share a transaction.
+func (s *turnStart) queueRead(batch *pgx.Batch) {
+	if s.ConversationID == nil {
+		batch.Queue(lockAccountSQL, s.AccountID).Exec(func(pgconn.CommandTag) error {
+			s.claiming = s.Idempotency != nil
+			return nil
+		})
+		s.queueClaim(batch)
+	} else {
+		s.queueClaim(batch)
 		c := &s.conversation
 		batch.Queue(lockForTurnSQL, s.AccountID, *s.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 		var head bool
 		batch.Queue(branchHeadSQL, s.AccountID, *s.ConversationID).
 			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts))
+		batch.Queue(lockAccountSQL, s.AccountID)
 	}
-	batch.Queue(lockAccountSQL, s.AccountID)
 	f := &s.facts
 	batch.Queue(startFactsSQL, s.AccountID, s.Owner).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&f.liveTurns, &f.ownerAlive, &f.defaultProfile)
 	})
-	return s.tx.Run(ctx, batch)
 }
 
 // optional scans a row that may not be there.
@@ -150,6 +159,16 @@ func optional(found *bool, targets ...any) func(pgx.Row) error {
 		}
 		return err
 	}
+}
+
+func (f *startFacts) refuse(maxLive int) error {
+	if f.liveTurns >= maxLive {
+		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "%d turns are live, which is the limit", f.liveTurns)
+	}
+	if !f.ownerAlive {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node takes no new turns", RetryAfter: retrySeconds}
+	}
+	return nil
 }
 
 func (s *turnStart) checkHead() error {

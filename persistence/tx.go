@@ -140,10 +140,16 @@ func (e *commitError) Unwrap() error { return e.cause }
 // serialization failures run it again, so work must not keep what an earlier attempt left in its variables. A COMMIT
 // whose answer was lost is looked up; nil means that it was committed.
 func (db *DB) InTx(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
+	return db.inTxAfter(ctx, account, func(*pgx.Batch) {}, work)
+}
+
+// inTxAfter is InTx whose first statements travel with its BEGIN. open queues them anew in each attempt; work is called
+// when all of them were done.
+func (db *DB) inTxAfter(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch), work func(ctx context.Context, tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := db.attempt(ctx, account, work)
+		err := db.attempt(ctx, account, open, work)
 		if err == nil {
 			return nil
 		}
@@ -167,14 +173,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (db *DB) attempt(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
+func (db *DB) attempt(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch), work func(ctx context.Context, tx *Tx) error) error {
 	conn, err := acquire(ctx, db.app)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
 	tx := &Tx{conn: conn}
-	if err := tx.begin(ctx, account); err != nil {
+	if err := tx.begin(ctx, account, open); err != nil {
 		tx.rollback(ctx)
 		return err
 	}
@@ -208,7 +214,7 @@ func (tx *Tx) finish(ctx context.Context, work func(ctx context.Context, tx *Tx)
 
 const beginSQL = `select set_config('turnstone.account_id', $1, true), pg_current_xact_id()::text`
 
-func (tx *Tx) begin(ctx context.Context, account protocol.AccountID) error {
+func (tx *Tx) begin(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch)) error {
 	var text, ignored string
 	if account != Nobody {
 		text = uuidText(account)
@@ -216,6 +222,7 @@ func (tx *Tx) begin(ctx context.Context, account protocol.AccountID) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	batch.Queue(beginSQL, text).QueryRow(func(row pgx.Row) error { return row.Scan(&ignored, &tx.xid) })
+	open(batch)
 	return tx.Run(ctx, batch)
 }
 
