@@ -141,7 +141,8 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 // and looks at it.
 func (k *soak) warmUp(ctx context.Context) error {
 	text := script{Tokens: 2 * tokensASecond, Interval: tokenInterval}.String()
-	f, err := launch(ctx, k.site.public, k.result.Turns, levelRamp, newRecorder(), func(i int) []byte {
+	// At once, so that the pools, which keep what they once needed, are as large as they get after a fault.
+	f, err := launch(ctx, k.site.public, max(k.result.Turns, leastCrowd), time.Millisecond, newRecorder(), func(i int) []byte {
 		return k.site.accounts[i%len(k.site.accounts)].chatRequest(text, "")
 	})
 	if err != nil {
@@ -159,8 +160,12 @@ func (k *soak) warmUp(ctx context.Context) error {
 		return err
 	}
 	k.result.Before, err = k.look(ctx)
+	k.say("at rest: %+v", k.result.Before)
 	return err
 }
+
+// leastCrowd is how many turns begin together at least before the service is looked at.
+const leastCrowd = 400
 
 // settleDown gives the service addresses that stay, outside of the range from which outgoing connections take theirs: a
 // client that knocks while the service is away could else find itself.
