@@ -238,7 +238,7 @@ begin
     perform from conversations where account_id = mine for update;
 end $$`
 	deadlocksSQL = `select deadlocks from pg_stat_database where datname = current_database()`
-	stormStarts  = 12
+	stormStarts  = 8 // of a round, in each conversation
 	stormQueues  = 2
 )
 
@@ -259,25 +259,34 @@ func deadlockStorm(w *row) {
 		})
 	})
 	w.report.cell()
-	for range stormQueues {
-		conversation := w.NewConversation(w.t)
-		starting.Go(func() {
-			for n := range stormStarts {
-				w.startInStorm(conversation, n)
-			}
-		})
+	var conversations [stormQueues]string
+	for i := range conversations {
+		conversations[i] = w.NewConversation(w.t)
 	}
-	starting.Wait()
+	n := 0
+	sitetest.Eventually(w.t, "Postgres finds deadlocks", func() bool {
+		for _, conversation := range conversations {
+			starting.Go(func() {
+				for i := range stormStarts {
+					w.startInStorm(conversation, n+i)
+				}
+			})
+		}
+		starting.Wait()
+		n += stormStarts
+		return deadlocks(w.t, dsn) > 0
+	})
 	cancel()
 	stormy.Wait()
-	deadlocks := 0
-	sitetest.Eventually(w.t, "Postgres counts deadlocks", func() bool {
-		asSuperuser(w.t, dsn, func(ctx context.Context, conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, deadlocksSQL).Scan(&deadlocks)
-		})
-		return deadlocks > 0
+	w.t.Logf("%d deadlocks in %d starts", deadlocks(w.t, dsn), n*stormQueues)
+}
+
+func deadlocks(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	asSuperuser(t, dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, deadlocksSQL).Scan(&n)
 	})
-	w.t.Logf("%d deadlocks", deadlocks)
+	return n
 }
 
 // startInStorm begins a turn, or is refused and begins it with the same key, and reads it to its end.

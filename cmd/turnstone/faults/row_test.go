@@ -260,21 +260,9 @@ func (w *row) settleMade() {
 	if w.made != nil && w.made.Status == http.StatusCreated && string(w.made.Body) != string(again.Body) {
 		w.t.Errorf("the first answer was\n%s\nand the repeated one is\n%s", w.made.Body, again.Body)
 	}
-	if n := w.titledSo(w.title()); n != 1 {
+	if n := titles(w.t, superuser(w.t, w.site), w.Email)[w.title()]; n != 1 {
 		w.t.Errorf("%d conversations were made with one key", n)
 	}
-}
-
-func (w *row) titledSo(title string) (n int) {
-	w.t.Helper()
-	var list protocol.List[protocol.Conversation]
-	w.Get(w.t, "/conversations?limit=100", &list)
-	for _, one := range list.Data {
-		if one.Title == title {
-			n++
-		}
-	}
-	return n
 }
 
 func (w *row) settleSaid() {
