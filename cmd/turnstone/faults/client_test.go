@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +20,11 @@ func clientLane(t *testing.T, r *report) {
 	t.Run("client", func(t *testing.T) {
 		site := sitetest.NewSite(t)
 		site.Up()
+		var preparing sync.Mutex // sign-ups take the processor: one after the other
 		var all []func()
 		for _, f := range append(faultList, fault{"garbage sent", garbledBothWays}) {
 			all = append(all, func() {
-				t.Run(f.name, func(t *testing.T) { clientRow(t, r, site, f) })
+				t.Run(f.name, func(t *testing.T) { clientRow(t, r, site, f, &preparing) })
 			})
 		}
 		beside(all...)
@@ -34,9 +36,11 @@ func garbledBothWays(l *link) (heal func()) {
 	return l.both("garble", "")
 }
 
-func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault) {
+func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing *sync.Mutex) {
 	l := newLink(t, strings.TrimPrefix(site.Base, "http://"))
+	preparing.Lock()
 	w := newRow(t, site, r, "client", f.name)
+	preparing.Unlock()
 	beside1 := *w.User // the same account by a way that holds
 	far := *w.User
 	far.Base = "http://" + l.address()

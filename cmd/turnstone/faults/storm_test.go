@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,28 +150,35 @@ func asSuperuser(t *testing.T, dsn string, work func(ctx context.Context, conn *
 	}
 }
 
-// alive asks many things at once right after a fault and counts who still meets it.
+const crowd = 24
+
+// alive asks many things at once right after a fault and counts who still meets it; then it waits until nobody does.
 func (w *row) alive() {
-	const crowd = 24
+	late := w.meetCrowd()
+	w.report.update(w.link, w.fault, func(one *refusal) { one.late = late })
+	if late > 0 {
+		sitetest.Eventually(w.t, "nobody meets what is over", func() bool { return w.meetCrowd() == 0 })
+	}
+}
+
+// meetCrowd renames, which takes the limiter as well as the database. It answers how many were refused.
+func (w *row) meetCrowd() int {
 	var running sync.WaitGroup
-	var mu sync.Mutex
-	late := 0
+	var late atomic.Int64
 	for range crowd {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.Soon)
 			defer cancel()
-			a, err := w.Ask(ctx, http.MethodGet, "/conversations/"+w.kept, nil)
+			a, err := w.Ask(ctx, http.MethodPut, "/conversations/"+w.talks+"/title", map[string]string{"title": newTitle})
 			if err == nil && a.Status == http.StatusOK {
 				return
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			late++
+			late.Add(1)
 			if err != nil || a.Status != http.StatusServiceUnavailable {
 				w.t.Errorf("after the fault: %v %+v", err, a)
 			}
 		})
 	}
 	running.Wait()
-	w.report.update(w.link, w.fault, func(one *refusal) { one.late = late })
+	return int(late.Load())
 }
