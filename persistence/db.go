@@ -85,8 +85,11 @@ type DB struct {
 	app    *pgxpool.Pool
 	engine *pgxpool.Pool
 	jobs   *river.Client[pgx.Tx] // inserts only
-	log    *zap.Logger
-	config Config
+	// What every request looks up.
+	sessions *lookups[[][]byte, *Session]
+	keys     *lookups[accountKey, *keptAnswer]
+	log      *zap.Logger
+	config   Config
 
 	// Guarded by mu.
 	mu    sync.Mutex
@@ -108,6 +111,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		config.KeyWait = defaultKeyWait
 	}
 	db := &DB{log: config.Logger, config: config}
+	db.sessions, db.keys = newLookups(db.findSessions), newLookups(db.findKeys)
 	var err error
 	if db.app, err = db.pool(ctx, appRole, config.MaxConns); err != nil {
 		return nil, err
@@ -260,7 +264,11 @@ func (db *DB) Stats() []PoolStats {
 // Nobody is the account of statements before anybody is known: they see only tables without row-level security.
 var Nobody protocol.AccountID
 
-const setAccountSQL = `select set_config('turnstone.account_id', $1, true)`
+const (
+	setAccountSQL = `select set_config('turnstone.account_id', $1, true)`
+	// For a trip that several accounts share; see migrations/004_shared_trips.sql.
+	setAccountsSQL = `select set_config('turnstone.account_ids', $1, true)`
+)
 
 // Send runs a batch for an account in one round trip, as one implicit transaction: all of it is stored or nothing, and
 // the account is set for exactly its length. A failed callback does not undo anything: what a statement finds must not
@@ -329,3 +337,16 @@ func (db *DB) Exec(ctx context.Context, account protocol.AccountID, sql string, 
 }
 
 func uuidText[T ~[16]byte](id T) string { return protocol.NodeID(id).String() }
+
+// accountArray spells accounts as an array, as setAccountsSQL takes them.
+func accountArray(accounts []protocol.AccountID) string {
+	text := make([]byte, 0, len(accounts)*37+2)
+	text = append(text, '{')
+	for i, account := range accounts {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, uuidText(account)...)
+	}
+	return string(append(text, '}'))
+}

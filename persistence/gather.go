@@ -1,6 +1,9 @@
 package persistence
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // gather collects what callers hand in at the same time, so that it shares a round trip. Nothing waits for company: a
 // worker takes what is there, so that a quiet service handles one at a time and a busy one larger groups.
@@ -48,4 +51,52 @@ func (g *gather[T]) take() []T {
 	group := g.queue[:n:n]
 	g.queue = g.queue[n:]
 	return group
+}
+
+// question is one look-up that waits for its group.
+type question[Q, A any] struct {
+	asked  Q
+	answer A
+	err    error
+	done   chan struct{} // closed when answer or err is set
+}
+
+const (
+	// lookupGroups are under way at once, so that one connection that hangs does not hold up everybody.
+	lookupGroups  = 4
+	maxLookedUp   = 128
+	lookupTimeout = requestTimeout
+)
+
+// lookups answers questions that come at the same time by one trip. Each is asked of the database after it came, so its
+// answer is as fresh as that of a trip of its own.
+type lookups[Q, A any] struct {
+	gather[*question[Q, A]]
+}
+
+// newLookups makes look-ups; find answers a group, or fails as a whole.
+func newLookups[Q, A any](find func(ctx context.Context, group []*question[Q, A]) error) *lookups[Q, A] {
+	l := &lookups[Q, A]{}
+	l.atOnce, l.most = lookupGroups, maxLookedUp
+	l.work = func(group []*question[Q, A]) {
+		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+		defer cancel()
+		err := find(ctx, group)
+		for _, q := range group {
+			q.err = err
+			close(q.done)
+		}
+	}
+	return l
+}
+
+func (l *lookups[Q, A]) find(ctx context.Context, asked Q) (answer A, err error) {
+	q := &question[Q, A]{asked: asked, done: make(chan struct{})}
+	l.add(q)
+	select {
+	case <-q.done:
+		return q.answer, q.err
+	case <-ctx.Done():
+		return answer, unavailable(ctx.Err())
+	}
 }

@@ -104,18 +104,52 @@ func (db *DB) FindAnswer(ctx context.Context, account protocol.AccountID, key pr
 	return kept.answer(), nil
 }
 
+// findKept shares its trip with others who look at the same time.
 func (db *DB) findKept(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*keptAnswer, error) {
-	found, err := Rows(ctx, db, account, func(row pgx.CollectableRow) (*keptAnswer, error) {
-		kept := &keptAnswer{}
-		return kept, row.Scan(kept.targets()...)
-	}, keptAnswerSQL, keyArgs(account, key))
+	kept, err := db.keys.find(ctx, accountKey{account, key.Method, key.Path, key.Key})
 	if err != nil {
 		return nil, fmt.Errorf("looking for a kept answer: %w", err)
 	}
-	if len(found) == 0 {
+	if kept == nil {
 		return nil, nil
 	}
-	return found[0], found[0].matches(key)
+	return kept, kept.matches(key)
+}
+
+// accountKey names a row of idempotency.
+type accountKey struct {
+	account           protocol.AccountID
+	method, path, key string
+}
+
+const keptAnswersSQL = `
+select n, body_hash, status, headers, body, resource_id, created_at
+from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) with ordinality as g (account_id, method, path, key, n)
+join idempotency on idempotency.account_id = g.account_id and idempotency.method = g.method and idempotency.path = g.path
+    and idempotency.key = g.key and not ` + staleKey
+
+func (db *DB) findKeys(ctx context.Context, group []*question[accountKey, *keptAnswer]) error {
+	var accounts []protocol.AccountID
+	var methods, paths, keys []string
+	for _, q := range group {
+		accounts = append(accounts, q.asked.account)
+		methods, paths, keys = append(methods, q.asked.method), append(paths, q.asked.path), append(keys, q.asked.key)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(setAccountsSQL, accountArray(accounts))
+	batch.Queue(keptAnswersSQL, accounts, methods, paths, keys).Query(func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			kept := &keptAnswer{}
+			var n int
+			if err := rows.Scan(append([]any{&n}, kept.targets()...)...); err != nil {
+				return err
+			}
+			group[n-1].answer = kept
+		}
+		return rows.Err()
+	})
+	return db.Send(ctx, Nobody, batch)
 }
 
 // KeyClaim is the right to work on a request that carries an Idempotency-Key. Complete, CompleteIn and Release end it.

@@ -55,11 +55,11 @@ func (s *NewSession) args(account protocol.AccountID) pgx.NamedArgs {
 	}
 }
 
-// The first statement becomes the token's account, so that the second may read it.
+// The first statement becomes the tokens' accounts, so that the second may read them.
 const (
 	becomeByTokenSQL = `
-	select set_config('turnstone.account_id',
-		coalesce((select account_id::text from sessions where token_hash = any ($1) limit 1), ''), true)`
+	select set_config('turnstone.account_ids',
+		coalesce((select array_agg(distinct account_id)::text from sessions where token_hash = any ($1)), ''), true)`
 	selectSessionSQL = `
 	select a.account_id, a.email, a.display_name, a.disabled_at is not null as disabled,
 		s.token_hash, s.session_id, s.created_at, s.last_used_at, s.expires_at, s.rotated_at, s.successor_hash,
@@ -69,13 +69,50 @@ const (
 )
 
 // FindSession reads what a token stands for, whether it is still good or not; hashes are its HMACs under the live keys.
-// protocol.CodeNotFound when there is none.
+// protocol.CodeNotFound when there is none. Those who ask at the same time share a trip.
 func (db *DB) FindSession(ctx context.Context, hashes [][]byte) (*Session, error) {
-	var found *Session
+	found, err := db.sessions.find(ctx, hashes)
+	if err == nil && found == nil {
+		err = classify(pgx.ErrNoRows)
+	}
+	return found, err
+}
+
+func (db *DB) findSessions(ctx context.Context, group []*question[[][]byte, *Session]) error {
+	var hashes [][]byte
+	for _, q := range group {
+		hashes = append(hashes, q.asked...)
+	}
+	var found []*Session
 	batch := &pgx.Batch{}
 	batch.Queue(becomeByTokenSQL, hashes)
-	batch.Queue(selectSessionSQL, hashes).Query(collectOne(&found))
-	return found, db.Send(ctx, Nobody, batch)
+	batch.Queue(selectSessionSQL, hashes).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, scanSession)
+		return err
+	})
+	if err := db.Send(ctx, Nobody, batch); err != nil {
+		return err
+	}
+	byHash := make(map[string]*Session, len(found))
+	for _, session := range found {
+		byHash[string(session.TokenHash)] = session
+	}
+	for _, q := range group {
+		for _, hash := range q.asked {
+			if session := byHash[string(hash)]; session != nil {
+				own := *session // each asker's to change
+				q.answer = &own
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func scanSession(row pgx.CollectableRow) (*Session, error) {
+	s := &Session{}
+	return s, row.Scan(&s.AccountID, &s.Email, &s.DisplayName, &s.Disabled, &s.TokenHash, &s.SessionID, &s.CreatedAt, &s.LastUsedAt,
+		&s.ExpiresAt, &s.RotatedAt, &s.SuccessorHash, &s.SuccessorUsedAt, &s.RevokedAt, &s.ReauthenticatedAt)
 }
 
 const (

@@ -189,19 +189,6 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 	})
 }
 
-// accountArray spells accounts as an array, for turnstone.account_ids.
-func accountArray(accounts []protocol.AccountID) string {
-	text := make([]byte, 0, len(accounts)*37+2)
-	text = append(text, '{')
-	for i, account := range accounts {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = append(text, uuidText(account)...)
-	}
-	return string(append(text, '}'))
-}
-
 // run decides each start, then writes those that go on and commits.
 func (g *startGroup) run(ctx context.Context, tx *Tx) error {
 	if len(g.facts) != len(g.members) {
@@ -230,11 +217,6 @@ func (g *startGroup) run(ctx context.Context, tx *Tx) error {
 	batch := &pgx.Batch{}
 	batch.Queue(storeNewTurnsSQL, g.columns.arguments()...)
 	return tx.CommitWith(ctx, batch)
-}
-
-type accountKey struct {
-	account           protocol.AccountID
-	method, path, key string
 }
 
 func keyOf(s *sharedStart) accountKey {
