@@ -55,9 +55,9 @@ func (m *turnMachine) context() callContext {
 func buildRequest(ctx context.Context, store TurnStore, c callContext, route Route, tools []ModelTool) (request ModelRequest, trimmed bool, err error) {
 	window := (route.ContextTokens - route.MaxOutputTokens) * bytesPerToken
 	s := c.spec
-	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, window)
+	history, trimmed, err := readHistory(ctx, store, s, window)
 	if err != nil {
-		return request, false, fmt.Errorf("reading the conversation: %w", err)
+		return request, false, err
 	}
 	request = ModelRequest{
 		Model: route.Model, System: systemPrompt(trimmed), Tools: tools, ReasoningEffort: route.ReasoningEffort,
@@ -79,6 +79,21 @@ func buildRequest(ctx context.Context, store TurnStore, c callContext, route Rou
 		request.Messages = append(request.Messages, ModelMessage{Role: protocol.RoleAssistant, Text: c.prefix})
 	}
 	return request, trimmed, nil
+}
+
+// readHistory reads what was said before and what is answered. At the beginning of a conversation that is the turn's own
+// input, which costs no look at the store.
+func readHistory(ctx context.Context, store TurnStore, s *protocol.TurnSpec, window int) ([]protocol.HistoryMessage, bool, error) {
+	if s.ParentMessageID == nil {
+		return []protocol.HistoryMessage{{
+			Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: s.Input}},
+		}}, false, nil
+	}
+	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, window)
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the conversation: %w", err)
+	}
+	return history, trimmed, nil
 }
 
 // stepMessages is a finished step as the model sees it: the inputs it was given, what it said, what its tools answered.
