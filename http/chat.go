@@ -94,7 +94,7 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
-	defer s.streams.leave(account)
+	defer s.leaveStream(ctx, account)
 	key := in.key(r)
 	bounded, cancel := untilAnswered(ctx)
 	defer cancel()
@@ -174,9 +174,13 @@ func inputText(items []protocol.InputItem, limit int) (string, error) {
 
 // streamTurn answers with the events of a turn of the caller's, after a sequence.
 func (s *Server) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
+	return s.streamReader(w, r, turn, s.Turns.Follow(callerOf(r.Context()).AccountID, turn, after))
+}
+
+func (s *Server) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
 	w.Header().Set("X-Turn-Id", turn.String())
 	w.Header().Set("Location", "/chat/turns/"+turn.String())
-	return s.sendEvents(w, r, nil, s.Turns.Follow(callerOf(r.Context()).AccountID, turn, after))
+	return s.sendEvents(w, r, nil, reader)
 }
 
 // TurnInput is embedded by inputs of routes of one turn. It is exported because huma skips what is not.
@@ -205,6 +209,10 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 		return err
 	}
 	account := callerOf(r.Context()).AccountID
+	reader := s.Turns.Follow(account, in.TurnID, after)
+	if in.Mode != "snapshot" && reader.Reaches() { // lives here: nothing has to be looked up
+		return s.streamLive(w, r, in.TurnID, reader)
+	}
 	bounded, cancel := untilAnswered(r.Context())
 	defer cancel()
 	turn, err := s.TurnStore.GetTurn(bounded, account, in.TurnID)
@@ -214,7 +222,7 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
-	defer s.streams.leave(account)
+	defer s.leaveStream(r.Context(), account)
 	if in.Mode == "snapshot" {
 		return s.streamSnapshot(w, r, turn)
 	}
@@ -227,6 +235,16 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 			"The turn has not come so far. Load it anew.")
 	}
 	return s.streamTurn(w, r, in.TurnID, after)
+}
+
+// streamLive answers with the events of a turn of which all that has to be known is in memory.
+func (s *Server) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
+	account := callerOf(r.Context()).AccountID
+	if err := s.streams.enter(account, s.MaxStreams); err != nil {
+		return err
+	}
+	defer s.leaveStream(r.Context(), account)
+	return s.streamReader(w, r, turn, reader)
 }
 
 // streamSnapshot begins with the message so far. turn.finished is always sent, so of a finished turn the snapshot covers

@@ -1,7 +1,9 @@
 package http
 
 import (
+	"bufio"
 	"context"
+	"net"
 	stdhttp "net/http"
 	"net/netip"
 	"time"
@@ -12,18 +14,19 @@ import (
 
 // exchange is what is known about one request. It travels in the request's context and is touched by its goroutine only.
 type exchange struct {
-	server    *Server
-	requestID string
-	began     time.Time
-	header    stdhttp.Header // of the answer
-	cookie    string         // the session token that came, for sign-ins
-	agent     string
-	address   netip.Addr // of the client, by trusted proxies only; invalid when unknown
-	pattern   string     // the route's, never the path: paths hold identifiers and tokens
-	caller    *Caller    // nil on public routes
-	body      []byte     // once it was read
-	bodyRead  bool
-	public    bool // the route is
+	server     *Server
+	requestID  string
+	began      time.Time
+	header     stdhttp.Header // of the answer
+	cookie     string         // the session token that came, for sign-ins
+	agent      string
+	address    netip.Addr // of the client, by trusted proxies only; invalid when unknown
+	pattern    string     // the route's, never the path: paths hold identifiers and tokens
+	caller     *Caller    // nil on public routes
+	body       []byte     // once it was read
+	bodyRead   bool
+	public     bool // the route is
+	handedOver bool // a stream goes on without its handler, and writes its own line in the log
 }
 
 type exchangeKey struct{}
@@ -82,6 +85,15 @@ func (w *recorder) Write(b []byte) (int, error) {
 		w.status = stdhttp.StatusOK
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// Hijack lets a stream take the connection over. What it writes is an answer with 200.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffers, err := stdhttp.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.status = stdhttp.StatusOK
+	}
+	return conn, buffers, err
 }
 
 func (w *recorder) Unwrap() stdhttp.ResponseWriter { return w.ResponseWriter }

@@ -76,22 +76,45 @@ func (s *Server) recover(w *recorder, r *stdhttp.Request) {
 
 // end writes the one log line of a request. Nothing in it comes from the client but the method, and that only if known.
 func (s *Server) end(w *recorder, r *stdhttp.Request, ex *exchange) {
-	took := time.Since(ex.began)
-	s.metrics.request(ex.pattern, w.status, took)
-	fields := []zap.Field{
-		zap.String("request_id", ex.requestID), zap.String("method", knownMethod(r.Method)), zap.String("route", ex.pattern),
-		zap.Int("status", w.status), zap.Float64("ms", float64(took.Microseconds())/1000),
+	if ex.handedOver {
+		return
 	}
+	var account *protocol.AccountID
 	if ex.caller != nil {
-		fields = append(fields, zap.String("account", s.keys.pseudonym(ex.caller.AccountID)))
+		account = &ex.caller.AccountID
+	}
+	s.ended(&ended{ex.requestID, knownMethod(r.Method), ex.pattern, w.status, ex.began, account})
+}
+
+// ended is what is told of a request.
+type ended struct {
+	requestID, method, pattern string
+	status                     int
+	began                      time.Time
+	account                    *protocol.AccountID // nil: nobody's
+}
+
+func (s *Server) ended(e *ended) {
+	took := time.Since(e.began)
+	s.metrics.request(e.pattern, e.status, took)
+	fields := []zap.Field{
+		zap.String("request_id", e.requestID), zap.String("method", e.method), zap.String("route", e.pattern),
+		zap.Int("status", e.status), zap.Float64("ms", float64(took.Microseconds())/1000),
+	}
+	if e.account != nil {
+		fields = append(fields, zap.String("account", s.keys.pseudonym(*e.account)))
 	}
 	s.log.Info("request", fields...)
 }
 
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// knownMethod gives a text of its own: the request's is a piece of all that came with it.
 func knownMethod(method string) string {
-	switch method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
-		return method
+	for _, known := range methods {
+		if method == known {
+			return known
+		}
 	}
 	return "other"
 }

@@ -108,13 +108,13 @@ func FuzzEventStream(f *testing.F) {
 			want = append(want, sseEvent{strconv.FormatInt(sequence+int64(i), 10), string(payload.EventType()), string(frames[begin:])})
 			frames = append(frames, '\n')
 			if mix&(1<<i) != 0 { // what else is written between events
-				out.events(frames)
-				out.comment()
-				out.retry(int(mix))
+				out.write(unframed(renderChunk(frames)))
+				out.write([]byte(comment))
+				out.write(appendRetry(nil, int(mix)))
 				frames = frames[:0]
 			}
 		}
-		out.events(frames)
+		out.write(appendEvents(nil, frames))
 		if err := out.flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -60,6 +60,8 @@ type Server struct {
 	watches   watches
 	tallies   tallies
 	streams   streams
+	live      liveStreams
+	pump      pump
 	routes    []route
 	policies  map[string]Policy // by "METHOD /pattern"
 }

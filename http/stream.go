@@ -1,11 +1,9 @@
 package http
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	stdhttp "net/http"
 	"strconv"
 	"sync"
@@ -16,19 +14,14 @@ import (
 )
 
 const (
-	heartbeat       = 10 * time.Second // of silence, then a comment shows that the stream lives
+	heartbeat       = 10 * time.Second // of silence at most, then a comment shows that the stream lives
 	flushDeadline   = 10 * time.Second // for one flush; a reader who takes longer is let go, and resumes
+	deadlineLeft    = 7 * time.Second  // a flush gets at least: moving the deadline each time costs as much as the rest
 	retryMillis     = 2000             // what an EventSource waits before it resumes
 	defaultStreams  = 50               // open streams of one account on one node, where Config is silent
 	retryStreams    = 5                // seconds until an account with too many streams may have closed one
 	maxHandOnMillis = 1000             // the spread of reconnects when a node hands its turns on
 )
-
-// eventReader follows one log of events.
-type eventReader interface {
-	// Next returns committed events, one a line; nothing when beat fired; ended with the last of them.
-	Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error)
-}
 
 // streams counts the open streams of each account.
 type streams struct {
@@ -58,92 +51,144 @@ func (s *streams) leave(account protocol.AccountID) {
 	}
 }
 
-// sendEvents writes a stream of server-sent events: what first holds, then what the reader yields, until the end of the
-// log, the client's leaving, or the end of the session. It is the one writer of events.
+// sendEvents answers with a stream of server-sent events: what first holds, then what the reader yields, until the end of
+// the log, the client's leaving, or the end of the session.
 //
 // Order: as the log. Resume: every event carries its sequence as id. Slow reader: a flush that takes longer than
 // flushDeadline ends this stream only; nothing is dropped, the reader resumes. Close: the body ends after the last event;
 // when the node hands its turns on, after a retry of less than a second. An error after the first byte ends the
 // connection: an event is never made up.
-func (s *Server) sendEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, first []byte, reader eventReader) error {
-	ctx, cancel := s.untilRevoked(r.Context())
-	defer cancel()
+//
+// An HTTP/1.1 connection is taken over (liveStream) and the handler returns at once; on others, this goroutine writes.
+func (s *Server) sendEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, first []byte, reader *actors.Reader) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
+	opening := appendEvents(appendRetry(nil, retryMillis), first)
+	if taken, err := s.takeOver(w, r, opening, reader); taken || err != nil {
+		return err
+	}
+	defer reader.Leave()
+	ctx, cancel := s.untilRevoked(r.Context())
+	defer cancel()
 	w.WriteHeader(stdhttp.StatusOK)
-	out := sseWriter{w: w, control: stdhttp.NewResponseController(w)}
-	out.retry(retryMillis)
-	out.events(first)
+	out := &sseWriter{w: w, control: stdhttp.NewResponseController(w)}
+	out.write(opening)
 	if err := out.flush(); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(heartbeat)
-	defer ticker.Stop()
-	for {
-		frames, ended, err := reader.Next(ctx, ticker.C)
-		switch {
-		case errors.Is(err, actors.ErrMoved):
-			out.retry(rand.IntN(maxHandOnMillis)) //nolint:gosec // only spreads reconnects
-			return out.flush()
-		case err != nil:
-			return err
-		case len(frames) > 0:
-			out.events(frames)
-			ticker.Reset(heartbeat)
-		case !ended:
-			out.comment()
-		}
-		if err := out.flush(); err != nil || ended {
-			return err
-		}
+	return out.follow(ctx, reader)
+}
+
+// leaveStream gives an account's place back, unless the stream goes on without its handler.
+func (s *Server) leaveStream(ctx context.Context, account protocol.AccountID) {
+	if !exchangeOf(ctx).handedOver {
+		s.streams.leave(account)
 	}
 }
 
-// sseWriter gathers frames and writes them in one flush.
+// sseWriter writes a stream from its handler.
 type sseWriter struct {
-	w       stdhttp.ResponseWriter
-	control *stdhttp.ResponseController
-	buffer  bytes.Buffer
+	w        stdhttp.ResponseWriter
+	control  *stdhttp.ResponseController
+	deadline time.Time // that is on the connection
+	said     time.Time
+	pending  bool
+	err      error // the first one
 }
 
-func (o *sseWriter) retry(millis int) {
-	o.buffer.WriteString("retry: " + strconv.Itoa(millis) + "\n\n")
-}
-
-func (o *sseWriter) comment() { o.buffer.WriteString(": \n\n") }
-
-// events writes one frame an event: id, event and one line of data. The data are the log's bytes.
-func (o *sseWriter) events(frames []byte) {
-	for line := range protocol.FrameLines(frames) {
-		sequence, kind, ok := protocol.FrameHead(line)
-		if !ok {
-			continue
+// follow writes what the reader yields, until the end.
+func (o *sseWriter) follow(ctx context.Context, reader *actors.Reader) error {
+	beat := time.NewTicker(heartbeat / 2)
+	defer beat.Stop()
+	more := make(waker, 1)
+	var room []actors.Run
+	for {
+		runs, taken := reader.Take(more, room[:0])
+		for _, run := range runs {
+			if run.Whole() {
+				o.write(unframed(run.Rendered(renderChunk)))
+			} else {
+				o.write(appendEvents(nil, run.Frames()))
+			}
 		}
-		o.buffer.WriteString("id: ")
-		o.buffer.Write(strconv.AppendInt(o.buffer.AvailableBuffer(), sequence, 10))
-		o.buffer.WriteString("\nevent: ")
-		o.buffer.WriteString(kind)
-		o.buffer.WriteString("\ndata: ")
-		o.buffer.Write(line)
-		o.buffer.WriteString("\n\n")
+		clear(runs)
+		room = runs
+		var err error
+		switch taken {
+		case actors.TakenSome, actors.TakenAll:
+		case actors.TakenMoved:
+			err = actors.ErrMoved
+		case actors.TakenLive:
+			select {
+			case <-more:
+			case <-beat.C:
+				o.beat()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case actors.TakenElsewhere:
+			var frames []byte
+			var ended bool
+			frames, ended, err = reader.Next(ctx, beat.C)
+			o.write(appendEvents(nil, frames))
+			if err == nil && len(frames) == 0 && !ended {
+				o.beat()
+			}
+		}
+		if errors.Is(err, actors.ErrMoved) {
+			o.write(appendRetry(nil, handOnMillis()))
+			return o.flush()
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.flush(); err != nil || taken == actors.TakenAll {
+			return err
+		}
 	}
+}
+
+func (o *sseWriter) beat() {
+	if time.Since(o.said) >= heartbeat/2 {
+		o.write([]byte(comment))
+	}
+}
+
+func (o *sseWriter) write(b []byte) {
+	if len(b) == 0 || o.err != nil {
+		return
+	}
+	o.pending = true
+	if now := time.Now(); o.deadline.Sub(now) < deadlineLeft {
+		o.deadline = now.Add(flushDeadline)
+		if err := o.control.SetWriteDeadline(o.deadline); err != nil && !errors.Is(err, stdhttp.ErrNotSupported) {
+			o.err = err
+			return
+		}
+	}
+	_, o.err = o.w.Write(b)
 }
 
 func (o *sseWriter) flush() error {
-	if o.buffer.Len() == 0 {
-		return nil
+	if o.err != nil || !o.pending {
+		return o.err
 	}
-	if err := o.control.SetWriteDeadline(time.Now().Add(flushDeadline)); err != nil && !errors.Is(err, stdhttp.ErrNotSupported) {
-		return err
+	o.pending, o.said = false, time.Now()
+	o.err = o.control.Flush()
+	return o.err
+}
+
+// waker wakes a goroutine that waits for events.
+type waker chan struct{}
+
+// Wake implements actors.Waker.
+func (w waker) Wake() {
+	select {
+	case w <- struct{}{}:
+	default: // told already
 	}
-	_, err := o.w.Write(o.buffer.Bytes())
-	o.buffer.Reset()
-	if err != nil {
-		return err
-	}
-	return o.control.Flush()
 }
 
 // ResumeInput is embedded by inputs of streams that can be resumed.

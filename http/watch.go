@@ -19,19 +19,22 @@ const (
 // watches knows the sessions that have open streams here, and ends the streams with them.
 type watches struct {
 	mu   sync.Mutex
-	open map[protocol.SessionID]map[*watch]struct{} // guarded by mu
+	open map[protocol.SessionID]map[watcher]struct{} // guarded by mu
 }
 
-// watch is one stream's view of its session.
-type watch struct {
-	ended context.CancelFunc
-}
+// watcher is a stream that ends with its session. sessionEnded must not block.
+type watcher interface{ sessionEnded() }
+
+// watch is the stream of a handler.
+type watch struct{ cancel context.CancelFunc }
+
+func (w *watch) sessionEnded() { w.cancel() }
 
 // untilRevoked gives a stream a context that ends with its session. The caller calls the function when the stream ends
 // by itself.
 func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{ended: cancel}
+	w := &watch{cancel}
 	session := callerOf(ctx).SessionID
 	s.watches.add(session, w)
 	return ctx, func() {
@@ -40,19 +43,19 @@ func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.Can
 	}
 }
 
-func (w *watches) add(session protocol.SessionID, one *watch) {
+func (w *watches) add(session protocol.SessionID, one watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open == nil {
-		w.open = map[protocol.SessionID]map[*watch]struct{}{}
+		w.open = map[protocol.SessionID]map[watcher]struct{}{}
 	}
 	if w.open[session] == nil {
-		w.open[session] = map[*watch]struct{}{}
+		w.open[session] = map[watcher]struct{}{}
 	}
 	w.open[session][one] = struct{}{}
 }
 
-func (w *watches) remove(session protocol.SessionID, one *watch) {
+func (w *watches) remove(session protocol.SessionID, one watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.open[session], one)
@@ -66,7 +69,7 @@ func (w *watches) end(session protocol.SessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one := range w.open[session] {
-		one.ended()
+		one.sessionEnded()
 	}
 	delete(w.open, session)
 }

@@ -26,6 +26,8 @@ type listener struct {
 	tls    *tls.Config // nil: plain
 	server *http.Server
 	done   chan struct{} // closed when the server has returned; nil before it runs
+	// streams are connections that the handler took over from the server, which does not wait for them; nil: none.
+	streams interface{ CloseStreams(context.Context) }
 }
 
 // listen takes an address before anything else starts: a port in use is found at once.
@@ -45,6 +47,7 @@ func listen(ctx context.Context, name, address string, secure *tls.Config) (*lis
 func (l *listener) run(handler http.Handler, log *zap.Logger, failed func(error)) {
 	l.server = ourhttp.Listener(handler, log)
 	l.server.TLSConfig = l.tls
+	l.streams, _ = handler.(interface{ CloseStreams(context.Context) })
 	l.done = make(chan struct{})
 	go func() {
 		defer close(l.done)
@@ -68,6 +71,9 @@ func (l *listener) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
 	err := l.server.Shutdown(ctx)
+	if l.streams != nil {
+		l.streams.CloseStreams(ctx)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = l.server.Close()
 	}
