@@ -76,7 +76,65 @@ func NewLimiter(config LimiterConfig) (*Limiter, error) {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	silence()
 	client := redis.NewClient(options)
-	return &Limiter{redis: client, gcra: redis_rate.NewLimiter(client), config: config, local: newLocalBuckets(maxLocalBuckets)}, nil
+	return &Limiter{
+		redis: client, gcra: redis_rate.NewLimiter(newPipelined(client)), config: config, local: newLocalBuckets(maxLocalBuckets),
+	}, nil
+}
+
+const (
+	limiterPipelines = 4 // under way at once, so that one that hangs does not hold up everybody
+	maxPipelined     = 128
+)
+
+// pipelined sends the scripts of decisions that are asked for at the same time in one pipeline. All else passes through.
+type pipelined struct {
+	*redis.Client
+	scripts gather[*scriptCall]
+}
+
+type scriptCall struct {
+	*redis.Cmd
+	done chan struct{} // closed when the command has its answer
+}
+
+func newPipelined(client *redis.Client) *pipelined {
+	p := &pipelined{Client: client}
+	p.scripts = gather[*scriptCall]{atOnce: limiterPipelines, most: maxPipelined, work: p.send}
+	return p
+}
+
+// EvalSha runs a script that Redis knows.
+func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	words := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", sha, len(keys))
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	call := &scriptCall{Cmd: redis.NewCmd(ctx, append(words, args...)...), done: make(chan struct{})}
+	if len(keys) > 0 {
+		call.SetFirstKeyPos(3)
+	}
+	p.scripts.add(call)
+	select {
+	case <-call.done:
+		return call.Cmd
+	case <-ctx.Done():
+		late := redis.NewCmd(ctx)
+		late.SetErr(ctx.Err())
+		return late
+	}
+}
+
+func (p *pipelined) send(group []*scriptCall) {
+	ctx, cancel := context.WithTimeout(context.Background(), limiterTimeout)
+	defer cancel()
+	pipe := p.Pipeline()
+	for _, call := range group {
+		_ = pipe.Process(ctx, call.Cmd) // it is only queued
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own answer or error
+	for _, call := range group {
+		close(call.done)
+	}
 }
 
 // silence keeps the client from writing to standard error what every caller is told.
