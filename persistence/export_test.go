@@ -15,8 +15,8 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 		return err
 	}
 	defer conn.Release()
-	stored, err := appendBatch(ctx, conn, []*journalEntry{{TurnAppend: a}})
-	if err == nil && len(stored) != 1 {
+	stored, err := appendBatch(ctx, conn.Conn(), []*journalEntry{{TurnAppend: a}})
+	if err == nil && !stored[0] {
 		return protocol.ErrFenced
 	}
 	return err

@@ -20,6 +20,10 @@ const (
 	maxJournalBatch = 512
 	maxJournalBytes = 4 << 20
 
+	// journalGather is how long patient appends wait for each other: about as long as the turns that a busy node wakes
+	// together take to hand in theirs.
+	journalGather = time.Millisecond
+
 	journalRetryLeast = 20 * time.Millisecond
 	journalRetryMost  = time.Second
 	// journalRereads bounds how often a row that looks ours and untouched is tried again before it counts as fenced.
@@ -68,6 +72,8 @@ type Journal struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []*journalEntry
+	due    bool                 // what the queue holds waits for no more company
+	gather *time.Timer          // makes it due; set once something patient came
 	busy   map[turnKey]struct{} // turns in a statement that is under way
 	closed bool
 }
@@ -116,8 +122,35 @@ func (j *Journal) Append(batch *protocol.TurnAppend, done func(error)) {
 	}
 	j.stats.Waiting.Add(1)
 	j.queue = append(j.queue, &journalEntry{TurnAppend: batch, done: done})
+	due := j.expect(batch.Patient)
 	j.mu.Unlock()
-	j.wake.Signal()
+	if due {
+		j.wake.Signal()
+	}
+}
+
+// expect says whether the newest append of the queue is to be written at once, and with it all that waits.
+func (j *Journal) expect(patient bool) bool {
+	switch {
+	case !patient || len(j.queue) >= maxJournalBatch:
+		j.due = true
+	case !j.due && len(j.queue) == 1 && j.gather == nil:
+		j.gather = time.AfterFunc(journalGather, j.gathered)
+	case !j.due && len(j.queue) == 1:
+		j.gather.Reset(journalGather)
+	}
+	return j.due
+}
+
+// gathered ends the wait of patient appends.
+func (j *Journal) gathered() {
+	j.mu.Lock()
+	j.due = len(j.queue) > 0
+	due := j.due
+	j.mu.Unlock()
+	if due {
+		j.wake.Signal()
+	}
 }
 
 var errJournalClosed = &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the journal is closed", RetryAfter: retrySeconds}
@@ -163,7 +196,10 @@ func (j *Journal) take() []*journalEntry {
 
 // pick leaves the second append of a turn in the queue, in its place, until the first was answered.
 func (j *Journal) pick() []*journalEntry {
-	var batch []*journalEntry
+	if !j.due {
+		return nil
+	}
+	batch := make([]*journalEntry, 0, min(len(j.queue), maxJournalBatch))
 	size, rest := 0, j.queue[:0]
 	for i, entry := range j.queue {
 		if len(batch) == maxJournalBatch || size >= maxJournalBytes {
@@ -179,7 +215,10 @@ func (j *Journal) pick() []*journalEntry {
 		size += len(entry.Frames)
 	}
 	clear(j.queue[len(rest):])
-	j.queue = rest
+	j.queue, j.due = rest, len(rest) > 0
+	if len(batch) == 0 {
+		return nil
+	}
 	return batch
 }
 
@@ -250,21 +289,22 @@ func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {
 	if err := failpoint.Before(failpoint.JournalBeforeAppend); err != nil {
 		return batch, err
 	}
-	stored, err := appendBatch(ctx, conn, batch)
+	stored, err := appendBatch(ctx, conn.Conn(), batch)
 	if err = failpoint.After(failpoint.JournalBeforeAppend, err); err != nil {
 		return batch, lost(conn.Conn(), err)
 	}
 	var missing []*journalEntry
-	for _, entry := range batch {
-		if _, ok := stored[entry.key()]; ok {
-			j.stats.Bytes.Add(int64(len(entry.Frames)))
+	bytes := 0
+	for i, entry := range batch {
+		if stored[i] {
+			bytes += len(entry.Frames)
 			continue
 		}
 		missing = append(missing, entry)
 	}
-	j.count(len(stored), time.Since(began))
-	for _, entry := range batch {
-		if _, ok := stored[entry.key()]; ok {
+	j.count(len(batch)-len(missing), bytes, time.Since(began))
+	for i, entry := range batch {
+		if stored[i] {
 			j.answer(entry, nil)
 		}
 	}
@@ -278,12 +318,13 @@ func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {
 	return j.judge(missing, places), nil
 }
 
-func (j *Journal) count(stored int, took time.Duration) {
+func (j *Journal) count(stored, bytes int, took time.Duration) {
 	if stored == 0 {
 		return
 	}
 	j.stats.Appends.Add(int64(stored))
 	j.stats.Batches.Add(1)
+	j.stats.Bytes.Add(int64(bytes))
 	j.stats.LastBatch.Store(int64(stored))
 	if most := j.stats.MaxBatched.Load(); int64(stored) > most {
 		j.stats.MaxBatched.CompareAndSwap(most, int64(stored))

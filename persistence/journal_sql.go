@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,65 +27,65 @@ with moved as (
 )
 select account_id, turn_id from moved`
 
-// appendManySQL does the same for many turns, and stores private records beside their events.
-const appendManySQL = `
+// appendEventsSQL begins a statement that does the same for many turns; it answers the numbers of those that moved.
+const appendEventsSQL = `
 with batch as (
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bool[])
-        as b (account_id, turn_id, owner, owner_epoch, first_sequence, last_sequence, frames, state, accepting)
+        with ordinality as b (account_id, turn_id, owner, owner_epoch, first_sequence, last_sequence, frames, state, accepting, n)
 ), moved as (
     update turns t set next_sequence = b.last_sequence + 1, state = b.state, accepting = b.accepting
     from batch b
     where t.account_id = b.account_id and t.turn_id = b.turn_id and t.owner = b.owner and t.owner_epoch = b.owner_epoch
       and t.next_sequence = b.first_sequence and not t.terminal
-    returning b.account_id, b.turn_id, b.owner_epoch, b.first_sequence, b.last_sequence, b.frames
+    returning b.account_id, b.turn_id, b.owner_epoch, b.first_sequence, b.last_sequence, b.frames, b.n
 ), events as (
     insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
     select account_id, turn_id, first_sequence, last_sequence, owner_epoch, frames from moved
-), records as (
+)`
+
+const appendManySQL = appendEventsSQL + `
+select n from moved`
+
+// appendRecordsSQL stores private records beside the events.
+const appendRecordsSQL = appendEventsSQL + `, records as (
     insert into turn_records (account_id, turn_id, kind, key, sequence, body)
     select m.account_id, m.turn_id, r.kind, r.key, r.sequence, r.body::json
     from unnest($10::uuid[], $11::uuid[], $12::text[], $13::text[], $14::bigint[], $15::text[])
         as r (account_id, turn_id, kind, key, sequence, body)
     join moved m using (account_id, turn_id)
 )
-select account_id, turn_id from moved`
+select n from moved`
 
 // appendBatch stores appends of different turns and tells which of them were stored.
-func appendBatch(ctx context.Context, on querier, batch []*journalEntry) (map[turnKey]struct{}, error) {
-	var rows pgx.Rows
-	var err error
+func appendBatch(ctx context.Context, on *pgx.Conn, batch []*journalEntry) (stored []bool, err error) {
+	stored = make([]bool, len(batch))
 	if only := batch[0]; len(batch) == 1 && len(only.Records) == 0 {
-		rows, err = on.Query(ctx, appendOneSQL, only.AccountID, only.TurnID, only.Owner, only.Epoch, only.First, only.Last,
+		tag, err := on.Exec(ctx, appendOneSQL, only.AccountID, only.TurnID, only.Owner, only.Epoch, only.First, only.Last,
 			only.Frames, string(only.State), only.Accepts)
-	} else {
-		rows, err = on.Query(ctx, appendManySQL, appendArguments(batch)...)
+		stored[0] = tag.RowsAffected() == 1
+		return stored, err
 	}
+	columns := appendArrays.get()
+	defer appendArrays.put(columns)
+	name, sql := "append_many", appendManySQL
+	if columns.fill(batch) {
+		name, sql = "append_records", appendRecordsSQL
+	}
+	statement, err := on.Prepare(ctx, name, sql) // once a connection
 	if err != nil {
-		return nil, err
+		return stored, err
 	}
-	stored := make(map[turnKey]struct{}, len(batch))
-	var key turnKey
-	_, err = pgx.ForEachRow(rows, []any{&key.account, &key.turn}, func() error {
-		stored[key] = struct{}{}
-		return nil
-	})
+	result := on.PgConn().ExecPrepared(ctx, statement.Name, columns.values(len(statement.ParamOIDs)), binaryFormat, binaryFormat)
+	for result.NextRow() {
+		if n := int(binary.BigEndian.Uint64(result.Values()[0])); n <= len(stored) {
+			stored[n-1] = true
+		}
+	}
+	_, err = result.Close()
 	return stored, err
 }
 
-// appendColumns are the arrays of appendManySQL.
-type appendColumns struct {
-	accounts  []protocol.AccountID
-	turns     []protocol.TurnID
-	owners    []protocol.NodeID
-	epochs    []int32
-	firsts    []int64
-	lasts     []int64
-	frames    [][]byte
-	states    []string
-	accepting []bool
-	records   recordColumns
-}
-
+// recordColumns are the arrays of a statement that inserts records.
 type recordColumns struct {
 	accounts  []protocol.AccountID
 	turns     []protocol.TurnID
@@ -99,21 +100,6 @@ func (c *recordColumns) add(account protocol.AccountID, turn protocol.TurnID, re
 		c.accounts, c.turns = append(c.accounts, account), append(c.turns, turn)
 		c.kinds, c.keys = append(c.kinds, r.Kind), append(c.keys, r.Key)
 		c.sequences, c.bodies = append(c.sequences, r.Sequence), append(c.bodies, string(r.Body))
-	}
-}
-
-func appendArguments(batch []*journalEntry) []any {
-	var c appendColumns
-	for _, e := range batch {
-		c.accounts, c.turns, c.owners = append(c.accounts, e.AccountID), append(c.turns, e.TurnID), append(c.owners, e.Owner)
-		c.epochs, c.firsts, c.lasts = append(c.epochs, e.Epoch), append(c.firsts, e.First), append(c.lasts, e.Last)
-		c.frames, c.states, c.accepting = append(c.frames, e.Frames), append(c.states, string(e.State)), append(c.accepting, e.Accepts)
-		c.records.add(e.AccountID, e.TurnID, e.Records)
-	}
-	r := c.records
-	return []any{
-		c.accounts, c.turns, c.owners, c.epochs, c.firsts, c.lasts, c.frames, c.states, c.accepting,
-		r.accounts, r.turns, r.kinds, r.keys, r.sequences, r.bodies,
 	}
 }
 

@@ -169,6 +169,7 @@ type TurnAppend struct {
 	State       TurnState
 	Accepts     bool
 	Records     []TurnRecord
+	Patient     bool // nothing but more text: on a busy node it may wait a moment for the appends of other turns
 }
 
 // TurnRecord is a private entry of the log, unique by (turn, Kind, Key): what recovery and command look-ups need and
