@@ -6,49 +6,55 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
 
 	"turnstone/protocol"
 )
 
-// replayLevel is the fastest: events of one turn repeat each other so much that the best saves little more, and every
-// end of a turn pays for it.
-const replayLevel = flate.BestSpeed
+const (
+	// replayWindow is how far back the compression of a log looks: its lines repeat their neighbours.
+	replayWindow = 256 << 10
+	// maxLog bounds what a row may unfold to.
+	maxLog = 1 << 30
+)
 
-var deflaters = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(io.Discard, replayLevel)
+// packer and unpacker serve every goroutine at once.
+var (
+	packer   = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(replayWindow)))
+	unpacker = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxLog)))
+)
+
+// must takes what can only fail for options, which are constants here.
+func must[T any](made T, err error) T {
 	if err != nil {
-		panic("persistence: " + err.Error()) // the level is a constant
+		panic("persistence: " + err.Error())
 	}
-	return w
-}}
-
-// deflate compresses a log.
-func deflate(frames ...[]byte) ([]byte, error) {
-	w, ok := deflaters.Get().(*flate.Writer)
-	if !ok {
-		panic("persistence: a foreign writer in the pool")
-	}
-	defer deflaters.Put(w)
-	var out bytes.Buffer
-	w.Reset(&out)
-	for _, run := range frames {
-		if _, err := w.Write(run); err != nil {
-			return nil, fmt.Errorf("compressing a log: %w", err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("compressing a log: %w", err)
-	}
-	return out.Bytes(), nil
+	return made
 }
 
-// inflate gives back the bytes that deflate was given; size is how many they are.
-func inflate(compressed []byte, size int) ([]byte, error) {
+// compress folds a log: the fastest level, since every end of a turn pays for it, and lines of one turn repeat each other
+// so much that the best saves little more.
+func compress(log []byte) []byte { return packer.EncodeAll(log, make([]byte, 0, len(log)/8)) }
+
+// zstdMagic begins every row that compress made. Rows of older versions are DEFLATE, of which it is no valid beginning:
+// it would be a stored block whose length and the length's complement do not fit.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// decompress gives back the bytes of a log; size is how many they are.
+func decompress(compressed []byte, size int) ([]byte, error) {
 	frames := make([]byte, size)
-	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(compressed)), frames); err != nil {
+	var err error
+	if bytes.HasPrefix(compressed, zstdMagic) {
+		frames, err = unpacker.DecodeAll(compressed, frames[:0])
+	} else {
+		_, err = io.ReadFull(flate.NewReader(bytes.NewReader(compressed)), frames)
+	}
+	if err == nil && len(frames) != size {
+		err = fmt.Errorf("%d bytes in place of %d", len(frames), size)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("decompressing a log: %w", err)
 	}
 	return frames, nil
@@ -92,7 +98,7 @@ func (t *Turns) TurnFrames(ctx context.Context, account protocol.AccountID, turn
 	if compressed == nil {
 		return log.frames, max(log.last, after), nil
 	}
-	frames, err = inflate(compressed, size)
+	frames, err = decompress(compressed, size)
 	if err != nil {
 		return nil, after, err
 	}

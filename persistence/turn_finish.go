@@ -50,11 +50,8 @@ func (t *Turns) fold(ctx context.Context, finish *protocol.TurnFinish) (*foldedL
 	if err := t.db.Send(ctx, finish.AccountID, batch); err != nil {
 		return nil, err
 	}
-	compressed, err := deflate(log.frames, finish.Frames)
-	if err != nil {
-		return nil, err
-	}
-	return &foldedLog{before: log.last, rawBytes: len(log.frames) + len(finish.Frames), compressed: compressed}, nil
+	whole := append(log.frames, finish.Frames...)
+	return &foldedLog{before: log.last, rawBytes: len(whole), compressed: compress(whole)}, nil
 }
 
 // turnFinish is one attempt at a finish.

@@ -2,13 +2,13 @@ package crash
 
 import (
 	"bytes"
-	"compress/flate"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
 
 	"turnstone/protocol"
 )
@@ -174,8 +174,12 @@ func (s *snapshot) readReplays(ctx context.Context, tx pgx.Tx, accounts []protoc
 	_, err = pgx.ForEachRow(rows, []any{&turn, &last, &frames}, func() error {
 		stored := s.Turns[turn.String()]
 		stored.ReplayLast = last
-		var failed error
-		stored.Replay, failed = io.ReadAll(flate.NewReader(bytes.NewReader(frames)))
+		unpacker, failed := zstd.NewReader(bytes.NewReader(frames))
+		if failed != nil {
+			return failed
+		}
+		defer unpacker.Close()
+		stored.Replay, failed = io.ReadAll(unpacker)
 		return failed
 	})
 	return err
