@@ -24,3 +24,28 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }
+
+// Started is what became of one start.
+type Started struct {
+	Result *protocol.TurnStartResult
+	Err    error
+	Alone  bool // it could not begin with the others
+}
+
+// StartTogether begins turns that came at the same time.
+func (t *Turns) StartTogether(ctx context.Context, starts ...*protocol.TurnStart) []Started {
+	group := make([]*sharedStart, len(starts))
+	for i, start := range starts {
+		group[i] = &sharedStart{TurnStart: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+	}
+	t.startWaiting(group)
+	started := make([]Started, len(starts))
+	for i, s := range group {
+		<-s.done
+		started[i] = Started{s.result, s.err, s.alone}
+		if s.alone {
+			started[i].Result, started[i].Err = t.startAlone(ctx, s.TurnStart)
+		}
+	}
+	return started
+}
