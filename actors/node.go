@@ -54,6 +54,7 @@ type Node struct {
 	fenced       func()
 	system       *actor.ActorSystem
 	dispatcher   *dispatcher
+	pacer        *pacer
 	stats        stats
 	renewed      atomic.Pointer[time.Time] // when the last renewal that succeeded was begun; nil before
 
@@ -106,6 +107,7 @@ func NewNode(c Config) *Node {
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(zapslog.NewHandler(c.Logger.Named("actors").WithOptions(zap.IncreaseLevel(zap.ErrorLevel)).Core()))
 	}))
+	n.pacer = newPacer(func(to *actor.PID, message any) { n.system.Root.Send(to, message) })
 	return n
 }
 

@@ -39,6 +39,10 @@ type turnActor struct {
 	post     func(any)
 	requests []string // that brought the commands of the step being decided
 	inFlight bool
+	resting  bool      // text waits for its place at the node's pacer
+	patient  bool      // this decision was, with those of other turns
+	places   int       // asked of the pacer so far
+	decided  time.Time // when the last batch was
 	fate     fate
 	logged   protocol.TurnState // of the last step
 	feed     *modelFeed
@@ -99,6 +103,7 @@ func (a *turnActor) Receive(c actor.Context) {
 			a.lose()
 		}
 	}()
+	a.patient = false
 	switch message := c.Message().(type) {
 	case *actor.Started:
 		a.self = c.Self()
@@ -127,19 +132,54 @@ func (a *turnActor) Receive(c actor.Context) {
 		a.after(message.left, deadlinePassed{})
 	case abandonTurn:
 		a.lose()
-	case releaseTurn:
-		a.waiting = append(a.waiting, message)
+	case paced:
+		if message.place == a.places {
+			a.wake()
+			a.patient = true
+		}
 	case *actor.Stopped:
 		close(a.done)
 		return
 	default:
+		a.wake() // what happens to a turn takes along the text that waits
 		a.waiting = append(a.waiting, message)
+	}
+	if !a.patient && a.rests() {
+		return
 	}
 	for !a.inFlight && len(a.waiting) > 0 {
 		a.advance()
 	}
 	if a.inFlight && a.feed != nil {
 		a.feed.hold()
+	}
+}
+
+// rests says whether all there is to decide about is text that may wait until the node's other turns decide too.
+func (a *turnActor) rests() bool {
+	if a.inFlight || a.feed == nil || len(a.waiting) != 1 || a.fate != alive {
+		return false
+	}
+	if _, only := a.waiting[0].(feedReady); !only || !a.machine.showing() || !a.feed.rest(a.machine.openKind()) {
+		return false
+	}
+	if !a.node.pacer.wait(a.self, a.places+1, a.decided) {
+		a.feed.release()
+		return false
+	}
+	a.places++
+	a.resting, a.waiting = true, a.waiting[:0]
+	return true
+}
+
+// wake ends a rest, and lets the machine see the text first.
+func (a *turnActor) wake() {
+	if !a.resting {
+		return
+	}
+	a.resting = false
+	if a.feed != nil && a.feed.release() {
+		a.waiting = append(a.waiting, feedReady{})
 	}
 }
 
@@ -324,9 +364,10 @@ func (a *turnActor) batch(d *decision) (*protocol.TurnAppend, error) {
 	b := &protocol.TurnAppend{
 		AccountID: m.spec.AccountID, TurnID: m.spec.TurnID, Owner: a.node.id, Epoch: a.epoch,
 		First: m.sequence - int64(len(d.events)) + 1, Last: m.sequence,
-		State: m.state, Accepts: m.accepts, Records: d.records,
+		State: m.state, Accepts: m.accepts, Records: d.records, Patient: a.patient && onlyText(d),
 	}
-	frames, err := encodeEvents(m.spec.TurnID, b.First, time.Now(), d.events)
+	a.decided = time.Now()
+	frames, err := encodeEvents(m.spec.TurnID, b.First, a.decided, d.events)
 	b.Frames = frames
 	return b, err
 }

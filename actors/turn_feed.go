@@ -22,6 +22,7 @@ type modelFeed struct {
 	bytes    int           // guarded by mu
 	notified bool          // guarded by mu: a wake is on its way
 	held     bool          // guarded by mu: the actor decides nothing now, and will look by itself
+	resting  bool          // guarded by mu: held, with text that may wait for a moment; see rest
 	room     chan struct{} // guarded by mu: non-nil while the call waits; closed by take
 }
 
@@ -72,7 +73,7 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 		f.items = append(f.items, item)
 	}
 	f.bytes += len(item.text)
-	notify := !f.notified && !f.held
+	notify := !f.notified && (!f.held || f.resting && !f.mayRest())
 	f.notified = f.notified || notify
 	f.mu.Unlock()
 	if notify {
@@ -128,6 +129,25 @@ func (f *modelFeed) release() (look bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	look = f.held && !f.notified && len(f.items) > 0
-	f.held = false
+	f.held, f.resting = false, false
 	return look
+}
+
+// maxRest is how much text may wait for a moment.
+const maxRest = 16 << 10
+
+// mayRest says whether there is nothing but text of one kind, and little of it.
+func (f *modelFeed) mayRest() bool {
+	return len(f.items) == 1 && f.items[0].text != "" && f.bytes <= maxRest
+}
+
+// rest is hold for a busy node, when there is nothing but text of a kind: what else comes wakes the actor all the same.
+func (f *modelFeed) rest(kind ChunkKind) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.mayRest() || f.items[0].kind != kind {
+		return false
+	}
+	f.held, f.resting, f.notified = true, true, false
+	return true
 }

@@ -1,0 +1,237 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"turnstone/protocol"
+)
+
+// pacedLoad lets turns ask a pacer at a pace of tokens for two seconds, and tells how many waited and the longest wait.
+func pacedLoad(t *testing.T, turns int, between time.Duration) (decisions, waited int, longest time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		type place struct {
+			asked, last time.Time // when text came; when the turn decided last
+			number      int
+			waits       bool
+		}
+		places := map[*actor.PID]*place{}
+		pids := make([]*actor.PID, turns)
+		done := make(chan struct {
+			pid   *actor.PID
+			place int
+		}, turns)
+		p := newPacer(func(to *actor.PID, message any) {
+			done <- struct {
+				pid   *actor.PID
+				place int
+			}{to, message.(paced).place}
+		})
+		p.cpus = 2
+		for i := range pids {
+			pids[i] = actor.NewPID("test", "turn")
+			places[pids[i]] = &place{last: time.Now().Add(-time.Hour)}
+		}
+		served := func() {
+			for len(done) > 0 {
+				d := <-done
+				at := places[d.pid]
+				if !at.waits || d.place != at.number {
+					t.Errorf("turn woken for place %d while it stood at %d, waiting %v", d.place, at.number, at.waits)
+				}
+				longest = max(longest, time.Since(at.asked))
+				at.waits, at.last = false, time.Now()
+			}
+		}
+		const step = time.Millisecond
+		for now := time.Duration(0); now < 2*time.Second+paceMost+2*paceGrid; now += step {
+			for i, pid := range pids {
+				at := places[pid]
+				if now > 2*time.Second || (now+time.Duration(i)*between/time.Duration(turns)).Truncate(step)%between.Truncate(step) != 0 || at.waits {
+					continue
+				}
+				at.asked = time.Now()
+				at.number++
+				decisions++
+				if at.waits = p.wait(pid, at.number, at.last); at.waits {
+					waited++
+				} else {
+					at.last = time.Now()
+				}
+			}
+			<-time.After(step)
+			synctest.Wait()
+			served()
+		}
+		for _, at := range places {
+			if at.waits {
+				t.Error("a turn waits for ever")
+			}
+		}
+		if p.waiting != 0 {
+			t.Errorf("%d places are left", p.waiting)
+		}
+	})
+	return decisions, waited, longest
+}
+
+func TestAQuietNodeShowsTextAtOnce(t *testing.T) {
+	if _, waited, _ := pacedLoad(t, 30, 33*time.Millisecond); waited > 0 {
+		t.Errorf("%d decisions waited", waited)
+	}
+}
+
+func TestABusyNodeLetsTurnsDecideTogether(t *testing.T) {
+	if decisions, waited, longest := pacedLoad(t, 150, 33*time.Millisecond); waited < decisions/2 || longest > paceGrid {
+		t.Errorf("%d of %d decisions waited, the longest %s", waited, decisions, longest)
+	}
+}
+
+func TestAVeryBusyNodeLetsTurnsDecideSeldomAndNoneWaitsLong(t *testing.T) {
+	const turns = 2000
+	decisions, _, longest := pacedLoad(t, turns, 33*time.Millisecond)
+	if most := turns * int(2*time.Second/paceMost) * 3 / 2; decisions > most {
+		t.Errorf("%d decisions, want at most %d", decisions, most)
+	}
+	if longest > paceMost+paceGrid {
+		t.Errorf("text waited %s", longest)
+	}
+}
+
+// busyNode is a node that thinks that it has much to do, and whose pacer serves when it is told to.
+func busyNode(t *testing.T, store *memory, model Model) *Node {
+	t.Helper()
+	n := startNode(t, store, model, nil)
+	p := n.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate, p.since = paceSpread, time.Now().Add(time.Hour) // it measures no more
+	p.waiting = 1                                           // and sets no timer
+	return n
+}
+
+// rests waits until a turn's text waits.
+func (p *pacer) rests(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); ; {
+		p.mu.Lock()
+		waiting := p.waiting
+		p.mu.Unlock()
+		if waiting == 2 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("no text waits")
+		}
+	}
+}
+
+func (p *pacer) serveAll() {
+	p.mu.Lock()
+	p.origin = p.origin.Add(-paceMost) // as if so much time had passed
+	p.mu.Unlock()
+	p.serve()
+}
+
+// The first text of a part is shown at once; more of it waits; a command does not, and what waited goes before it.
+func TestOnlyMoreTextWaitsAndWhatHappensTakesItAlong(t *testing.T) {
+	store := newMemory()
+	more, goOn := make(chan struct{}), make(chan struct{})
+	model := &script{play: func(ctx context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
+		if call > 1 { // the step of the input
+			return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		}
+		if err := emit(ModelChunk{Kind: ChunkText, Text: "first "}); err != nil {
+			return err
+		}
+		for _, next := range []struct {
+			when chan struct{}
+			what ModelChunk
+		}{{more, ModelChunk{Kind: ChunkText, Text: "second "}}, {goOn, ModelChunk{Kind: ChunkStop, Stop: StopEndTurn}}} {
+			select {
+			case <-next.when:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := emit(next.what); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	n := busyNode(t, store, model)
+	spec := startTurn(t, n, "hi")
+	seen := read(t, n, spec, 0, isDelta) // nobody serves
+	more <- struct{}{}
+	n.pacer.rests(t)
+	_, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, &Command{
+		Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c1", Text: "use JWT", Hash: "h", Delivery: protocol.DeliverNextStep,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.mu.Lock()
+	stored := bytes.Clone(store.turns[spec.TurnID].frames)
+	store.mu.Unlock()
+	text, input := bytes.Index(stored, []byte("second ")), bytes.Index(stored, []byte("use JWT"))
+	if text < 0 || input < text || bytes.Contains(seen, []byte("second ")) {
+		t.Errorf("the text that waited is at %d of the log, the input at %d", text, input)
+	}
+	close(goOn) // an end does not wait either
+	read(t, n, spec, 0, isFinished)
+}
+
+// Text that waited is one event, patient in the journal, in its place.
+func TestTextThatWaitedIsOneEvent(t *testing.T) {
+	store := newMemory()
+	patient := make(chan bool, 16)
+	store.onAppend = func(batch *protocol.TurnAppend, keep func() error, done func(error)) {
+		patient <- batch.Patient
+		done(keep())
+	}
+	more, goOn := make(chan struct{}), make(chan struct{})
+	model := &script{play: func(ctx context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
+		if err := emit(ModelChunk{Kind: ChunkText, Text: "a"}); err != nil {
+			return err
+		}
+		<-more
+		for _, text := range []string{"b", "c", "d"} {
+			if err := emit(ModelChunk{Kind: ChunkText, Text: text}); err != nil {
+				return err
+			}
+		}
+		more <- struct{}{}
+		select {
+		case <-goOn:
+			return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	n := busyNode(t, store, model)
+	spec := startTurn(t, n, "hi")
+	seen := read(t, n, spec, 0, isDelta)
+	if <-patient {
+		t.Error("the first text was patient")
+	}
+	more <- struct{}{}
+	<-more
+	n.pacer.rests(t)
+	n.pacer.serveAll()
+	got := read(t, n, spec, int64(bytes.Count(seen, []byte{'\n'})), isDelta)
+	if !<-patient || !bytes.Contains(got, []byte(`"delta":"bcd"`)) {
+		t.Errorf("what waited: %s", got)
+	}
+	close(goOn)
+	read(t, n, spec, 0, isFinished)
+}
