@@ -201,8 +201,8 @@ func (iso *isolation) drawn() []route {
 		switch {
 		case strings.HasPrefix(r.path, "/auth/") && !safe(r.method) && !strings.Contains(r.path, "{"):
 			weight = 4
-		case r.path == "/chat": // one in fifty begins a turn, which is as much work as twenty reads
-			weight = 20
+		case r.path == "/chat": // one in a hundred begins a turn, which is as much work as twenty reads
+			weight = 10
 		case len(op.Parameters) == 0:
 			weight = 20
 		case !safe(r.method):
@@ -420,7 +420,7 @@ func (d *draft) say() string {
 	about := d.w.canary()
 	switch d.w.rng.IntN(6) {
 	case 0, 4:
-		return about + " [[script tokens=8 interval=40ms]]"
+		return about + " [[script tokens=5 interval=60ms]]"
 	case 1:
 		return about + " [[script tokens=4 reasoning=2 fail=2 code=go]]"
 	case 2, 3:
@@ -505,7 +505,7 @@ func (d *draft) key() string {
 
 func (w *walker) draft() *draft {
 	r := pick(w.rng, w.isolation.routes)
-	if w.rng.IntN(3) == 0 && (w.estate().live() != "" || w.other().live() != "") {
+	if w.rng.IntN(4) == 0 && (w.estate().live() != "" || w.other().live() != "") {
 		r = pick(w.rng, w.ofTurns)
 	}
 	d := &draft{

@@ -46,6 +46,9 @@ var (
 // leastResponses are walked whatever the flag says, so that a walk that stood still is not taken for a good one.
 const leastResponses = 200
 
+// maxRefused is how often a machine that is busy may answer 503 where a walk needs a success.
+const maxRefused = 100
+
 func (s side) email() string    { return markers[s] + "0q@example.com" }
 func (s side) password() string { return markers[s] + " long and secret" }
 
@@ -175,15 +178,15 @@ func (iso *isolation) walk(t *testing.T, seed uint64, responses int) {
 	iso.spy.mu.Unlock()
 }
 
-// run takes steps, one in six as nobody.
+// run takes steps, one in five as nobody.
 func (w *walker) run(t *testing.T, stranger *walker) {
-	const strangers = 6
-	patience := 100 // with a database that has no connection left
+	const strangers = 5
+	refused := 0
 	for t.Context().Err() == nil && w.spy.clean() && w.left.Load() > 0 {
 		if w.token == "" {
 			switch err := w.enter(t.Context()); {
-			case protocol.CodeOf(err) == protocol.CodeUnavailable && patience > 0: // the machine is busy
-				patience--
+			case protocol.CodeOf(err) == protocol.CodeUnavailable && refused < maxRefused: // the machine is busy
+				refused++
 				continue
 			case err != nil:
 				t.Errorf("storing a session: %v", err)
@@ -219,8 +222,15 @@ func (w *walker) step(ctx context.Context) {
 
 // exchange sends a request and shows the whole of it to the spy.
 func (w *walker) exchange(request *stdhttp.Request, pattern string) (question, *reply) {
+	recorder := &headNoting{ResponseRecorder: httptest.NewRecorder()}
+	if pattern == "POST /chat" {
+		recorder.began = w.estate().begin
+	}
+	return w.exchangeOn(recorder, request, pattern)
+}
+
+func (w *walker) exchangeOn(recorder *headNoting, request *stdhttp.Request, pattern string) (question, *reply) {
 	q := question{by: w.side, line: request.Method + " " + request.URL.RequestURI(), offered: offeredBy(request)}
-	recorder := &headNoting{httptest.NewRecorder(), w.estate(), pattern == "POST /chat"}
 	w.ServeHTTP(recorder, request)
 	answer := &reply{status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.Bytes()}
 	w.spy.response(q, pattern, answer.status, answer.header, answer.body)
@@ -231,13 +241,12 @@ func (w *walker) exchange(request *stdhttp.Request, pattern string) (question, *
 // headNoting tells of a turn as soon as its stream begins.
 type headNoting struct {
 	*httptest.ResponseRecorder
-	estate *estate
-	begins bool // a turn, or shows one that may be over
+	began func(turn string)
 }
 
 func (h *headNoting) WriteHeader(status int) {
-	if h.begins {
-		h.estate.begin(h.Header().Get("X-Turn-Id"))
+	if turn := h.Header().Get("X-Turn-Id"); turn != "" && h.began != nil {
+		h.began(turn)
 	}
 	h.ResponseRecorder.WriteHeader(status)
 }
@@ -326,6 +335,78 @@ func (m talkative) Stream(ctx context.Context, request actors.ModelRequest, emit
 	return nil
 }
 
+// attackLive has a side begin a long turn, and another, then nobody, do whatever can be done to a turn while it lives:
+// each is answered as about one that is not there. Then its own side steers it and ends it.
+func (iso *isolation) attackLive(t *testing.T, s side) {
+	t.Helper()
+	owner, other, guest := &walker{isolation: iso, side: s}, &walker{isolation: iso, side: cobalt - s}, &walker{isolation: iso, side: nobody}
+	for _, w := range []*walker{owner, other} {
+		if err := w.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, ended := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		request := owner.signed(t.Context(), "POST", "/chat", object{"input": []object{{"type": "text", "text": owner.canary() + " [[script tokens=2000 interval=20ms]]"}}})
+		request.Header.Set(keyHeader, owner.canary())
+		status := stdhttp.StatusServiceUnavailable
+		for again := 0; status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
+			request.Body = &readBody{bytes.NewReader(request.Body.(*readBody).all), request.Body.(*readBody).all}
+			_, answer := owner.exchangeOn(&headNoting{httptest.NewRecorder(), func(turn string) { began <- turn }}, request, "POST /chat")
+			status = answer.status
+		}
+	}()
+	var turn string
+	select {
+	case turn = <-began:
+	case <-ended:
+		t.Fatal("no turn began")
+	}
+	steer := func(w *walker, body object) object {
+		body["turn_id"], body["input"], body["client_steering_id"] = turn, []object{{"type": "text", "text": w.canary()}}, w.canary()
+		return body
+	}
+	ask := func(w *walker, status int, method, path, pattern string, body object) {
+		_, answer := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
+		for again := 0; answer.status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
+			_, answer = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
+		}
+		if answer.status != status {
+			t.Errorf("%s: %s %s of a live turn of %s: %d %s, want %d", w.side, method, path, s, answer.status, answer.body, status)
+		}
+	}
+	for w, status := range map[*walker]int{other: stdhttp.StatusNotFound, guest: stdhttp.StatusUnauthorized} {
+		ask(w, status, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil)
+		ask(w, status, "GET", "/chat/turns/"+turn+"/events", "/chat/turns/{turn_id}/events", nil)
+		ask(w, status, "GET", "/chat/turns/"+turn+"/events?mode=snapshot", "/chat/turns/{turn_id}/events", nil)
+		for _, body := range []object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}} {
+			ask(w, status, "POST", "/chat/steering", "/chat/steering", steer(w, body))
+		}
+	}
+	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "input", "delivery": "interrupt"}))
+	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "cancel"}))
+	<-ended
+}
+
+// signed makes a request of a walker's, with its session if it has one.
+func (w *walker) signed(ctx context.Context, method, path string, body object) *stdhttp.Request {
+	request := httptest.NewRequestWithContext(ctx, method, "https://turnstone.example"+path, nil)
+	if body != nil {
+		content, err := json.Marshal(body)
+		if err != nil {
+			panic(err)
+		}
+		request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if w.token != "" {
+		request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: w.token})
+		request.Header.Set(csrfHeader, w.csrf)
+	}
+	return request
+}
+
 // withoutRowSecurity takes the second wall away, so that every statement stands on its own filter by owner.
 func (iso *isolation) withoutRowSecurity(t *testing.T) {
 	t.Helper()
@@ -399,6 +480,9 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 			half.prepare(iso, t)
 			wanted := max(leastResponses, *isolationResponses/2)
 			iso.walk(t, seed, wanted)
+			for s := range nobody {
+				iso.attackLive(t, s)
+			}
 			if iso.spy.report(t); t.Failed() {
 				t.Fatalf("repeat it with -isolation.seed %d -isolation.walkers %d", seed, *isolationWalkers)
 			}
