@@ -47,6 +47,8 @@ const (
 	restSlack     = 10 // I15: so much more than before may stay
 	redisPool     = 32 // connections to Redis, which no metric tells of, are kept by their pool
 	bundleMost    = 40 // violations that are printed
+	truthPatience = 2 * time.Second
+	claimSlack    = time.Second // between the service's look at a transaction and its line about it, at most
 )
 
 // writeLimit is low enough for the flood to meet it.
@@ -138,6 +140,7 @@ func newAttack(t *testing.T) *attack {
 	name := direct[strings.LastIndex(direct[:strings.Index(direct, "?")], "/")+1 : strings.Index(direct, "?")]
 	a.database = postgres.DSN(embedded.Superuser, name)
 	a.fleet = newFleet(t, a.site, a.front, a.folder, a.notes)
+	a.fleet.truth = a.truth
 	t.Cleanup(a.fleet.stop)
 	a.injector = &injector{
 		fleet: a.fleet, postgres: postgres, redis: embeddedtest.Redis(t), cutter: cutter, model: model, notes: a.notes, clock: a.clock,
@@ -432,17 +435,51 @@ func (a *attack) restless(now map[string]float64) (found []string) {
 	return found
 }
 
-// checkCommits asks the database what became of every transaction and append that the service found out about.
+const statusSQL = `select coalesce(pg_xact_status($1::text::xid8), 'forgotten')`
+
+// truth asks about a transaction right after the service said what became of it: after a crash of Postgres its identifier may be
+// another transaction's.
+func (a *attack) truth(c claim) claim {
+	ctx, cancel := context.WithTimeout(context.Background(), truthPatience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, a.database)
+	if err != nil {
+		return c
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if conn.QueryRow(ctx, statusSQL, c.XID).Scan(&c.Truth) == nil {
+		c.Asked = time.Now()
+	}
+	return c
+}
+
+// checkClaim compares what the service found out with the truth. What was committed stays so, whatever crashes later. That
+// a transaction was aborted can be compared only if there was no crash since; what it would have changed is held against
+// the histories in any case.
+func (a *attack) checkClaim(ctx context.Context, conn *pgx.Conn, c claim) error {
+	switch {
+	case c.Status == "committed":
+		if err := conn.QueryRow(ctx, statusSQL, c.XID).Scan(&c.Truth); err != nil {
+			return err
+		}
+	case c.Asked.IsZero() || a.injector.crashed(c.At.Add(-claimSlack), c.Asked):
+		a.result.CommitsPast++
+		return nil
+	}
+	a.result.resolved(c.Truth == c.Status)
+	if c.Truth != c.Status {
+		a.notes.violation(untruthful, "transaction %s is %s, the service said %s at %s", c.XID, c.Truth, c.Status, c.At)
+	}
+	return nil
+}
+
+// checkCommits holds what the service found out about transactions and appends without an answer against the database.
 func (a *attack) checkCommits() {
+	a.notes.asking.Wait()
 	err := a.ask(func(ctx context.Context, conn *pgx.Conn) error {
-		for _, xid := range slices.Sorted(maps.Keys(a.notes.commits)) {
-			var truth string
-			if err := conn.QueryRow(ctx, `select coalesce(pg_xact_status($1::text::xid8), 'forgotten')`, xid).Scan(&truth); err != nil {
+		for _, c := range a.notes.claims {
+			if err := a.checkClaim(ctx, conn, c); err != nil {
 				return err
-			}
-			a.result.resolved(truth == a.notes.commits[xid])
-			if truth != a.notes.commits[xid] {
-				a.notes.violation(untruthful, "transaction %s is %s, the service says %s", xid, truth, a.notes.commits[xid])
 			}
 		}
 		for _, turn := range slices.Sorted(maps.Keys(a.notes.appends)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,6 +48,17 @@ type injector struct {
 	mu      sync.Mutex
 	faults  []fault  // guarded by mu
 	outages []outage // guarded by mu
+	crashes []span   // guarded by mu: of Postgres
+}
+
+// span is a time by the clock of the machine, which the service's log has too.
+type span struct{ from, to time.Time }
+
+// crashed says whether Postgres crashed, or may have, in a time.
+func (i *injector) crashed(from, to time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.ContainsFunc(i.crashes, func(s span) bool { return s.to.After(from) && s.from.Before(to) })
 }
 
 // way is a fault with how often it is chosen. inject reports whether it happened to a service at work; an error ends the
@@ -220,11 +232,18 @@ func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
 func (i *injector) stopPostgres(ctx context.Context, random *rand.Rand) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
+	i.mu.Lock()
+	i.crashes = append(i.crashes, span{time.Now(), time.Now().Add(storePatience)})
+	i.mu.Unlock()
 	if err := i.postgres.StopAtOnce(ctx); err != nil {
 		return false, err
 	}
 	rest(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
-	return true, i.postgres.Start(ctx)
+	err := i.postgres.Start(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.crashes[len(i.crashes)-1].to = time.Now()
+	return true, err
 }
 
 func (i *injector) freezePostgres(_ context.Context, random *rand.Rand) (bool, error) {

@@ -161,9 +161,11 @@ const (
 
 // notes gathers what a run finds. It may be used from any goroutine.
 type notes struct {
+	asking sync.WaitGroup // the looks at what the service claims about transactions
+
 	mu         sync.Mutex
 	violations map[string][]string // guarded by mu
-	commits    map[string]string   // guarded by mu: what the service found out about transactions
+	claims     []claim             // guarded by mu: what the service found out about transactions
 	appends    map[string]int64    // guarded by mu: appends found stored, the last sequence by turn
 	found      int                 // guarded by mu: appends found stored
 	unresolved int                 // guarded by mu
@@ -172,7 +174,7 @@ type notes struct {
 }
 
 func newNotes() *notes {
-	return &notes{violations: map[string][]string{}, commits: map[string]string{}, appends: map[string]int64{}}
+	return &notes{violations: map[string][]string{}, appends: map[string]int64{}}
 }
 
 func (n *notes) violation(kind, format string, args ...any) {
@@ -181,10 +183,18 @@ func (n *notes) violation(kind, format string, args ...any) {
 	n.violations[kind] = append(n.violations[kind], fmt.Sprintf(format, args...))
 }
 
-func (n *notes) commit(xid, status string) {
+// claim is what the service found out about a transaction, and what the database said about it right after.
+type claim struct {
+	XID, Status string
+	At          time.Time
+	Truth       string
+	Asked       time.Time // when the truth had been told; zero: it could not be asked for
+}
+
+func (n *notes) commit(c claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.commits[xid] = status
+	n.claims = append(n.claims, c)
 }
 
 func (n *notes) append(turn string, last int64) {

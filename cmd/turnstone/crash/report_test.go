@@ -41,6 +41,7 @@ type result struct {
 	Others       int            `json:"other_violations"`
 	CommitsFound int            `json:"unknown_commits_resolved"`
 	CommitsRight int            `json:"unknown_commits_resolved_right"`
+	CommitsPast  int            `json:"unknown_commits_past_a_crash"` // found aborted, and not comparable any more
 	CommitsOpen  int            `json:"unknown_commits_said_to_be_unknown"`
 	Histories    int            `json:"histories_checked"`
 	HistorySteps int            `json:"history_operations"`
@@ -172,6 +173,7 @@ func (r *result) rows() [][2]string {
 		{"**doubled effects**", number(r.Doubled)},
 		{"other violations", number(r.Others)},
 		{"unknown commits resolved right", fmt.Sprintf("%d of %d", r.CommitsRight, r.CommitsFound)},
+		{"found aborted, and Postgres crashed before that could be compared", number(r.CommitsPast)},
 		{"commits that were answered as unknown", number(r.CommitsOpen)},
 		{"histories checked by porcupine; illegal; not decided", fmt.Sprintf("%d (%d operations); %d; %d", r.Histories, r.HistorySteps, r.Illegal, r.Undecided)},
 		{"from a fault to the first turn taken over", times(r.Takeovers)},
@@ -185,10 +187,10 @@ func (r *result) text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s at %s\n", r.Command, r.Commit)
 	for _, row := range r.rows() {
-		fmt.Fprintf(&out, "  %-52s %s\n", strings.Trim(row[0], "*"), row[1])
+		fmt.Fprintf(&out, "  %-68s %s\n", strings.Trim(row[0], "*"), row[1])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		fmt.Fprintf(&out, "    %-50s %d\n", kind, r.Faults[kind])
+		fmt.Fprintf(&out, "    %-66s %d\n", kind, r.Faults[kind])
 	}
 	return out.String()
 }

@@ -42,6 +42,7 @@ type fleet struct {
 	folder  string // of the logs
 	notes   *notes
 	starter chan func()
+	truth   func(claim) claim // asks the database about a transaction
 
 	mu     sync.Mutex
 	active *process // guarded by mu; nil while none serves
@@ -59,6 +60,7 @@ type process struct {
 	adopted chan struct{} // gets one value at the first turn that it takes over
 	done    chan struct{} // closed when it has ended
 	since   atomic.Int64  // when the fault came that it follows
+	truth   func(claim) claim
 }
 
 func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, found *notes) *fleet {
@@ -99,6 +101,7 @@ func (f *fleet) start(slot int) (*process, error) {
 	p := &process{
 		cmd: cmd, slot: slot, log: filepath.Join(f.folder, fmt.Sprintf("service-%04d.log", number)),
 		ready: make(chan struct{}), adopted: make(chan struct{}, 1), done: make(chan struct{}),
+		truth: f.truth,
 	}
 	output, err := cmd.StderrPipe()
 	if err != nil {
@@ -124,11 +127,12 @@ func (f *fleet) start(slot int) (*process, error) {
 
 // logLine is what the tester reads of the service's log.
 type logLine struct {
-	Message string `json:"msg"`
-	XID     string `json:"xid"`
-	Status  string `json:"status"`
-	Turn    string `json:"turn_id"`
-	Last    int64  `json:"last"`
+	Message string    `json:"msg"`
+	At      time.Time `json:"at"`
+	XID     string    `json:"xid"`
+	Status  string    `json:"status"`
+	Turn    string    `json:"turn_id"`
+	Last    int64     `json:"last"`
 }
 
 // follow keeps the log and notes what it tells.
@@ -163,7 +167,7 @@ func (p *process) read(line []byte, found *notes) {
 		default: // the first one counts
 		}
 	case "the outcome of a commit was found out":
-		found.commit(said.XID, said.Status)
+		found.asking.Go(func() { found.commit(p.truth(claim{XID: said.XID, Status: said.Status, At: said.At})) })
 	case "journal: an append without an answer is stored":
 		found.append(said.Turn, said.Last)
 	case "outcome of a commit unknown":
