@@ -73,30 +73,26 @@ select frames, first_sequence, last_sequence from (
     select frames, first_sequence, last_sequence, sum(length(frames)) over (order by first_sequence) - length(frames) as before
     from turn_events
     where account_id = $1 and turn_id = $2 and last_sequence > $3
-      and not exists (select from turn_replays where account_id = $1 and turn_id = $2)
 ) e where before < $4 order by first_sequence`
 )
 
-// TurnFrames reads committed events after a sequence: from the chunks while the turn is live, from its replay row, the
-// same bytes, once it has ended. last is after when there are none.
+// TurnFrames reads committed events after a sequence: from the replay row of a turn that has ended, else from the chunks,
+// which are the same bytes. last is after when there are none. The chunks are looked for only when there is no row: they
+// are in many partitions, and a turn that lives is mostly read from memory.
 func (t *Turns) TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error) {
 	var id protocol.TurnID
 	var compressed []byte
 	var size int
 	var end int64
-	log := turnLog{last: -1}
 	batch := &pgx.Batch{}
 	batch.Queue(readReplaySQL, account, turn, after).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&id, &compressed, &size, &end)
-	})
-	batch.Queue(readEventsSQL, account, turn, after, maxBytes).Query(func(rows pgx.Rows) error {
-		return log.readAfter(rows, after)
 	})
 	if err := t.db.Send(ctx, account, batch); err != nil {
 		return nil, after, fmt.Errorf("reading the log of a turn: %w", err)
 	}
 	if compressed == nil {
-		return log.frames, max(log.last, after), nil
+		return t.chunks(ctx, account, turn, after, maxBytes)
 	}
 	frames, err = decompress(compressed, size)
 	if err != nil {
@@ -104,6 +100,18 @@ func (t *Turns) TurnFrames(ctx context.Context, account protocol.AccountID, turn
 	}
 	frames, last = pageOf(protocol.SkipFrames(frames, after), after, end, maxBytes)
 	return frames, last, nil
+}
+
+func (t *Turns) chunks(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) ([]byte, int64, error) {
+	log := turnLog{last: -1}
+	batch := &pgx.Batch{}
+	batch.Queue(readEventsSQL, account, turn, after, maxBytes).Query(func(rows pgx.Rows) error {
+		return log.readAfter(rows, after)
+	})
+	if err := t.db.Send(ctx, account, batch); err != nil {
+		return nil, after, fmt.Errorf("reading the log of a turn: %w", err)
+	}
+	return log.frames, max(log.last, after), nil
 }
 
 // readAfter gathers rows, the first of which may begin at or before after.
