@@ -117,7 +117,6 @@ const (
 func (b *bench) relay(ctx context.Context) error {
 	n, over, ramp := b.few(1000, 300), b.short(8*time.Second, 4*time.Second), b.short(3*time.Second, time.Second)
 	var ours, theirs, withPostgres samples
-	var foreign samples
 	table := newTable("round", "relay", "tokens/s", "tokens an event", "µs a token", "with Postgres", "delay p50 ms", "p99", "max", "gaps", "others' CPUs")
 	for round := range b.rounds {
 		for _, service := range alternate(round) {
@@ -132,7 +131,6 @@ func (b *bench) relay(ctx context.Context) error {
 			} else {
 				theirs = append(theirs, own)
 			}
-			foreign = append(foreign, w.foreign)
 			table.add(round+1, name, fmt.Sprintf("%.0f", w.rate()), float64(w.Tokens)/float64(max(w.Events, 1)), own, all, w.Delay.P50, w.Delay.P99, w.Delay.Max, w.gaps, w.foreign)
 			b.say("  %s", table.last())
 		}

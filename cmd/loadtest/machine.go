@@ -36,7 +36,7 @@ func describeMachine() machine {
 	}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		m.memory = uint64(info.Totalram) * uint64(info.Unit)
+		m.memory = info.Totalram * uint64(info.Unit)
 	}
 	if postgres, err := tool("postgres"); err == nil {
 		if text, err := exec.Command(postgres, "--version").Output(); err == nil {

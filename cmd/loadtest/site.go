@@ -245,7 +245,7 @@ func (s *site) settle(ctx context.Context) error {
 
 // usage is the processor time of each part so far.
 type usage struct {
-	service, postgres, redis, proxy, sse, model, own, machine time.Duration
+	service, postgres, proxy, sse, model, own, machine time.Duration
 }
 
 func (s *site) cpu() (u usage, err error) {

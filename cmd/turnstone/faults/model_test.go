@@ -140,7 +140,7 @@ func (m modelRow) hold(w *row, s *sitetest.Stream, allowed []protocol.TurnState)
 	if end.Status == protocol.TurnCompleted {
 		return
 	}
-	if end.Error == nil || !slices.Contains(m.codes, string(end.Error.Code)) || (string(end.Error.Code) == unavailable && !end.Error.Retryable) {
+	if end.Error == nil || !slices.Contains(m.codes, end.Error.Code) || (end.Error.Code == unavailable && !end.Error.Retryable) {
 		w.t.Errorf("the turn ended %s with %+v, want one of %v", end.Status, end.Error, m.codes)
 	}
 	w.keptSaid(s.Turn)

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -289,6 +288,3 @@ func beside(all ...func()) {
 	}
 	running.Wait()
 }
-
-// name is how a row calls itself in the output.
-func name(link, fault string) string { return fmt.Sprintf("%s %s", link, fault) }

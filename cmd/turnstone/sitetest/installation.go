@@ -38,6 +38,7 @@ type Development struct {
 	Environment              []string
 }
 
+// NewDevelopment does not run yet.
 func NewDevelopment(t *testing.T, more ...string) *Development {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "turnstone-dev-")
@@ -97,6 +98,7 @@ func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *Hosted {
 	return i
 }
 
+// Migrate brings the schema up, as an operator does.
 func (i *Hosted) Migrate(t *testing.T) {
 	t.Helper()
 	code, printed, complaint := Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "migrate")

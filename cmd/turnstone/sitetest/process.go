@@ -118,16 +118,19 @@ func (p *Process) Into(buffer *bytes.Buffer) io.Writer {
 	})
 }
 
+// WriterFunc is a function that takes what is written.
 type WriterFunc func([]byte) (int, error)
 
 func (f WriterFunc) Write(text []byte) (int, error) { return f(text) }
 
+// Printed is its stdout so far.
 func (p *Process) Printed() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stdout.String()
 }
 
+// Complaints is its stderr so far: the log.
 func (p *Process) Complaints() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,6 +149,7 @@ func (p *Process) UntilLogged(text string) {
 	p.Await(text, &p.stderr)
 }
 
+// Await waits for a text in one of the two; the test fails when the program ends first.
 func (p *Process) Await(text string, in *bytes.Buffer) {
 	p.T.Helper()
 	timeout := time.After(Patience)
@@ -166,6 +170,7 @@ func (p *Process) Await(text string, in *bytes.Buffer) {
 	}
 }
 
+// Signal sends one.
 func (p *Process) Signal(signal syscall.Signal) {
 	p.T.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {

@@ -44,6 +44,7 @@ func (u *User) Following(t *testing.T, s *Stream) (ended <-chan error) {
 	return done
 }
 
+// AwaitEnd waits for what Following answered.
 func AwaitEnd(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -70,6 +71,7 @@ func (u *User) WantWhole(t *testing.T, turn, conversation, text string) []Event 
 	return events
 }
 
+// Readiness reads /ready on the internal listener.
 func Readiness(t *testing.T, internal string) (status int, checks map[string]string) {
 	t.Helper()
 	status, body, err := Fetch(t, http.MethodGet, "http://"+internal+"/ready", "")
@@ -80,6 +82,7 @@ func Readiness(t *testing.T, internal string) (status int, checks map[string]str
 	return status, verdict.Checks
 }
 
+// Fetch asks once, without a session; token is for the internal listener, or empty.
 func Fetch(t *testing.T, method, address, token string) (int, string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)

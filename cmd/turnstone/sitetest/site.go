@@ -17,7 +17,8 @@ const (
 	// Canary stands in every text that a test writes as a user. No log may hold it.
 	Canary = "canary-7f3a91c2"
 	// Soon bounds what takes milliseconds, on a machine that has other things to do.
-	Soon      = 30 * time.Second
+	Soon = 30 * time.Second
+	// PollEvery is the pause between two looks at a condition.
 	PollEvery = 10 * time.Millisecond
 )
 
@@ -61,6 +62,7 @@ func (s *Site) Up() *Process {
 	return p
 }
 
+// CheckLog fails the test when a log holds what no log may hold.
 func CheckLog(t *testing.T, log string) {
 	t.Helper()
 	for _, forbidden := range []string{Canary, "s1_", "DATA RACE", "panic"} {

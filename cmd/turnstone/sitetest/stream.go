@@ -22,6 +22,7 @@ func (u *User) Follow(ctx context.Context, turn string, after int64, query strin
 	return u.OpenStream(ctx, http.MethodGet, "/chat/turns/"+turn+"/events"+query, nil, after, "Last-Event-ID", strconv.FormatInt(after, 10))
 }
 
+// OpenStream sends a request; what comes is a stream after a sequence, or a whole answer.
 func (u *User) OpenStream(ctx context.Context, method, path string, body any, after int64, headers ...string) (*Stream, *Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	began := time.Now()
@@ -77,6 +78,7 @@ type Stream struct {
 // ErrBroken is a promise of streams that was not kept, as against a connection that was cut.
 var ErrBroken = errors.New("the stream breaks the contract")
 
+// Broken makes an error of a promise that was not kept.
 func Broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
@@ -119,6 +121,7 @@ func (s *Stream) Next() (Event, error) {
 	}
 }
 
+// Check holds an event against the contract, and against what others saw of it.
 func (s *Stream) Check(e *Event, id string) error {
 	var head struct {
 		Version  int    `json:"protocol_version"`
@@ -168,6 +171,7 @@ func (s *Stream) Await(t *testing.T, what string, wanted func(Event) bool) Event
 	}
 }
 
+// AwaitKind reads up to the first event of a type.
 func (s *Stream) AwaitKind(t *testing.T, kind string) Event {
 	t.Helper()
 	return s.Await(t, kind, func(e Event) bool { return e.Kind == kind })
@@ -261,6 +265,7 @@ type Witness struct {
 	broken []string                    // guarded by mu
 }
 
+// NewWitness reports what it saw changed when the test ends.
 func NewWitness(t *testing.T) *Witness {
 	w := &Witness{events: map[string]map[int64]string{}}
 	t.Cleanup(func() {

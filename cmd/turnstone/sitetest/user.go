@@ -18,6 +18,7 @@ import (
 	"turnstone/protocol"
 )
 
+// GoodPassword is that of every user here.
 const GoodPassword = "a long enough pass phrase"
 
 // User is somebody with an account and a browser. It is safe for concurrent use once it is signed in.
@@ -29,6 +30,7 @@ type User struct {
 	Saw    *Witness
 }
 
+// NewBrowser keeps cookies and follows no redirect.
 func NewBrowser(base string) *http.Client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -106,6 +108,7 @@ func (u *User) Open(ctx context.Context, method, path string, body any, headers 
 	return u.Client.Do(request)
 }
 
+// Ask sends a request and reads the whole answer.
 func (u *User) Ask(ctx context.Context, method, path string, body any, headers ...string) (*Answer, error) {
 	began := time.Now()
 	response, err := u.Open(ctx, method, path, body, headers...)
@@ -115,6 +118,7 @@ func (u *User) Ask(ctx context.Context, method, path string, body any, headers .
 	return ReadAnswer(response, began)
 }
 
+// ReadAnswer reads the rest of a response; began is when it was asked for.
 func ReadAnswer(response *http.Response, began time.Time) (*Answer, error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
@@ -137,6 +141,7 @@ func (u *User) Do(t *testing.T, method, path string, body any, headers ...string
 	return a
 }
 
+// Get reads what has to be there.
 func (u *User) Get(t *testing.T, path string, into any) {
 	t.Helper()
 	u.Do(t, http.MethodGet, path, nil).Want(t, http.StatusOK, into)
@@ -151,6 +156,7 @@ func (a *Answer) Want(t *testing.T, status int, into any) *Answer {
 	return a
 }
 
+// Decode is Want for goroutines that are not the test's.
 func (a *Answer) Decode(status int, into any) error {
 	if a.Status != status {
 		return fmt.Errorf("%s: %d, want %d: %s", a.Request, a.Status, status, a.Body)
@@ -171,6 +177,7 @@ type Problem struct {
 	Current json.RawMessage `json:"current"`
 }
 
+// WantProblem fails the test unless the answer is the problem.
 func (a *Answer) WantProblem(t *testing.T, status int, code protocol.Code) Problem {
 	t.Helper()
 	var p Problem
@@ -184,12 +191,15 @@ func (a *Answer) WantProblem(t *testing.T, status int, code protocol.Code) Probl
 // ChatBody is the body of POST /chat.
 type ChatBody map[string]any
 
+// Saying is a turn that begins with a text.
 func Saying(text string) ChatBody {
 	return ChatBody{"input": []map[string]string{{"type": "text", "text": Canary + " " + text}}}
 }
 
+// In says it in a conversation.
 func (b ChatBody) In(conversation string) ChatBody { return b.With("conversation_id", conversation) }
 
+// With sets a member of the body.
 func (b ChatBody) With(name string, value any) ChatBody {
 	b[name] = value
 	return b
@@ -222,6 +232,7 @@ func (u *User) Messages(t *testing.T, conversation string) []protocol.Message {
 	return page.Data
 }
 
+// Page is what paints a conversation.
 func (u *User) Page(t *testing.T, conversation string) protocol.ConversationPage {
 	t.Helper()
 	var page protocol.ConversationPage
@@ -245,6 +256,7 @@ func Steering(turn, clientID, text, delivery string) map[string]any {
 	}
 }
 
+// Cancelling is the body of POST /chat/steering for a cancel.
 func Cancelling(turn string) map[string]any { return map[string]any{"type": "cancel", "turn_id": turn} }
 
 // Receipt is what came of a command.
@@ -267,6 +279,7 @@ func Insist(ctx context.Context, u *User, body map[string]any) (Receipt, error) 
 	}
 }
 
+// ReadReceipt reads an answer to a command: accepted, or steering_closed.
 func ReadReceipt(a *Answer) (Receipt, error) {
 	r := Receipt{Sent: true, Status: a.Status}
 	if a.Status == http.StatusAccepted {
