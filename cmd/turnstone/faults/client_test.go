@@ -33,7 +33,7 @@ func clientLane(t *testing.T, r *report) {
 
 // garbledBothWays also makes the requests another text than was sent.
 func garbledBothWays(l *link) (heal func()) {
-	return l.both("garble", "")
+	return l.mangle("garble", "upstream", "downstream")
 }
 
 func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing *sync.Mutex) {

@@ -125,9 +125,7 @@ func refused(l *link) (heal func()) {
 func nowhere(t *testing.T) string { return sitetest.FreeAddress(t) }
 
 // slow: every answer is late; no byte is lost.
-func slow(l *link) (heal func()) {
-	return l.poison("latency", "downstream", fmt.Sprintf(`"latency": %d`, slowness.Milliseconds()))
-}
+func slow(l *link) (heal func()) { return l.mangle("late", "downstream") }
 
 // reset: what is open breaks with the next byte that is sent, and so does what is opened, with RST.
 func reset(l *link) (heal func()) {
@@ -135,13 +133,11 @@ func reset(l *link) (heal func()) {
 }
 
 // narrow: a trickle in both directions.
-func narrow(l *link) (heal func()) {
-	return l.both("bandwidth", fmt.Sprintf(`"rate": %d`, trickle))
-}
+func narrow(l *link) (heal func()) { return l.mangle("narrow", "upstream", "downstream") }
 
 // garbled: what comes back is no answer. Nothing that is sent is changed: a request that is another one than was meant
 // is what TLS is for.
-func garbled(l *link) (heal func()) { return l.poison("garble", "downstream", "") }
+func garbled(l *link) (heal func()) { return l.mangle("garble", "downstream") }
 
 // halfOpen: connections stay open and everything that is sent on them is lost, also on those that are opened now. What
 // was open during the fault stays dead when the fault is over, as it does when a machine in between forgot it.
@@ -202,16 +198,76 @@ func (s *swallow) Pipe(stub *toxics.ToxicStub) {
 	pass(stub, func(c *stream.StreamChunk) bool { return !state.dead })
 }
 
-// garble is a toxic: every byte becomes any one.
-type garble struct{}
+// mangle is a toxic: what is done to each piece that passes, by Kind, until the fault called Name is over. It is never
+// taken off: toxiproxy waits for ever when it takes off a toxic whose client has left in the wrong moment.
+type mangle struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+}
 
-func (*garble) Pipe(stub *toxics.ToxicStub) {
-	pass(stub, func(c *stream.StreamChunk) bool {
-		for i := range c.Data {
-			c.Data[i] = byte(rand.IntN(1 << 8))
+// lasting says by name what ends a fault: a chan struct{}.
+var lasting sync.Map
+
+// mangle spoils directions until heal is called.
+func (l *link) mangle(kind string, directions ...string) (heal func()) {
+	name, over := fmt.Sprintf("%s/%d", l.t.Name(), l.fresh.Add(1)), make(chan struct{})
+	lasting.Store(name, over)
+	for _, direction := range directions {
+		l.poison("mangle", direction, fmt.Sprintf(`"name": %q, "kind": %q`, name, kind))
+	}
+	return func() { close(over) }
+}
+
+func (m *mangle) Pipe(stub *toxics.ToxicStub) {
+	kept, _ := lasting.Load(m.Name)
+	over, _ := kept.(chan struct{})
+	for {
+		select {
+		case <-stub.Interrupt:
+			return
+		case c := <-stub.Input:
+			if c == nil {
+				stub.Close()
+				return
+			}
+			if m.spoil(stub, c, over) {
+				return
+			}
 		}
+	}
+}
+
+// spoil hands a piece on; true when the toxic was interrupted meanwhile.
+func (m *mangle) spoil(stub *toxics.ToxicStub, c *stream.StreamChunk, over <-chan struct{}) (interrupted bool) {
+	switch m.Kind {
+	case "late":
+		interrupted = hold(stub, time.Until(c.Timestamp.Add(slowness)), over)
+	case "narrow":
+		interrupted = hold(stub, time.Duration(len(c.Data))*time.Millisecond/trickle, over)
+	case "garble":
+		select {
+		case <-over:
+		default:
+			for i := range c.Data {
+				c.Data[i] = byte(rand.IntN(1 << 8))
+			}
+		}
+	}
+	stub.Output <- c
+	return interrupted
+}
+
+// hold waits, or for the end of the fault; true when the toxic was interrupted first.
+func hold(stub *toxics.ToxicStub, d time.Duration, over <-chan struct{}) (interrupted bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	case <-stub.Interrupt:
 		return true
-	})
+	}
+	return false
 }
 
 // pass hands on what keep says.
@@ -234,7 +290,7 @@ func pass(stub *toxics.ToxicStub, keep func(*stream.StreamChunk) bool) {
 
 func init() {
 	toxics.Register("swallow", new(swallow))
-	toxics.Register("garble", new(garble))
+	toxics.Register("mangle", new(mangle))
 }
 
 // relay makes a unix socket reachable by TCP, which is what the proxies speak. It answers its address.
