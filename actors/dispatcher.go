@@ -2,6 +2,7 @@ package actors
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,8 +27,12 @@ type dispatcher struct {
 
 var _ actor.Dispatcher = (*dispatcher)(nil)
 
-// actorThroughput is how many messages an actor may take before it lets others run.
-const actorThroughput = 300
+const (
+	// actorThroughput is how many messages an actor may take before it lets others run.
+	actorThroughput = 300
+	// takenMost is from how many taken places on they are given back.
+	takenMost = 1024
+)
 
 func newDispatcher() *dispatcher {
 	d := &dispatcher{limit: runtime.GOMAXPROCS(0)}
@@ -77,6 +82,9 @@ func (d *dispatcher) take() func() {
 	run := d.ready[d.next]
 	d.ready[d.next] = nil
 	d.next++
+	if d.next >= takenMost && d.next > len(d.ready)/2 { // a node that is never idle must not keep the places of what it ran
+		d.ready, d.next = slices.Delete(d.ready, 0, d.next), 0
+	}
 	return run
 }
 

@@ -116,3 +116,25 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 	}
 	t.Logf("%d pieces, %d wakes", pieces, woken)
 }
+
+// What is never idle must not grow with what it has run, and keeps the order.
+func TestADispatcherThatIsNeverIdleKeepsNoPlaces(t *testing.T) {
+	d := newDispatcher()
+	d.workers = d.limit // this test takes in their place
+	const waiting, all = 10, 20 * takenMost
+	var ran []int
+	for i := range all {
+		d.Schedule(func() { ran = append(ran, i) })
+		if i >= waiting {
+			d.take()()
+		}
+		if len(d.ready) > 2*takenMost+waiting {
+			t.Fatalf("%d places are kept for %d that wait", len(d.ready), waiting)
+		}
+	}
+	for i, n := range ran {
+		if i != n {
+			t.Fatalf("%d ran in place %d", n, i)
+		}
+	}
+}

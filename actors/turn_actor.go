@@ -98,7 +98,7 @@ var errGone = errors.New("the turn's actor is gone")
 func (a *turnActor) Receive(c actor.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("turn actor broke", zap.String("panic", fmt.Sprint(p)), zap.ByteString("stack", debug.Stack()))
+			a.log.Error("turn actor broke", zap.String("kind", fmt.Sprintf("%T", p)), zap.ByteString("stack", debug.Stack()))
 			a.node.stats.broken.Add(1)
 			a.lose()
 		}

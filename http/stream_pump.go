@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -55,8 +56,14 @@ func (p *pump) pop() *liveStream {
 	l := p.queue[p.next]
 	p.queue[p.next] = nil
 	p.next++
+	if p.next >= poppedMost && p.next > len(p.queue)/2 { // a pump that never stands still must not keep their places
+		p.queue, p.next = slices.Delete(p.queue, 0, p.next), 0
+	}
 	return l
 }
+
+// poppedMost is from how many popped places on they are given back.
+const poppedMost = 1024
 
 // writer is what writing needs, for one stream at a time.
 type writer struct {

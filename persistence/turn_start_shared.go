@@ -74,7 +74,7 @@ func (t *Turns) startWaiting(waiting []*sharedStart) {
 	group := make([]*sharedStart, 0, len(waiting))
 	defer func() {
 		if p := recover(); p != nil {
-			t.log.Error("a group of starts broke", zap.String("panic", fmt.Sprint(p)))
+			t.log.Error("a group of starts broke", zap.String("kind", fmt.Sprintf("%T", p)))
 			startApart(group)
 		}
 		for _, s := range waiting {
