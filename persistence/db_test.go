@@ -242,7 +242,8 @@ func TestDeadlockIsRunAgain(t *testing.T) {
 	}
 }
 
-const patience = 10 * time.Second
+// patience is only a guard: nothing takes it when all is well.
+const patience = time.Minute
 
 // eventually polls a condition until it holds.
 func eventually(t *testing.T, holds func() bool) {
@@ -258,4 +259,20 @@ func eventually(t *testing.T, holds func() bool) {
 			t.Fatal("the condition never held")
 		}
 	}
+}
+
+// awaitLocked waits until a statement of the database, known by its beginning, waits for a lock.
+func awaitLocked(t *testing.T, database pgtest.Database, beginning string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database.AdminURL) // within a transaction the activity would stand still
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	eventually(t, func() (held bool) {
+		err := conn.QueryRow(t.Context(), `
+			select exists (select from pg_stat_activity
+				where datname = current_database() and wait_event_type = 'Lock' and starts_with(ltrim(query, E' \n'), $1))`, beginning).Scan(&held)
+		return err == nil && held
+	})
 }

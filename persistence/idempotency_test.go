@@ -170,16 +170,81 @@ func TestKeyThatIsWorkedOnForLongIsBusy(t *testing.T) {
 	}
 }
 
-// A request that is out of time says that its twin works, as long as it can still say something.
-func TestWaitingForATwinEndsBeforeTheRequestDoes(t *testing.T) {
-	db := pgtest.New(t)
+// due is a context that says when it ends, but does not: what is held is that somebody heeds the time, not that the
+// machine is fast enough to do so.
+type due struct {
+	context.Context
+	at time.Time
+}
+
+func (d due) Deadline() (time.Time, bool) { return d.at, true }
+
+// withAKeyInWork has a key that somebody works on, and lets others wait for it as long as their requests last.
+func withAKeyInWork(t *testing.T) (*persistence.DB, pgtest.Database, protocol.AccountID) {
+	t.Helper()
+	database := pgtest.NewDatabase(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, KeyWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
 	account := pgtest.Account(t, db)
 	if _, _, err := db.ClaimKey(t.Context(), account, keyOf("k", "body")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
+	return db, database, account
+}
+
+// lockKeys makes every look at a key wait until release is called.
+func lockKeys(t *testing.T, conn *pgx.Conn) (release func()) {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from idempotency for update`); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A request that is out of time says that its twin works, as long as it can still say something.
+func TestWaitingForATwinEndsBeforeTheRequestDoes(t *testing.T) {
+	db, _, account := withAKeyInWork(t)
+	ctx := due{t.Context(), time.Now().Add(500 * time.Millisecond)}
 	if _, _, err := db.ClaimKey(ctx, account, keyOf("k", "body")); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
 		t.Errorf("answered %v", err)
 	}
+}
+
+// On a slow machine the time ends while the database is being asked once more: what was seen before is still the answer.
+func TestARequestWhoseTimeEndsWhileItLooksForItsTwinHasSeenItBefore(t *testing.T) {
+	db, database, account := withAKeyInWork(t)
+	admin, err := pgx.Connect(t.Context(), database.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(context.WithoutCancel(t.Context())) }()
+	const look = "insert into idempotency"
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	answered := make(chan error, 1)
+	release := lockKeys(t, admin)
+	go func() {
+		_, _, err := db.ClaimKey(ctx, account, keyOf("k", "body"))
+		answered <- err
+	}()
+	awaitLocked(t, database, look)
+	release()
+	release = lockKeys(t, admin) // waits for the first look
+	awaitLocked(t, database, look)
+	end()
+	if err := <-answered; protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Errorf("answered %v", err)
+	}
+	release()
 }

@@ -157,7 +157,9 @@ func migrateRiver(ctx context.Context, conn *pgx.Conn, config *pgxpool.Config) e
 }
 
 // grantLogin makes the login role a member of both roles. On servers that decide inheritance by membership the grant
-// says it; on older ones the role's own NOINHERIT does.
+// says it; on older ones the role's own NOINHERIT does. Memberships belong to the whole server, and the lock that migrations
+// hold does not: another database's migration may grant the same just now, and Postgres then refuses the second one instead
+// of seeing that it has nothing left to do.
 func grantLogin(ctx context.Context, conn *pgx.Conn, login string) error {
 	grant := fmt.Sprintf("grant %s, %s to %s", appRole, engineRole, pgx.Identifier{login}.Sanitize())
 	var version int
@@ -167,8 +169,12 @@ func grantLogin(ctx context.Context, conn *pgx.Conn, login string) error {
 	if version >= 160000 {
 		grant += " with inherit false, set true"
 	}
-	_, err := conn.Exec(ctx, grant)
-	return err
+	for attempt := 1; ; attempt++ {
+		_, err := conn.Exec(ctx, grant)
+		if attempt > maxRetries || !isState(err, stateUnique) || !pause(ctx, retryDelay()) {
+			return err
+		}
+	}
 }
 
 // Provision makes, with a superuser's connection, what a private server needs before Migrate: an owner role, a login

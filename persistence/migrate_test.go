@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
 	"turnstone/providers/embedded"
@@ -17,7 +19,8 @@ import (
 // them, or is making them.
 func TestDatabasesOfANewServerMigrateAtOnce(t *testing.T) {
 	const databases = 8
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	const hangs = 5 * time.Minute // only a guard
+	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "turnstone-migrate-") // the server's account passes through, as it cannot t.TempDir
 	if err != nil {
@@ -48,5 +51,36 @@ func TestDatabasesOfANewServerMigrateAtOnce(t *testing.T) {
 		if err := <-failures; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A grant that another database's migration has made and not yet committed is waited for, and then is as good as an own one.
+func TestALoginThatIsBeingGrantedItsRolesByAnotherMigration(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	const login = "turnstone_granted_twice"
+	database.Admin(t, `create role `+login+` login noinherit`)
+	t.Cleanup(func() { database.Admin(t, `drop role `+login) })
+	other, err := pgx.Connect(t.Context(), database.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close(context.WithoutCancel(t.Context())) }()
+	grant, err := other.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grant.Exec(t.Context(), `grant turnstone_app, turnstone_engine to `+login); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		migrated <- persistence.Migrate(t.Context(), database.OwnerURL, persistence.MigrateOptions{Login: login})
+	}()
+	awaitLocked(t, database, "grant ")
+	if err := grant.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Error(err)
 	}
 }
