@@ -23,7 +23,7 @@ const (
 
 // ask makes one model call: it builds the request and streams the answer into the feed.
 func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelFeed) error {
-	request, trimmed, err := n.request(ctx, c, route)
+	request, trimmed, err := n.requestApart(ctx, c, route)
 	if err != nil {
 		return err
 	}
@@ -32,11 +32,11 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 			return err
 		}
 	}
-	if err := feed.put(ctx, feedItem{hint: max(1, requestBytes(&request)/4)}); err != nil {
+	if err := feed.put(ctx, feedItem{hint: max(1, requestBytes(request)/4)}); err != nil {
 		return err
 	}
 	n.stats.modelCalls.Add(1)
-	err = n.model.Stream(ctx, request, func(chunk ModelChunk) error {
+	err = n.model.Stream(ctx, *request, func(chunk ModelChunk) error {
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
@@ -50,6 +50,19 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 		n.log.Warn("model call failed", zap.Stringer("turn", c.spec.TurnID), zap.Int("step", c.step), zap.Error(err))
 	}
 	return err
+}
+
+// requestApart builds the request in a goroutine of its own, whose stack the store makes deep: that of the call waits
+// for the model most of its life, and is to be small then.
+func (n *Node) requestApart(ctx context.Context, c callContext, route Route) (request *ModelRequest, trimmed bool, err error) {
+	request = new(ModelRequest)
+	built := make(chan struct{})
+	go func() {
+		defer close(built)
+		*request, trimmed, err = n.request(ctx, c, route)
+	}()
+	<-built
+	return request, trimmed, err
 }
 
 // request builds the request of one model call. While the store is away it waits: the turn holds, as its log does.

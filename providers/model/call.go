@@ -92,6 +92,15 @@ func (c *Call) drain() {
 // one: the credentials are for the configured host.
 func (c *Call) HTTP() *http.Client { return &http.Client{Transport: c} }
 
+// Send runs send, which sends the attempt's request, and returns what it returns. It runs in a goroutine of its own,
+// that the attempt waits for: the SDKs grow a stack to 32 kB, and the attempt's own goroutine, which waits for the
+// answer most of its life, keeps what it has grown to.
+func (c *Call) Send(send func() error) error {
+	sent := make(chan error, 1)
+	go func() { sent <- send() }()
+	return <-sent
+}
+
 // maxPiece bounds a chunk of text, and with it what one chunk can add to a reader's buffer.
 const maxPiece = 32 << 10
 

@@ -22,13 +22,20 @@ type thought struct {
 
 // attempt asks once. The end is message_stop; a stream without it was cut.
 func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
-	params, trimmed := paramsOf(request)
-	stream := m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	if err := stream.Err(); err != nil {
+	answer := answer{call: call}
+	if err := call.Send(func() (err error) {
+		answer.repeated, err = m.send(ctx, request, call)
+		return err
+	}); err != nil {
 		return err
 	}
-	answer := answer{call: call, repeated: trimmed}
 	return call.Events(answer.read)
+}
+
+// send answers what the request left out at its end.
+func (m *Model) send(ctx context.Context, request actors.ModelRequest, call *model.Call) (trimmed string, err error) {
+	params, trimmed := paramsOf(request)
+	return trimmed, m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
 }
 
 // answer gathers what comes in pieces: the open block, the count, the reason of the end.

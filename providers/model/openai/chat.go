@@ -18,16 +18,11 @@ import (
 // choices, the reason of the end), so only two things are required: that the stream ends with [DONE], and that it held
 // something.
 func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
-	params, err := m.chatParams(request)
-	if err != nil {
-		return err
-	}
-	stream := m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	if err := stream.Err(); err != nil {
+	if err := call.Send(func() error { return m.sendChat(ctx, request, call) }); err != nil {
 		return err
 	}
 	answer := chatAnswer{call: call}
-	err = call.Events(func(event model.Event) (bool, error) {
+	err := call.Events(func(event model.Event) (bool, error) {
 		if event.Done() {
 			return true, nil
 		}
@@ -37,6 +32,14 @@ func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, cal
 		return err
 	}
 	return answer.finish()
+}
+
+func (m *Model) sendChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+	params, err := m.chatParams(request)
+	if err != nil {
+		return err
+	}
+	return m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
 }
 
 func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {

@@ -16,12 +16,7 @@ import (
 // streamResponses asks once by the Responses format. Its end is an event of its own (completed, incomplete or failed);
 // a stream without one was cut.
 func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
-	params, err := responseParams(request)
-	if err != nil {
-		return err
-	}
-	stream := m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP()))
-	if err := stream.Err(); err != nil {
+	if err := call.Send(func() error { return m.sendResponses(ctx, request, call) }); err != nil {
 		return err
 	}
 	return call.Events(func(event model.Event) (bool, error) {
@@ -30,6 +25,14 @@ func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest
 		}
 		return takeResponse(event.Data, call)
 	})
+}
+
+func (m *Model) sendResponses(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+	params, err := responseParams(request)
+	if err != nil {
+		return err
+	}
+	return m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
 }
 
 // takeResponse takes an event, and says whether it was the last.
