@@ -42,7 +42,7 @@ type Readiness struct {
 	Status   string            `json:"status" enum:"ready,not_ready"`
 	Draining bool              `json:"draining,omitempty" doc:"The node hands its turns on and takes no new ones: not ready, whatever the checks say."`
 	Scanner  string            `json:"scanner,omitempty" doc:"The engine that judges files; test-signatures only knows the test file of scanners."`
-	Checks   map[string]string `json:"checks" doc:"persistence, cache, object_storage, malware_scanning, model_access: ok, slow or down."`
+	Checks   map[string]string `json:"checks" doc:"persistence, cache, object_storage, malware_scanning, model_access, with a private Postgres also disk: ok, slow or down."`
 }
 
 // readiness remembers the last answer for a moment.

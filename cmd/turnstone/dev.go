@@ -59,6 +59,9 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 		err = errors.Join(err, private.stop(stopping))
 		fmt.Fprintln(p.stdout, "Turnstone has stopped.")
 	}()
+	if private.postgres != nil {
+		folder.database = private.postgres.Folder()
+	}
 	s, err := startService(ctx, &config, folder, log)
 	if err != nil {
 		return errors.Join(err, sockets.close(ctx))

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,13 +18,8 @@ import (
 	"turnstone/providers/embedded"
 )
 
-const (
-	// examineTimeout bounds each thing that is looked at.
-	examineTimeout = 10 * time.Second
-	// leastSpace and leastShare are when Postgres and uploads get into danger.
-	leastSpace = 1 << 30
-	leastShare = 0.1
-)
+// examineTimeout bounds each thing that is looked at.
+const examineTimeout = 10 * time.Second
 
 type doctorCommand struct{}
 
@@ -99,13 +93,12 @@ func (p *patient) folder(context.Context) finding {
 
 func (p *patient) space(context.Context) finding {
 	f := finding{what: "space on the disk of the data folder", remedy: "free some space, or move the folder (TURNSTONE_DATA_DIR)"}
-	var disk syscall.Statfs_t
-	if f.err = syscall.Statfs(p.config.Service.DataDir, &disk); f.err != nil {
-		return f
+	found, err := spaceAt(p.config.Service.DataDir)
+	if f.err = err; err == nil {
+		f.err = found.enough()
 	}
-	free := disk.Bavail * uint64(disk.Bsize)
-	if free < leastSpace || float64(disk.Bavail) < leastShare*float64(disk.Blocks) {
-		f.err = fmt.Errorf("%d MiB are free, of %d", free>>20, disk.Blocks*uint64(disk.Bsize)>>20)
+	if p.config.Stores.DatabaseURL == "" {
+		f.remedy += "; until then dev begins no turn"
 	}
 	return f
 }

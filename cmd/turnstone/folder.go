@@ -31,8 +31,9 @@ const (
 
 // dataFolder is the data folder of a running node.
 type dataFolder struct {
-	path string
-	lock *embedded.FolderLock
+	path     string
+	lock     *embedded.FolderLock
+	database string // where a private Postgres of ours has its files; empty when there is none
 }
 
 // openFolder takes the data folder for this process.

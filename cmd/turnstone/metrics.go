@@ -55,6 +55,8 @@ var allSeries = []series{
 }
 
 var (
+	diskFree    = describe("disk_free_bytes", "Free on the disk of the private Postgres.")
+	diskFull    = describe("disk_full", "1 while that disk is nearly full and no turn begins.")
 	poolSize    = describe("database_connections", "Connections of a pool, by what they do.", "pool", "state")
 	poolWaiting = describe("database_waits_total", "Requests that had to wait for a connection.", "pool")
 )

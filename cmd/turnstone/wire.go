@@ -34,6 +34,7 @@ type service struct {
 	scanner  string
 	internal http.Handler
 	limiter  *persistence.Limiter
+	disk     *diskGuard // nil without a private Postgres
 	failed   chan error // what ends the service although nobody asked
 
 	undo []func(context.Context) error // owned by startService and close
@@ -50,6 +51,10 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, log *
 			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 		}
 	}()
+	if folder.database != "" {
+		s.disk = newDiskGuard(folder.database, log)
+		s.probes["disk"] = s.disk.probe
+	}
 	for _, open := range []func(context.Context) error{s.openDatabase, s.openRedis, s.openObjects, s.openScanner, s.openModel} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -159,8 +164,12 @@ func (s *service) routes() actors.Routes {
 }
 
 func (s *service) makeAPI() (err error) {
+	var turns ourhttp.Turns = s.node
+	if s.disk != nil {
+		turns = guardedTurns{s.node, s.disk}
+	}
 	s.api, err = ourhttp.New(ourhttp.Config{
-		DB: s.db, Turns: s.node, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
+		DB: s.db, Turns: turns, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
@@ -204,7 +213,12 @@ func (s *service) internalHandler() (http.Handler, error) {
 
 // measure registers what /metrics shows besides requests. No label is ever made of what clients send.
 func (s *service) measure() error {
+	var disk error
+	if s.disk != nil {
+		disk = s.metrics.Register(s.disk)
+	}
 	return errors.Join(
+		disk,
 		s.metrics.Register(collectors.NewGoCollector()),
 		s.metrics.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
 		s.metrics.Register(gauges{node: s.node.Stats, pools: s.db.Stats, journal: s.turns.JournalStats}),

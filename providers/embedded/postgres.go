@@ -292,6 +292,9 @@ func (p *Postgres) DSN(role, database string) string {
 	return dsn.String()
 }
 
+// Folder is where the server has its files: the data folder, or another one when the server's account cannot reach that.
+func (p *Postgres) Folder() string { return p.folder }
+
 // Owned reports whether the server ends with this process.
 func (p *Postgres) Owned() bool {
 	p.mu.Lock()

@@ -1577,7 +1577,7 @@ export interface components {
             version?: number;
         };
         Readiness: {
-            /** @description persistence, cache, object_storage, malware_scanning, model_access: ok, slow or down. */
+            /** @description persistence, cache, object_storage, malware_scanning, model_access, with a private Postgres also disk: ok, slow or down. */
             checks: {
                 [key: string]: string;
             };
