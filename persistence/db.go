@@ -266,8 +266,12 @@ var Nobody protocol.AccountID
 
 const (
 	setAccountSQL = `select set_config('turnstone.account_id', $1, true)`
+	// Shared trips have statements of one shape, whose plans do not get better when each is made for its values. Left to
+	// itself Postgres plans them anew each time, since it takes shorter arrays for cheaper than it thinks the usual ones to be.
+	keepPlans   = `set_config('plan_cache_mode', 'force_generic_plan', true)`
+	keepPlanSQL = `select ` + keepPlans
 	// For a trip that several accounts share; see migrations/004_shared_trips.sql.
-	setAccountsSQL = `select set_config('turnstone.account_ids', $1, true)`
+	setAccountsSQL = `select set_config('turnstone.account_ids', $1, true), ` + keepPlans
 )
 
 // Send runs a batch for an account in one round trip, as one implicit transaction: all of it is stored or nothing, and

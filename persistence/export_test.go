@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,3 +50,14 @@ func (t *Turns) StartTogether(ctx context.Context, starts ...*protocol.TurnStart
 	}
 	return started
 }
+
+// Gather collects numbers, for the tests of how groups are made.
+type Gather struct{ g gather[int] }
+
+// NewGather makes one; see gather.
+func NewGather(atOnce, most int, patience time.Duration, work func(group []int)) *Gather {
+	return &Gather{gather[int]{atOnce: atOnce, most: most, patience: patience, work: work}}
+}
+
+// Add hands a number in.
+func (g *Gather) Add(item int) { g.g.add(item) }

@@ -3,32 +3,60 @@ package persistence
 import (
 	"context"
 	"sync"
+	"time"
 )
 
-// gather collects what callers hand in at the same time, so that it shares a round trip. Nothing waits for company: a
-// worker takes what is there, so that a quiet service handles one at a time and a busy one larger groups.
+// gather collects what callers hand in at the same time, so that it shares a round trip. A quiet service waits for no
+// company: what comes while nothing is under way is worked on at once. What comes while a group is under way waits for
+// its end, so that groups grow with the load, but never longer than patience: then a further group begins.
 //
 // Order: none. Loss: everything handed in is given to work once. Slow work: at most atOnce groups are under way; the rest
 // waits here, bounded by the callers. Concurrency: add may be called from any goroutine, work is called from the workers.
 type gather[T any] struct {
 	// Set when made.
-	atOnce int // groups under way
-	most   int // in one group
-	work   func(group []T)
+	atOnce   int           // groups under way
+	most     int           // in one group
+	patience time.Duration // of what waits for the end of another group
+	work     func(group []T)
 
 	// Guarded by mu.
 	mu      sync.Mutex
-	queue   []T
+	queue   []waiting[T] // the oldest first
 	workers int
+	alarm   *time.Timer // set while something waits beside a worker and another one may begin
+}
+
+// waiting is one that waits for its group.
+type waiting[T any] struct {
+	item  T
+	since time.Time
 }
 
 func (g *gather[T]) add(item T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.queue = append(g.queue, item)
-	if g.workers < g.atOnce {
+	g.queue = append(g.queue, waiting[T]{item, time.Now()})
+	g.staff()
+}
+
+// staff begins a further worker when there is none, when there is enough for a whole group, or when the oldest has waited
+// long enough, and else sees to it that it is asked again in time; with mu held.
+func (g *gather[T]) staff() {
+	if len(g.queue) == 0 || g.workers == g.atOnce {
+		return
+	}
+	left := g.patience - time.Since(g.queue[0].since)
+	switch {
+	case g.workers == 0 || len(g.queue) >= g.most || left <= 0:
 		g.workers++
 		go g.run()
+	case g.alarm == nil:
+		g.alarm = time.AfterFunc(left, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.alarm = nil
+			g.staff()
+		})
 	}
 }
 
@@ -48,8 +76,13 @@ func (g *gather[T]) take() []T {
 		return nil
 	}
 	n := min(len(g.queue), g.most)
-	group := g.queue[:n:n]
+	group := make([]T, n)
+	for i := range group {
+		group[i] = g.queue[i].item
+	}
+	clear(g.queue[:n]) // their room lives on for a while
 	g.queue = g.queue[n:]
+	g.staff()
 	return group
 }
 
@@ -66,6 +99,8 @@ const (
 	lookupGroups  = 4
 	maxLookedUp   = 128
 	lookupTimeout = requestTimeout
+	// sharePatience is about what a trip takes on a busy machine.
+	sharePatience = 5 * time.Millisecond
 )
 
 // lookups answers questions that come at the same time by one trip. Each is asked of the database after it came, so its
@@ -77,7 +112,7 @@ type lookups[Q, A any] struct {
 // newLookups makes look-ups; find answers a group, or fails as a whole.
 func newLookups[Q, A any](find func(ctx context.Context, group []*question[Q, A]) error) *lookups[Q, A] {
 	l := &lookups[Q, A]{}
-	l.atOnce, l.most = lookupGroups, maxLookedUp
+	l.atOnce, l.most, l.patience = lookupGroups, maxLookedUp, sharePatience
 	l.work = func(group []*question[Q, A]) {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 		defer cancel()

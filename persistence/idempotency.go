@@ -122,11 +122,17 @@ type accountKey struct {
 	method, path, key string
 }
 
+// keptAnswersSQL has a limit, so that no plan reads the whole table once, as one does that was made while there was little
+// in it.
 const keptAnswersSQL = `
-select n, body_hash, status, headers, body, resource_id, created_at
+select n, kept.*
 from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) with ordinality as g (account_id, method, path, key, n)
-join idempotency on idempotency.account_id = g.account_id and idempotency.method = g.method and idempotency.path = g.path
-    and idempotency.key = g.key and not ` + staleKey
+cross join lateral (
+    select body_hash, status, headers, body, resource_id, created_at from idempotency
+    where idempotency.account_id = g.account_id and idempotency.method = g.method and idempotency.path = g.path
+        and idempotency.key = g.key and not ` + staleKey + `
+    limit 1
+) as kept`
 
 func (db *DB) findKeys(ctx context.Context, group []*question[accountKey, *keptAnswer]) error {
 	var accounts []protocol.AccountID

@@ -99,7 +99,7 @@ type scriptCall struct {
 
 func newPipelined(client *redis.Client) *pipelined {
 	p := &pipelined{Client: client}
-	p.scripts = gather[*scriptCall]{atOnce: limiterPipelines, most: maxPipelined, work: p.send}
+	p.scripts = gather[*scriptCall]{atOnce: limiterPipelines, most: maxPipelined, patience: sharePatience, work: p.send}
 	return p
 }
 

@@ -85,6 +85,7 @@ func (db *DB) findSessions(ctx context.Context, group []*question[[][]byte, *Ses
 	}
 	var found []*Session
 	batch := &pgx.Batch{}
+	batch.Queue(keepPlanSQL)
 	batch.Queue(becomeByTokenSQL, hashes)
 	batch.Queue(selectSessionSQL, hashes).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, scanSession)

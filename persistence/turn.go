@@ -37,7 +37,7 @@ func NewTurns(db *DB, options TurnsOptions) *Turns {
 		options.Journal.Logger = options.Logger
 	}
 	t := &Turns{db: db, journal: NewJournal(db, options.Journal), log: options.Logger}
-	t.starts = gather[*sharedStart]{atOnce: sharedStarts, most: maxSharedStart, work: t.startWaiting}
+	t.starts = gather[*sharedStart]{atOnce: sharedStarts, most: maxSharedStart, patience: startPatience, work: t.startWaiting}
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -12,8 +13,10 @@ import (
 )
 
 const (
-	// sharedStarts groups are under way at once: while one waits for the disk, the other is made.
-	sharedStarts = 2
+	// sharedStarts groups are under way at once, the second when the first takes long: two that hold starts of the same
+	// accounts wait for each other anyway.
+	sharedStarts  = 2
+	startPatience = 50 * time.Millisecond
 	// maxSharedStart bounds the transaction, and how many start alone when it fails.
 	maxSharedStart = 64
 )
@@ -142,8 +145,8 @@ type groupFacts struct {
 const (
 	// A lock that somebody holds for long is worth no waiting: the starts go on alone.
 	groupAccountsSQL = `
-select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout', '250ms', true)`
-	// In order, so that two groups never wait for each other.
+select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout', '250ms', true), ` + keepPlans
+	// In order, so that two groups never wait for each other in a circle.
 	lockAccountsSQL = `
 select account_id from accounts where account_id = any ($1) order by account_id for no key update`
 	groupFactsSQL = `
@@ -151,7 +154,8 @@ select (select count(*) from turns where account_id = g.account_id and ` + liveS
        exists (select from nodes where node_id = g.owner and not dead and not draining),
        (select settings ->> 'default_profile' from account_settings where account_id = g.account_id),
        exists (select from accounts where account_id = g.account_id),
-       exists (select from idempotency i where i.account_id = g.account_id and i.method = g.method and i.path = g.path and i.key = g.key)
+       coalesce((select true from idempotency i
+           where i.account_id = g.account_id and i.method = g.method and i.path = g.path and i.key = g.key limit 1), false)
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[]) with ordinality as g (account_id, owner, method, path, key, n)
 order by n`
 )
