@@ -220,17 +220,20 @@ type pgbench struct {
 }
 
 // The rows of a start are the same as those of the service: the key, the conversation with its branch, two messages, the
-// turn with its first events. Identifiers sort by time, as the service's do, so that indexes grow at the same place.
+// turn with its first events. Identifiers sort by time, as the service's do, so that indexes grow at the same place. They
+// are in a database of their own with the same schema: the service would take turns that nobody owns for those of a node
+// that has died, and go on with them while either side is measured.
 const (
+	baselineName    = "baseline"
 	pgbenchSetupSQL = `
-drop table if exists bench_accounts;
-create table bench_accounts as
-select row_number() over () as n, account_id from accounts limit %d;
+insert into accounts (account_id, email, email_key, display_name)
+select gen_random_uuid(), 'bench' || n || '@example.org', 'bench' || n || '@example.org', 'Bench' from generate_series(1, %d) as n;
+create table bench_accounts as select row_number() over () as n, account_id from accounts;
 create unique index on bench_accounts (n);
 create or replace function bench_id(at text) returns uuid language sql as
 $$ select overlay(gen_random_uuid()::text placing at from 1 for 13)::uuid $$;
-analyze bench_accounts;
-select count(*) from bench_accounts;`
+analyze accounts;
+analyze bench_accounts;`
 	pgbenchScript = `\set account random(1, %d)
 with clock as materialized (
     select overlay(lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') placing '-' from 9 for 0) as at
@@ -263,9 +266,6 @@ with clock as materialized (
 insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 select account, turn, 1, 2, 1, '\x%s' from ids;
 `
-	// pgbenchCleanSQL takes the turns of the baseline away: no node owns them, so the service would adopt them, and they
-	// would count as live turns of its accounts.
-	pgbenchCleanSQL = `delete from turns where owner not in (select node_id from nodes)`
 	// startSizesSQL is how long the texts of a real start are, so that the baseline writes as much.
 	startSizesSQL = `
 select coalesce(round(avg(length(t.spec::text))), 600), coalesce(round(avg(length(e.frames))), 600), coalesce(round(avg(length(m.parts::text))), 100)
@@ -289,12 +289,14 @@ func newPgbench(ctx context.Context, b *bench) (*pgbench, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, err := b.site.sqlNumbers(ctx, fmt.Sprintf(pgbenchSetupSQL, startAccount))
-	if err != nil {
+	if err := b.site.makeDatabase(ctx, baselineName); err != nil {
+		return nil, err
+	}
+	if _, err := b.site.sqlIn(ctx, baselineName, fmt.Sprintf(pgbenchSetupSQL, startAccount)); err != nil {
 		return nil, err
 	}
 	hash := fmt.Sprintf("%064x", 1)
-	text := fmt.Sprintf(pgbenchScript, int(count[0]), hash, jsonOf(int(sizes[2])), jsonOf(int(sizes[0])), hexOf(int(sizes[1])))
+	text := fmt.Sprintf(pgbenchScript, startAccount, hash, jsonOf(int(sizes[2])), jsonOf(int(sizes[0])), hexOf(int(sizes[1])))
 	p := &pgbench{bench: b, script: filepath.Join(b.site.folder, "start.sql")}
 	if err := os.WriteFile(p.script, []byte(text), 0o644); err != nil {
 		return nil, err
@@ -339,15 +341,10 @@ func (p *pgbench) run(ctx context.Context, over time.Duration) (rate, latency fl
 	}
 	cmd := exec.CommandContext(ctx, program, "--no-vacuum", "--protocol=prepared", "--file="+p.script,
 		"--client="+strconv.Itoa(p.clients), "--jobs=2", "--time="+strconv.Itoa(max(1, int(over.Seconds()))),
-		p.bench.site.postgres.DSN(embedded.Superuser, databaseName))
+		p.bench.site.postgres.DSN(embedded.Superuser, baselineName))
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("pgbench: %w: %.500s", err, output)
-	}
-	for _, statement := range []string{pgbenchCleanSQL, "vacuum turns"} {
-		if _, err := p.bench.site.sql(ctx, statement); err != nil {
-			return 0, 0, fmt.Errorf("after pgbench: %w", err)
-		}
 	}
 	return parsePgbench(output)
 }

@@ -99,11 +99,16 @@ func (s *site) startStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = persistence.Provision(ctx, s.postgres.DSN(embedded.Superuser, "postgres"), databaseName, databaseOwner, databaseLogin)
+	return s.makeDatabase(ctx, databaseName)
+}
+
+// makeDatabase makes a database with the service's schema.
+func (s *site) makeDatabase(ctx context.Context, name string) error {
+	err := persistence.Provision(ctx, s.postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, databaseLogin)
 	if err != nil {
 		return err
 	}
-	return persistence.Migrate(ctx, s.postgres.DSN(databaseOwner, databaseName),
+	return persistence.Migrate(ctx, s.postgres.DSN(databaseOwner, name),
 		persistence.MigrateOptions{Login: databaseLogin, Logger: zap.NewNop()})
 }
 
@@ -309,13 +314,18 @@ func tool(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// sql runs statements as the superuser and answers what they print, unaligned, a line a row.
+// sql runs statements in the service's database; see sqlIn.
 func (s *site) sql(ctx context.Context, statements string) (string, error) {
+	return s.sqlIn(ctx, databaseName, statements)
+}
+
+// sqlIn runs statements as the superuser and answers what they print, unaligned, a line a row.
+func (s *site) sqlIn(ctx context.Context, database, statements string) (string, error) {
 	psql, err := tool("psql")
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, psql, "-XAqt", "-F", "|", "-v", "ON_ERROR_STOP=1", "-d", s.postgres.DSN(embedded.Superuser, databaseName))
+	cmd := exec.CommandContext(ctx, psql, "-XAqt", "-F", "|", "-v", "ON_ERROR_STOP=1", "-d", s.postgres.DSN(embedded.Superuser, database))
 	cmd.Stdin = strings.NewReader(statements)
 	complaint := new(strings.Builder)
 	cmd.Stderr = complaint
