@@ -43,9 +43,9 @@ func (b *bench) journal(ctx context.Context) error {
 
 func (b *bench) journalTime() string {
 	if b.quick {
-		return "5x"
+		return "2x"
 	}
-	return "20x"
+	return "8x"
 }
 
 // parseBenchmark reads the figures of each line that a Go benchmark printed, by their units.
