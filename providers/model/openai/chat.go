@@ -7,8 +7,6 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
 
 	"turnstone/actors"
 	"turnstone/providers/model"
@@ -40,66 +38,6 @@ func (m *Model) sendChat(ctx context.Context, request actors.ModelRequest, call 
 		return err
 	}
 	return m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
-}
-
-func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
-	params := sdk.ChatCompletionNewParams{
-		Model:           request.Model,
-		Messages:        chatMessages(request),
-		ReasoningEffort: shared.ReasoningEffort(request.ReasoningEffort),
-		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-	}
-	if limit := int64(request.MaxOutputTokens); limit > 0 && m.native {
-		params.MaxCompletionTokens = param.NewOpt(limit)
-	} else if limit > 0 {
-		params.MaxTokens = param.NewOpt(limit)
-	}
-	for _, tool := range request.Tools {
-		schema, err := parameters(tool)
-		if err != nil {
-			return params, err
-		}
-		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema,
-		}))
-	}
-	return params, nil
-}
-
-func chatMessages(request actors.ModelRequest) []sdk.ChatCompletionMessageParamUnion {
-	messages := make([]sdk.ChatCompletionMessageParamUnion, 0, len(request.Messages)+1)
-	if request.System != "" {
-		messages = append(messages, sdk.SystemMessage(request.System))
-	}
-	for _, message := range request.Messages {
-		switch message.Role {
-		case "assistant":
-			messages = append(messages, chatAssistant(message))
-		case "tool":
-			messages = append(messages, sdk.ToolMessage(toolResult(message), message.ToolCallID))
-		default:
-			messages = append(messages, sdk.UserMessage(message.Text))
-		}
-	}
-	return messages
-}
-
-func chatAssistant(message actors.ModelMessage) sdk.ChatCompletionMessageParamUnion {
-	assistant := sdk.ChatCompletionAssistantMessageParam{}
-	if message.Text != "" || len(message.ToolCalls) == 0 {
-		assistant.Content.OfString = param.NewOpt(message.Text)
-	}
-	for _, call := range message.ToolCalls {
-		assistant.ToolCalls = append(assistant.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: call.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: call.Name, Arguments: string(call.Input),
-				},
-			},
-		})
-	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &assistant}
 }
 
 // chatAnswer gathers what comes in pieces: tool calls, and why it ended.

@@ -16,8 +16,9 @@ func TestTheLimitHasTwoNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		params, err := made.chatParams(actors.ModelRequest{MaxOutputTokens: 7})
-		if err != nil || (params.MaxCompletionTokens.Value == 7) != native || (params.MaxTokens.Value == 7) == native {
-			t.Errorf("%s: %v, %v, %v", base, params.MaxCompletionTokens, params.MaxTokens, err)
+		body, _ := read(t, params).(map[string]any)
+		if err != nil || (body["max_completion_tokens"] == 7.0) != native || (body["max_tokens"] == 7.0) == native {
+			t.Errorf("%s: %v, %v", base, body, err)
 		}
 	}
 }

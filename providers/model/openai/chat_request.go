@@ -1,0 +1,113 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+
+	"turnstone/actors"
+)
+
+// chatBody is the body of a request but for "stream", which the SDK adds. The SDK's own types walk each message three
+// times by reflection; these fields are all of theirs that are ever set.
+type chatBody struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	MaxTokens           int           `json:"max_tokens,omitzero"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitzero"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
+	StreamOptions       struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Tools []chatTool `json:"tools,omitempty"`
+}
+
+type chatMessage struct {
+	Role       string         `json:"role"`
+	Content    *string        `json:"content,omitempty"` // nil beside tool calls only
+	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string         `json:"tool_call_id,omitempty"`
+}
+
+type chatToolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type chatTool struct {
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	Parameters  map[string]any `json:"parameters"`
+}
+
+const typeFunction = "function"
+
+// chatParams are the parameters of a request, encoded.
+func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
+	body := chatBody{Model: request.Model, Messages: chatMessages(request), ReasoningEffort: request.ReasoningEffort}
+	body.StreamOptions.IncludeUsage = true
+	if m.native {
+		body.MaxCompletionTokens = max(0, request.MaxOutputTokens)
+	} else {
+		body.MaxTokens = max(0, request.MaxOutputTokens)
+	}
+	for _, tool := range request.Tools {
+		schema, err := parameters(tool)
+		if err != nil {
+			return sdk.ChatCompletionNewParams{}, err
+		}
+		body.Tools = append(body.Tools, chatTool{typeFunction, chatFunction{tool.Name, tool.Description, schema}})
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // it is read by a model's server, and code is full of these characters
+	if err := encoder.Encode(&body); err != nil {
+		return sdk.ChatCompletionNewParams{}, fmt.Errorf("encoding a request to the model: %w", err)
+	}
+	return param.Override[sdk.ChatCompletionNewParams](json.RawMessage(text.Bytes())), nil
+}
+
+func chatMessages(request actors.ModelRequest) []chatMessage {
+	messages := make([]chatMessage, 0, len(request.Messages)+1)
+	if request.System != "" {
+		messages = append(messages, chatMessage{Role: "system", Content: &request.System})
+	}
+	for i := range request.Messages {
+		message := &request.Messages[i]
+		switch message.Role {
+		case "assistant":
+			messages = append(messages, chatAssistant(message))
+		case "tool":
+			result := toolResult(*message)
+			messages = append(messages, chatMessage{Role: "tool", Content: &result, ToolCallID: message.ToolCallID})
+		default:
+			messages = append(messages, chatMessage{Role: "user", Content: &message.Text})
+		}
+	}
+	return messages
+}
+
+func chatAssistant(message *actors.ModelMessage) chatMessage {
+	assistant := chatMessage{Role: "assistant"}
+	if message.Text != "" || len(message.ToolCalls) == 0 {
+		assistant.Content = &message.Text
+	}
+	for _, call := range message.ToolCalls {
+		made := chatToolCall{ID: call.ID, Type: typeFunction}
+		made.Function.Name, made.Function.Arguments = call.Name, string(call.Input)
+		assistant.ToolCalls = append(assistant.ToolCalls, made)
+	}
+	return assistant
+}

@@ -1,0 +1,150 @@
+package openai
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"turnstone/actors"
+)
+
+var requestsToEncode = map[string]actors.ModelRequest{
+	"bare": {Model: "m", Messages: []actors.ModelMessage{{Role: "user", Text: "hello"}}},
+	"full": {
+		Model: "m", System: "be <brief> & \"kind\"\u2028", ReasoningEffort: "high", MaxOutputTokens: 77,
+		Messages: []actors.ModelMessage{
+			{Role: "user", Text: "if a < b && c > d {\n\t\x00\xff}"},
+			{Role: "assistant", Text: "let me see", ToolCalls: []actors.ModelToolCall{
+				{ID: "1", Name: "calculate", Input: json.RawMessage(`{"expression":"6*7"}`)}, {ID: "2", Name: "clock", Input: json.RawMessage(`{}`)},
+			}},
+			{Role: "tool", ToolCallID: "1", Text: "42"},
+			{Role: "tool", ToolCallID: "2", Text: "broken", ToolFailed: true},
+			{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: "3", Name: "clock", Input: json.RawMessage(`{}`)}}},
+			{Role: "tool", ToolCallID: "3", Text: ""},
+			{Role: "assistant"},
+			{Role: "user", Text: "😀"},
+		},
+		Tools: []actors.ModelTool{
+			{Name: "clock"},
+			{Name: "calculate", Description: "Calculates.", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","maxLength":100}},"required":["expression"]}`)},
+		},
+	},
+}
+
+func TestTheBodyOfARequestIsWhatTheSDKWouldSend(t *testing.T) {
+	for name, request := range requestsToEncode {
+		for _, native := range []bool{false, true} {
+			m := &Model{native: native}
+			ours, err := m.chatParams(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := sdkParams(m, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := read(t, ours), read(t, theirs); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: the body says\n%v, want\n%v", name, got, want)
+			}
+		}
+	}
+}
+
+// read is what a server reads.
+func read(t *testing.T, params sdk.ChatCompletionNewParams) (body any) {
+	t.Helper()
+	text, err := params.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func BenchmarkChatRequest(b *testing.B) {
+	m := &Model{}
+	for name, encode := range map[string]func(actors.ModelRequest) (sdk.ChatCompletionNewParams, error){
+		"ours":  m.chatParams,
+		"SDK's": func(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) { return sdkParams(m, request) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				params, err := encode(requestsToEncode["full"])
+				if err == nil {
+					_, err = params.MarshalJSON()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// sdkParams is a request in the SDK's own types.
+func sdkParams(m *Model, request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
+	params := sdk.ChatCompletionNewParams{
+		Model:           request.Model,
+		Messages:        sdkMessages(request),
+		ReasoningEffort: shared.ReasoningEffort(request.ReasoningEffort),
+		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if limit := int64(request.MaxOutputTokens); limit > 0 && m.native {
+		params.MaxCompletionTokens = param.NewOpt(limit)
+	} else if limit > 0 {
+		params.MaxTokens = param.NewOpt(limit)
+	}
+	for _, tool := range request.Tools {
+		schema, err := parameters(tool)
+		if err != nil {
+			return params, err
+		}
+		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema,
+		}))
+	}
+	return params, nil
+}
+
+func sdkMessages(request actors.ModelRequest) []sdk.ChatCompletionMessageParamUnion {
+	messages := make([]sdk.ChatCompletionMessageParamUnion, 0, len(request.Messages)+1)
+	if request.System != "" {
+		messages = append(messages, sdk.SystemMessage(request.System))
+	}
+	for _, message := range request.Messages {
+		switch message.Role {
+		case "assistant":
+			messages = append(messages, sdkAssistant(message))
+		case "tool":
+			messages = append(messages, sdk.ToolMessage(toolResult(message), message.ToolCallID))
+		default:
+			messages = append(messages, sdk.UserMessage(message.Text))
+		}
+	}
+	return messages
+}
+
+func sdkAssistant(message actors.ModelMessage) sdk.ChatCompletionMessageParamUnion {
+	assistant := sdk.ChatCompletionAssistantMessageParam{}
+	if message.Text != "" || len(message.ToolCalls) == 0 {
+		assistant.Content.OfString = param.NewOpt(message.Text)
+	}
+	for _, call := range message.ToolCalls {
+		assistant.ToolCalls = append(assistant.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID: call.ID,
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+					Name: call.Name, Arguments: string(call.Input),
+				},
+			},
+		})
+	}
+	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &assistant}
+}
