@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/providers/model/modeltest"
 )
 
 func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
@@ -36,19 +37,25 @@ func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
 	}
 }
 
-// SIGTERM: a turn that ends within the grace ends here, for its reader too; nothing new begins meanwhile.
+// SIGTERM: a turn that ends within the grace ends here, for its reader too; nothing new begins meanwhile. The turn ends
+// when it was looked at, however long that took.
 func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
+	looked := make(chan struct{})
+	model := modeltest.NewServer(modeltest.Chat, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"One, ", "two."}, Gate: looked}}})
+	t.Cleanup(model.Close)
 	i := sitetest.NewHosted(t)
 	i.Migrate(t)
-	p := i.Serve(t)
+	p := i.Serve(t, "TURNSTONE_DRAIN_GRACE=60s",
+		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+model.URL, "TURNSTONE_MODEL_BALANCED=some-model")
 	c := signedUp(t, i)
-	_, stream := c.chat("[[script tokens=40 ttft=10ms interval=25ms]]")
+	_, stream := c.chat("Count.")
 	awaitEvent(t, stream, "answer.delta")
 	p.Signal(syscall.SIGTERM)
 	p.UntilLogged("draining")
 	if status, body, _ := sitetest.Fetch(t, http.MethodGet, "http://"+i.Internal+"/ready", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("ready while draining: %d %s", status, body)
 	}
+	close(looked)
 	awaitEvent(t, stream, "turn.finished")
 	if code := p.Exit(); code != 0 {
 		t.Errorf("exit code %d", code)
