@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
@@ -71,29 +70,22 @@ func (r Routes) Resolve(requested protocol.Profile, input string) protocol.TurnR
 	}
 }
 
-var (
-	sourceFile = regexp.MustCompile(`(?i)\b[\w./-]+\.(go|py|js|jsx|ts|tsx|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|sql|sh|yaml|yml|toml|dockerfile|tf|css|html|vue)\b`)
-	stackTrace = regexp.MustCompile(`(?m)^\s*(at [\w.$<>]+\(|File "[^"]+", line \d+|goroutine \d+ \[|panic: |Traceback \(most recent call last\)|error\[E\d+\])`)
-	codeLine   = regexp.MustCompile(`(?m)^\s*(func |def |class |import |#include|package |public |private |const |let |var |SELECT .+ FROM |return |if \(|for \()`)
-	codeWords  = regexp.MustCompile(`(?i)\b(refactor|debug|compil(e|er|es|ation)|unit tests?|stack ?trace|regex|segfault|null pointer|api endpoint|pull request|git (rebase|merge|commit)|sql query|typescript|javascript|python|golang|rust|kubernetes|docker(file)?|algorithm|function|implement|bug|codebase|repository|linter?)\b`)
-)
-
 // softwareHeavy is a first, readable resolver: it looks for signs of software work and says which it found.
 func softwareHeavy(input string) string {
-	words := map[string]bool{}
-	for _, word := range codeWords.FindAllString(input, 20) {
-		words[strings.ToLower(word)] = true
-	}
-	switch {
-	case strings.Contains(input, "```"):
+	if strings.Contains(input, "```") {
 		return "The message holds a block of code."
-	case stackTrace.MatchString(input):
+	}
+	trace, code := lookAtLines(input)
+	if trace {
 		return "The message holds a stack trace."
-	case len(codeLine.FindAllString(input, 3)) >= 3:
+	}
+	words := countCodeWords(input)
+	switch {
+	case code >= 3:
 		return "The message holds lines of code."
-	case sourceFile.MatchString(input) && len(words) >= 1:
+	case words >= 1 && namesSourceFile(input):
 		return "The message is about source files."
-	case len(words) >= 3:
+	case words >= 3:
 		return "The message is about software work."
 	}
 	return ""
