@@ -24,6 +24,9 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 	page := u.do(200, "GET", path+"/messages", nil)
 	wantField(t, page, "data.2.sibling_index", 1.0)
 	wantField(t, page, "data.2.sibling_count", 2.0)
+	wantField(t, page, "data.2.previous_sibling.message_id", said[2])
+	wantField(t, page, "data.2.previous_sibling.branch_id", trunk)
+	wantField(t, page, "data.2.next_sibling", nil)
 	wantField(t, page, "branch_id", made.at("branch_id"))
 
 	list := u.do(200, "GET", path+"/branches?limit=1", nil)

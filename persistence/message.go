@@ -111,20 +111,25 @@ func (l path) window(query *MessageQuery) *MessagePage {
 const messageColumns = `
 	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
 	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, siblings.older, siblings.total,
+	siblings.previous_message, siblings.previous_branch, siblings.next_message, siblings.next_branch,
 	case when m.status = 'streaming'
 		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
 			where e.account_id = m.account_id and e.turn_id = m.turn_id)
 	end as frames`
 
-// messageSiblings counts the versions of a message. The first ones of a conversation have no parent to share.
+// messageSiblings counts the versions of a message and names its neighbours among them. The first ones of a conversation have no parent to share.
 const messageSiblings = `
 	cross join lateral (
-		select count(*) as total, count(*) filter (where o.message_id < m.message_id) as older
+		select count(*) as total, count(*) filter (where o.message_id < m.message_id) as older,
+			(array_agg(o.message_id order by o.message_id desc) filter (where o.message_id < m.message_id))[1] as previous_message,
+			(array_agg(o.branch_id order by o.message_id desc) filter (where o.message_id < m.message_id))[1] as previous_branch,
+			(array_agg(o.message_id order by o.message_id) filter (where o.message_id > m.message_id))[1] as next_message,
+			(array_agg(o.branch_id order by o.message_id) filter (where o.message_id > m.message_id))[1] as next_branch
 		from (
-			select message_id from messages
+			select message_id, branch_id from messages
 			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id = m.parent_message_id
 			union all
-			select message_id from messages
+			select message_id, branch_id from messages
 			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id is null
 			  and m.parent_message_id is null
 		) o
@@ -155,13 +160,24 @@ func (db *DB) GetMessage(ctx context.Context, account protocol.AccountID, messag
 	return &found, nil
 }
 
+func siblingOf(message *protocol.MessageID, branch *protocol.BranchID) *protocol.Sibling {
+	if message == nil || branch == nil {
+		return nil
+	}
+	return &protocol.Sibling{MessageID: *message, BranchID: *branch}
+}
+
 func scanMessage(row pgx.CollectableRow) (m protocol.Message, err error) {
 	var frames []byte
+	var previousMessage, nextMessage *protocol.MessageID
+	var previousBranch, nextBranch *protocol.BranchID
 	err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
-		&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount, &frames)
+		&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
+		&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames)
 	if err != nil {
 		return m, err
 	}
+	m.PreviousSibling, m.NextSibling = siblingOf(previousMessage, previousBranch), siblingOf(nextMessage, nextBranch)
 	if m.Status == protocol.MessageStreaming {
 		var fold protocol.Fold
 		if m.CoversSequence, err = fold.FoldFrames(frames); err != nil {

@@ -139,6 +139,18 @@ func compareMessages(t *testing.T, model *tree, path []protocol.MessageID, found
 			m.SiblingCount != len(siblings) || siblings[m.SiblingIndex] != m.MessageID || len(m.Parts) != 1 {
 			t.Fatalf("message %d of %d is %+v", i, len(path), m)
 		}
+		compareNeighbour(t, m.PreviousSibling, siblings[:m.SiblingIndex], -1)
+		compareNeighbour(t, m.NextSibling, siblings[m.SiblingIndex+1:], 0)
+	}
+}
+
+// compareNeighbour holds a neighbour to the one of its side that stands at, or before its end.
+func compareNeighbour(t *testing.T, found *protocol.Sibling, side []protocol.MessageID, at int) {
+	t.Helper()
+	switch {
+	case len(side) == 0 && found == nil:
+	case len(side) == 0 || found == nil || found.BranchID.IsZero() || found.MessageID != side[(at+len(side))%len(side)]:
+		t.Fatalf("the neighbour among %v is %+v", side, found)
 	}
 }
 

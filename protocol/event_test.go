@@ -76,7 +76,7 @@ func samples() []Payload {
 		&TurnRecoveringEvent{Attempt: 1, Cause: "restart"},
 		&TurnFinished{Status: TurnIncomplete, StopReason: StopError, MessageID: answer, LastSequence: 25, Usage: usage, Error: failure},
 		&TurnSnapshot{CoversSequence: 24, Message: Message{
-			MessageID: answer, ConversationID: conversation, BranchID: branch, ParentMessageID: &question, SiblingIndex: 1, SiblingCount: 2,
+			MessageID: answer, ConversationID: conversation, BranchID: branch, ParentMessageID: &question, SiblingIndex: 1, SiblingCount: 2, PreviousSibling: &Sibling{before, branch}, NextSibling: &Sibling{question, branch},
 			Role: RoleAssistant, Status: MessageStreaming, Attachments: []FileID{mustParse[fileKind]("file_01h2xcejqtf2nbrexx3vqjhp47")},
 			TurnID: &goldenTurn, Profile: pointerTo(ProfileBalanced), ModelID: pointerTo("demo"), Usage: &usage,
 			Feedback: &Feedback{Rating: "up", Reasons: []string{"correct"}, Comment: "Thanks"}, CoversSequence: 24, CreatedAt: goldenTime,

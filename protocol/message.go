@@ -31,6 +31,8 @@ type Message struct {
 	ParentMessageID *MessageID     `json:"parent_message_id"`
 	SiblingIndex    int            `json:"sibling_index" doc:"Position among the alternatives at this place, from 0."`
 	SiblingCount    int            `json:"sibling_count"`
+	PreviousSibling *Sibling       `json:"previous_sibling,omitempty" doc:"The alternative before this one; absent for the first."`
+	NextSibling     *Sibling       `json:"next_sibling,omitempty" doc:"The alternative after this one; absent for the last."`
 	Role            string         `json:"role" enum:"user,assistant"`
 	Status          MessageStatus  `json:"status" enum:"complete,streaming,cancelled,failed,incomplete"`
 	Parts           []Part         `json:"parts"`
@@ -42,6 +44,12 @@ type Message struct {
 	Feedback        *Feedback      `json:"feedback"`
 	CoversSequence  int64          `json:"covers_sequence,omitempty" doc:"Of a streaming message: the parts hold the events up to here; go on with ?after= it."`
 	CreatedAt       time.Time      `json:"created_at"`
+}
+
+// Sibling is another version of a message. Making its branch the active one shows it.
+type Sibling struct {
+	MessageID MessageID `json:"message_id"`
+	BranchID  BranchID  `json:"branch_id"`
 }
 
 // Feedback is what the account said about an answer.

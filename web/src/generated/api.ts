@@ -1462,8 +1462,12 @@ export interface components {
             feedback: components["schemas"]["Feedback"] | null;
             message_id: string;
             model_id: string | null;
+            /** @description The alternative after this one; absent for the last. */
+            next_sibling?: components["schemas"]["Sibling"];
             parent_message_id: string | null;
             parts: components["schemas"]["Part"][];
+            /** @description The alternative before this one; absent for the first. */
+            previous_sibling?: components["schemas"]["Sibling"];
             profile: string | null;
             /** @enum {string} */
             role: "user" | "assistant";
@@ -1674,6 +1678,10 @@ export interface components {
              * @description In place of If-Match. Without either the last writer wins.
              */
             version?: number;
+        };
+        Sibling: {
+            branch_id: string;
+            message_id: string;
         };
         SteeringReceipt: {
             replayed: boolean;

@@ -295,6 +295,11 @@ export interface TurnFinished extends Envelope<"turn.finished"> {
   error: TurnError | null;
 }
 
+export interface Sibling {
+  message_id: MessageID;
+  branch_id: BranchID;
+}
+
 export interface Part {
   type: "text" | "reasoning_summary" | "code" | "tool" | "citation_list" | "artifact" | "notice";
   part_id: PartID;
@@ -342,6 +347,10 @@ export interface Message {
   /** Position among the alternatives at this place, from 0. */
   sibling_index: number;
   sibling_count: number;
+  /** The alternative before this one; absent for the first. */
+  previous_sibling?: Sibling;
+  /** The alternative after this one; absent for the last. */
+  next_sibling?: Sibling;
   role: "user" | "assistant";
   status: "complete" | "streaming" | "cancelled" | "failed" | "incomplete";
   parts: Part[];
