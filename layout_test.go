@@ -25,7 +25,7 @@ var folders = map[string][]string{
 	"persistence": {"protocol"},
 	"providers":   {"protocol", "actors"},
 	"http":        {"protocol", "actors", "persistence"},
-	"cmd":         {"protocol", "actors", "persistence", "providers", "http"},
+	"cmd":         {"protocol", "actors", "persistence", "providers", "http", "web"},
 	"web":         {},
 	"docs":        {},
 	"deploy":      {},

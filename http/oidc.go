@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	stdhttp "net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +45,9 @@ type providers struct {
 	client   *stdhttp.Client
 	byName   map[string]*provider
 }
+
+// names are those of the configured ones, in order.
+func (p *providers) names() []string { return slices.Sorted(maps.Keys(p.byName)) }
 
 type provider struct {
 	OIDCProvider

@@ -15,6 +15,7 @@ var publicRoutes = []string{
 	"GET /health",
 	"GET /shared/{token}", "GET /shared/{token}/files/{n}", "GET /s/{token}",
 	"POST /auth/register", "POST /auth/login", "GET /auth/oidc/{provider}/start", "GET /auth/oidc/{provider}/callback",
+	"GET /", "GET /c/*", "GET /p/*", "GET /library", "GET /settings", "GET /assets/*", "GET /robots.txt",
 }
 
 // documentServer is a Server that only knows its routes.

@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	stdhttp "net/http"
 	"net/netip"
 	"net/url"
@@ -38,6 +39,7 @@ type Config struct {
 	Ready            map[string]Probe
 	Draining         func() bool // nil: never
 	Scanner          string      // the engine that judges files
+	Web              fs.FS       // the built web app; nil: none
 
 	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
 	AllowedOrigins []string       // other origins that may call with credentials
@@ -56,6 +58,7 @@ type Server struct {
 	keys      *keys
 	passwords *passwords
 	providers *providers
+	shell     *shell
 	ready     *readiness
 	watches   watches
 	tallies   tallies
@@ -101,6 +104,9 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 		return nil, fmt.Errorf("metrics of requests: %w", err)
 	}
 	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"))
+	if s.shell, err = newShell(config.Web); err != nil {
+		return nil, fmt.Errorf("the web app: %w", err)
+	}
 	s.ready = &readiness{probes: config.Ready, scanner: config.Scanner, log: s.log, now: s.now}
 	s.mount(table(s))
 	return s, nil
@@ -120,6 +126,7 @@ func (s *Server) mount(routes []route) {
 		s.policies[t.method+" "+t.path] = t.policy
 		t.register(s.api, t.operation(s.api))
 	}
+	s.mountShell()
 	describeEvents(s.api.OpenAPI())
 	describeIdentifiers(s.api.OpenAPI())
 	describeService(s.api.OpenAPI())

@@ -1,0 +1,136 @@
+package http
+
+import (
+	"bytes"
+	"io/fs"
+	stdhttp "net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// shellServer serves a small app.
+func shellServer(t *testing.T, files fs.FS) *Server {
+	t.Helper()
+	s, err := New(Config{
+		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "http", Host: "localhost"}, Web: files,
+		RegistrationOpen: true, Providers: []OIDCProvider{{Name: "north"}, {Name: "east"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var smallApp = fstest.MapFS{
+	"index.html": {Data: []byte(`<!doctype html><html lang="__language__" dir="__direction__" data-theme="__theme__">` +
+		`<meta name="turnstone-registration" content="__registration__"><meta name="turnstone-providers" content="__providers__">` +
+		`<style nonce="__nonce__"></style><script type="module" src="/assets/index-abc.js" nonce="__nonce__"></script>`)},
+	"assets/index-abc.js":    {Data: []byte("plain")},
+	"assets/index-abc.js.br": {Data: []byte("brotli")},
+	"assets/index-abc.js.gz": {Data: []byte("gzip")},
+	"assets/lonely.svg":      {Data: []byte("<svg/>")},
+}
+
+func getPage(s *Server, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(stdhttp.MethodGet, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+var nonceOf = regexp.MustCompile(`'nonce-([A-Za-z0-9+/]{22})'`)
+
+func TestEveryPageOfTheAppIsOneDocumentThatMayRunOnlyItsOwn(t *testing.T) {
+	s := shellServer(t, smallApp)
+	seen := map[string]bool{}
+	for _, path := range []string{"/", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "/p/anything", "/library", "/settings", "/?x=1"} {
+		w := getPage(s, path)
+		if w.Code != stdhttp.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Fatalf("%s: %d %s", path, w.Code, w.Header().Get("Content-Type"))
+		}
+		nonce := nonceOf.FindStringSubmatch(w.Header().Get("Content-Security-Policy"))
+		if nonce == nil || seen[nonce[1]] {
+			t.Fatalf("%s: the policy has no nonce of its own: %s", path, w.Header().Get("Content-Security-Policy"))
+		}
+		seen[nonce[1]] = true
+		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
+			"connect-src 'self'; frame-src 'none'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
+			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
+		if got := w.Header().Get("Content-Security-Policy"); got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+		if strings.Count(w.Body.String(), `nonce="`+nonce[1]+`"`) != 2 || strings.Contains(w.Body.String(), "__") {
+			t.Errorf("%s: what was to be filled in was not: %s", path, w.Body)
+		}
+		if w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s is kept: %s", path, w.Header().Get("Cache-Control"))
+		}
+	}
+}
+
+func TestTheDocumentKnowsTheReadersLookBeforeItsFirstFrame(t *testing.T) {
+	s := shellServer(t, smallApp)
+	for cookie, want := range map[string]string{
+		"":                         `<html lang="en" dir="ltr" data-theme="system">`,
+		"theme=dark; language=ar":  `<html lang="ar" dir="rtl" data-theme="dark">`,
+		"theme=light; language=ja": `<html lang="ja" dir="ltr" data-theme="light">`,
+		`theme="><script>alert(1)</script>; language=en" onload="`: `<html lang="en" dir="ltr" data-theme="system">`,
+	} {
+		w := getPage(s, "/", "Cookie", cookie)
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("cookie %q: %s", cookie, w.Body)
+		}
+	}
+	if body := getPage(s, "/").Body.String(); !strings.Contains(body, `content="true"`) || !strings.Contains(body, `content="east north"`) {
+		t.Errorf("a stranger is not told how to sign in: %s", body)
+	}
+}
+
+func TestAssetsAreKeptForeverAndSentAsSmallAsTheReaderTakesThem(t *testing.T) {
+	s := shellServer(t, smallApp)
+	for accepted, want := range map[string][2]string{
+		"gzip, deflate, br, zstd": {"br", "brotli"}, "gzip": {"gzip", "gzip"}, "": {"", "plain"},
+		"br;q=0, gzip;q=0.5": {"gzip", "gzip"}, "identity": {"", "plain"},
+	} {
+		w := getPage(s, "/assets/index-abc.js", "Accept-Encoding", accepted)
+		if w.Code != stdhttp.StatusOK || w.Header().Get("Content-Encoding") != want[0] || w.Body.String() != want[1] {
+			t.Errorf("%q: %d %q %q", accepted, w.Code, w.Header().Get("Content-Encoding"), w.Body)
+		}
+		if got := w.Header().Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
+			t.Errorf("%q: Cache-Control %s", accepted, got)
+		}
+		if got := w.Header().Get("Content-Type"); got != "text/javascript; charset=utf-8" {
+			t.Errorf("%q: Content-Type %s", accepted, got)
+		}
+	}
+	if w := getPage(s, "/assets/lonely.svg", "Accept-Encoding", "br"); w.Body.String() != "<svg/>" || w.Header().Get("Content-Type") != "image/svg+xml" {
+		t.Errorf("an asset in one form: %q %s", w.Body, w.Header().Get("Content-Type"))
+	}
+	for _, path := range []string{"/assets/none.js", "/assets/", "/assets/../index.html", "/assets/index-abc.js.br"} {
+		if w := getPage(s, path); w.Code != stdhttp.StatusNotFound || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d, %s", path, w.Code, w.Header().Get("Cache-Control"))
+		}
+	}
+}
+
+func TestABuildWithoutTheAppSaysSo(t *testing.T) {
+	for name, files := range map[string]fs.FS{"none": nil, "not built": fstest.MapFS{".gitkeep": {}}} {
+		w := getPage(shellServer(t, files), "/")
+		if w.Code != stdhttp.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "make build") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+func TestRobotsAreToldToStayAway(t *testing.T) {
+	if w := getPage(shellServer(t, nil), "/robots.txt"); w.Code != stdhttp.StatusOK || w.Body.String() != robots {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
