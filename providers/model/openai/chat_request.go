@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -47,12 +48,49 @@ type chatTool struct {
 }
 
 type chatFunction struct {
-	Name        string         `json:"name"`
-	Description string         `json:"description"`
-	Parameters  map[string]any `json:"parameters"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
 }
 
 const typeFunction = "function"
+
+// maxSchemas is how many schemas are kept: those that the operator chose.
+const maxSchemas = 256
+
+// schemas keeps the encoded parameters of tools, which are the same in every request. Its zero value is ready; its method
+// may be called from any goroutine.
+type schemas struct {
+	mu     sync.RWMutex
+	byText map[string]json.RawMessage // by the tool's own spelling; guarded by mu
+}
+
+// encoded is what parameters makes of the tool's schema.
+func (s *schemas) encoded(tool actors.ModelTool) (json.RawMessage, error) {
+	s.mu.RLock()
+	kept := s.byText[string(tool.Schema)]
+	s.mu.RUnlock()
+	if kept != nil {
+		return kept, nil
+	}
+	schema, err := parameters(tool)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the schema of tool %s: %w", tool.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byText == nil {
+		s.byText = map[string]json.RawMessage{}
+	}
+	if len(s.byText) < maxSchemas {
+		s.byText[string(tool.Schema)] = text
+	}
+	return text, nil
+}
 
 // chatParams are the parameters of a request, encoded.
 func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
@@ -64,7 +102,7 @@ func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewPa
 		body.MaxTokens = max(0, request.MaxOutputTokens)
 	}
 	for _, tool := range request.Tools {
-		schema, err := parameters(tool)
+		schema, err := m.schemas.encoded(tool)
 		if err != nil {
 			return sdk.ChatCompletionNewParams{}, err
 		}

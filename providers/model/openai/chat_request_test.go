@@ -39,6 +39,9 @@ func TestTheBodyOfARequestIsWhatTheSDKWouldSend(t *testing.T) {
 	for name, request := range requestsToEncode {
 		for _, native := range []bool{false, true} {
 			m := &Model{native: native}
+			if _, err := m.chatParams(request); err != nil { // the second one finds the schemas
+				t.Fatal(err)
+			}
 			ours, err := m.chatParams(request)
 			if err != nil {
 				t.Fatal(err)

@@ -46,6 +46,7 @@ type Model struct {
 	native    bool // OpenAI itself, or its models at Azure: max_tokens is refused there and needed elsewhere
 	chat      sdk.ChatCompletionService
 	responses responses.ResponseService
+	schemas   schemas // of requests by Chat Completions
 }
 
 var _ actors.Model = (*Model)(nil)
