@@ -17,7 +17,9 @@ import (
 // RoundTrip sends the attempt's request and judges the answer's head before the SDK sees it, so that every provider
 // classifies refusals by one table and no refusal is read without end.
 func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := c.client.transport.RoundTrip(request)
+	sent := newPayload(request)
+	response, err := c.client.transport.RoundTrip(sent.request(c.ctx, request))
+	sent.letGo()
 	if err != nil {
 		return nil, c.fail(transportFailure(err))
 	}

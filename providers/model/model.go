@@ -44,8 +44,10 @@ const (
 	maxErrorBody = 64 << 10
 	// maxIdlePerHost connections are kept: a node talks to one provider, with many turns at once.
 	maxIdlePerHost = 256
-	// connBuffer is what each connection holds for as long as an answer lasts: a few chunks.
-	connBuffer = 4 << 10
+	// readBuffer and writeBuffer are what each connection of HTTP/1.1 holds for as long as an answer lasts: some chunks of
+	// it, and the head of a request. What is longer goes past them.
+	readBuffer  = 2 << 10
+	writeBuffer = 1 << 10
 	// pingAfter notices a dead HTTP/2 connection before a turn is put on it.
 	pingAfter = 15 * time.Second
 	// keepIdle closes connections that nobody used.
@@ -110,8 +112,8 @@ func newTransport(options Options) *http.Transport {
 		MaxIdleConns:           maxIdlePerHost,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        keepIdle,
-		ReadBufferSize:         connBuffer,
-		WriteBufferSize:        connBuffer,
+		ReadBufferSize:         readBuffer,
+		WriteBufferSize:        writeBuffer,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 	}
 }
