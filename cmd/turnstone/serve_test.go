@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/providers/model/modeltest"
@@ -35,6 +38,31 @@ func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
 	if strings.Contains(p.Complaints(), sitetest.GivenSecret) {
 		t.Error("the secret is in the log")
 	}
+}
+
+// A database that is there, and busy for longer than a request waits for it, does not end a start.
+func TestAStartOutwaitsABusyDatabase(t *testing.T) {
+	i := sitetest.NewHosted(t)
+	i.Migrate(t)
+	ctx := sitetest.Within(t, sitetest.Patience)
+	conn, err := pgx.Connect(ctx, i.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	lock, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(ctx, `lock table nodes in exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	p := sitetest.Start(t, i.Environment, "serve")
+	p.UntilLogged("the node is not registered yet")
+	if err := lock.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.UntilLogged("turnstone serves")
 }
 
 // SIGTERM: a turn that ends within the grace ends here, for its reader too; nothing new begins meanwhile. The turn ends

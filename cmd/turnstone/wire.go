@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -17,7 +18,6 @@ import (
 	"turnstone/persistence"
 	"turnstone/protocol"
 	"turnstone/providers/tool"
-	"turnstone/web"
 )
 
 // service is a running Turnstone: everything that startService brought up, and how it is taken down.
@@ -144,10 +144,35 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		s.node.Stop()
 		return directory.Leave(ctx, s.node.ID())
 	})
-	if err := s.node.Start(ctx); err != nil {
+	if err := s.register(ctx); err != nil {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
+}
+
+const (
+	// registerPatience is for a database that answers, but not as soon as a request has to hear from it: a machine that
+	// is busy, or on which everything starts at once. To give up would be to begin anew.
+	registerPatience = 15 * time.Second
+	registerPause    = 100 * time.Millisecond
+)
+
+// register starts the node, which announces itself in the database; a repeat of that is harmless.
+func (s *service) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registerPatience)
+	defer cancel()
+	for {
+		err := s.node.Start(ctx)
+		if protocol.CodeOf(err) != protocol.CodeUnavailable {
+			return err
+		}
+		s.log.Warn("the node is not registered yet", zap.Error(err))
+		select {
+		case <-time.After(registerPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (s *service) routes() actors.Routes {
@@ -175,7 +200,6 @@ func (s *service) makeAPI() (err error) {
 		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
-		Web: web.Files(),
 	})
 	if err != nil {
 		return err
