@@ -18,6 +18,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/protocol"
 	"turnstone/providers/tool"
+	"turnstone/web"
 )
 
 // service is a running Turnstone: everything that startService brought up, and how it is taken down.
@@ -200,6 +201,7 @@ func (s *service) makeAPI() (err error) {
 		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
+		Web: web.Files(),
 	})
 	if err != nil {
 		return err
