@@ -53,16 +53,20 @@ func setPassword(ctx context.Context, db *persistence.DB, email, password string
 	return db.SetPassword(ctx, account, hash, time.Now(), byOperator())
 }
 
-// seedAccount makes the account where it is missing, and gives it the password when that is new.
-func seedAccount(ctx context.Context, db *persistence.DB, email, name, password string, isNew bool) error {
-	_, err := findAccount(ctx, db, email)
+// seedAccount makes the account where it is missing, which made tells, and gives it the password when that is new.
+func seedAccount(ctx context.Context, db *persistence.DB, email, name, password string, isNew bool) (account protocol.AccountID, made bool, err error) {
+	account, err = findAccount(ctx, db, email)
 	switch {
 	case err == nil && isNew:
-		return setPassword(ctx, db, email, password)
+		return account, false, setPassword(ctx, db, email, password)
 	case protocol.CodeOf(err) == protocol.CodeNotFound:
-		return addAccount(ctx, db, email, name, password)
+		if err := addAccount(ctx, db, email, name, password); err != nil {
+			return account, false, err
+		}
+		account, err = findAccount(ctx, db, email)
+		return account, true, err
 	default:
-		return err
+		return account, false, err
 	}
 }
 

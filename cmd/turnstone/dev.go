@@ -97,14 +97,21 @@ func keepDevSecret(config *Config, folder *dataFolder) error {
 	return config.Access.Secret.UnmarshalText([]byte(value))
 }
 
-// seed makes the account of a first look. Its password is made once and kept in the data folder.
+// seed makes the account of a first look, with something to look at. Its password is made once and kept in the data
+// folder.
 func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) {
 	password, made, err := keptSecret(folder.join(passwordFile), passwordBytes)
 	if err != nil {
 		return "", fmt.Errorf("the password of the seeded account: %w", err)
 	}
-	if err := seedAccount(ctx, s.db, demoEmail, demoName, password, made); err != nil {
+	account, made, err := seedAccount(ctx, s.db, demoEmail, demoName, password, made)
+	if err != nil {
 		return "", fmt.Errorf("seeding an account: %w", err)
+	}
+	if made && s.config.Model.Provider == "scripted" { // a model that costs money is not asked for a demonstration
+		if err := s.demonstrate(ctx, account); err != nil {
+			return "", err
+		}
 	}
 	return password, nil
 }
@@ -113,7 +120,7 @@ func (p *program) welcome(config *Config, password string) {
 	fmt.Fprintf(p.stdout, `
 Turnstone is up.
 
-  API          %s
+  open         %s   the web app, and the API
   operations   http://%s  (/ready, /metrics, /debug/pprof)
   sign in as   %s
   password     %s

@@ -261,3 +261,50 @@ func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
 		}
 	}
 }
+
+// A newcomer finds a conversation in which a steered answer, a tool and code can be seen.
+func TestAFirstLookHasSomethingToLookAt(t *testing.T) {
+	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_READS=60000/1m burst 10000") // it asks again and again
+	p := d.Up(t)
+	c := newClient(t, "http://"+d.Public)
+	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
+		t.Fatalf("sign-in: %d", status)
+	}
+	var list struct {
+		Data []struct {
+			ConversationID string `json:"conversation_id"`
+			Title          string
+		}
+	}
+	c.json(c.send(http.MethodGet, "/conversations", nil), http.StatusOK, &list)
+	if len(list.Data) != 1 || list.Data[0].Title != demoTitle {
+		t.Fatalf("a first look has %+v", list.Data)
+	}
+	var page struct {
+		Data []struct {
+			Role, Status string
+			Parts        []struct{ Type, Kind string }
+		}
+	}
+	sitetest.Eventually(t, "every prompt is answered", func() bool {
+		c.json(c.send(http.MethodGet, "/conversations/"+list.Data[0].ConversationID+"/messages", nil), http.StatusOK, &page)
+		answered := 0
+		for _, m := range page.Data {
+			if m.Role == "assistant" && m.Status == "complete" {
+				answered++
+			}
+		}
+		return answered == len(demoPrompts)
+	})
+	seen := map[string]bool{}
+	for _, m := range page.Data {
+		for _, part := range m.Parts {
+			seen[part.Type+" "+part.Kind] = true
+		}
+	}
+	for _, want := range []string{"tool compute", "code ", "notice steering", "text ", "reasoning_summary "} {
+		if !seen[want] {
+			t.Errorf("the demonstration shows no %s: %v", want, seen)
+		}
+	}
+}
