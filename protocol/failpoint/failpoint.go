@@ -9,6 +9,7 @@
 // What an armed point does is one of
 //
 //	kill      the process dies before the step, as of kill -9
+//	term      the process is told to stop, as of SIGTERM, and the step is done while it does
 //	error     the step is not done, and whoever wanted it hears that it failed
 //	executed  the step is done, and whoever wanted it hears that it failed
 //	sleep     the step is late

@@ -22,6 +22,7 @@ type action string
 
 const (
 	actKill     action = "kill"
+	actTerm     action = "term"
 	actError    action = "error"
 	actExecuted action = "executed"
 	actSleep    action = "sleep"
@@ -82,14 +83,14 @@ func parse(what string) (*arming, error) {
 	a := &arming{action: action(name), at: 1}
 	var err error
 	switch a.action {
-	case actKill, actError, actExecuted, actPanic:
+	case actKill, actTerm, actError, actExecuted, actPanic:
 	case actSleep:
 		if a.sleep, err = time.ParseDuration(length); err != nil {
 			return nil, err
 		}
 		a.sleep = min(a.sleep, maxSleep)
 	default:
-		return nil, errors.New("kill, error, executed, sleep:<duration> or panic is wanted")
+		return nil, errors.New("kill, term, error, executed, sleep:<duration> or panic is wanted")
 	}
 	switch {
 	case hit == "*":
@@ -167,6 +168,9 @@ func (a *arming) strike(point Point, fail func(Point) error) error {
 	case actKill:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // never fails for oneself
 		select {}
+	case actTerm:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // never fails for oneself
+		return nil
 	case actPanic:
 		panic("failpoint " + string(point))
 	case actSleep:

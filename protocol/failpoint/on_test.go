@@ -5,6 +5,9 @@ package failpoint
 import (
 	"errors"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,6 +72,20 @@ func TestASleepIsOver(t *testing.T) {
 	if slow, err := parse("sleep:5h"); err != nil || slow.sleep != maxSleep || maxSleep > time.Minute {
 		t.Errorf("%+v %v", slow, err)
 	}
+}
+
+func TestTheStepIsDoneWhileTheProcessIsToldToStop(t *testing.T) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	defer signal.Stop(told)
+	arm(t, "lease.before_renew=term")
+	if err := Before(LeaseBeforeRenew); err != nil {
+		t.Error(err)
+	}
+	if err := After(LeaseBeforeRenew, nil); err != nil {
+		t.Error(err)
+	}
+	<-told
 }
 
 func TestWhatIsNoPointCannotBeArmed(t *testing.T) {

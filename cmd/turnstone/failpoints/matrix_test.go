@@ -16,6 +16,8 @@ const (
 	accepted = 202
 	done     = 204
 	away     = 503
+	// either: whether the step or the drain comes first is for the machine to say, and both is right.
+	either = -1
 )
 
 // cell is one way to fail at one point.
@@ -33,6 +35,9 @@ type scenario interface {
 
 func (c cell) kills() bool { return strings.HasPrefix(c.action, "kill") }
 
+// terms: the process is told to stop at the point, and does so in order.
+func (c cell) terms() bool { return strings.HasPrefix(c.action, "term") }
+
 func (c cell) spec() string { return string(c.point) + "=" + c.action }
 
 func (c cell) name() string { return strings.ReplaceAll(c.spec(), "=", "/") }
@@ -46,80 +51,98 @@ type group struct {
 var matrix = []group{
 	{"deletions", []cell{
 		{failpoint.DeleteAfterRow, "kill", "gone from every read at once; the next process erases the rest", deletes{}},
+		{failpoint.DeleteAfterRow, "term", "gone from every read at once; this process or the next erases the rest", deletes{}},
 		{failpoint.DeleteAfterRow, "error", "gone from every read at once; the purge is tried again", deletes{}},
 		{failpoint.DeleteAfterRow, "executed", "erased; the purge that is tried again finds nothing", deletes{}},
 	}},
 	{"starts", []cell{
 		{failpoint.ChatBeforeTurnRow, "kill", "nothing is there; the same key makes the one turn", begins{answer: cut}},
+		{failpoint.ChatBeforeTurnRow, "term", "refused, and nothing is there; or begun, and handed on; the same key makes or finds the one turn", begins{answer: either}},
 		{failpoint.ChatBeforeTurnRow, "error", "nothing is there; the same key makes the one turn", begins{answer: away}},
 		{failpoint.ChatBeforeTurnRow, "executed", "the turn is there without its actor, which comes; the same key finds it", begins{answer: away, turns: 1}},
 		{failpoint.ChatBeforeTurnRow, "sleep:300ms", "it begins late", begins{answer: okay, turns: 1}},
 		{failpoint.ChatAfterTurnRowBefore200, "kill", "the turn is there and goes on; the same key finds it", begins{answer: cut, turns: 1}},
+		{failpoint.ChatAfterTurnRowBefore200, "term", "the turn is there, ends here or is handed on; the same key finds it", begins{answer: either, turns: 1}},
 		{failpoint.ChatAfterTurnRowBefore200, "error", "the turn is there and goes on; the same key finds it", begins{answer: away, turns: 1}},
 		{failpoint.ChatAfterTurnRowBefore200, "executed", "the turn is there and goes on; the same key finds it", begins{answer: cut, turns: 1}},
 		{failpoint.TxBeforeCommit, "kill", "nothing is there; the same key makes the one turn", begins{answer: cut}},
+		{failpoint.TxBeforeCommit, "term", "the turn is there, ends here or is handed on; the same key finds it", begins{answer: either, turns: 1}},
 		{failpoint.TxBeforeCommit, "error", "nothing is there; the same key makes the one turn", begins{answer: away}},
 		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the answer is the turn", begins{answer: okay, turns: 1}},
 	}},
 	{"streams", []cell{
 		{failpoint.DeltaAfterCommitBeforeSend, "kill@6", "whoever reads gets the committed events from the next process", streams{takeovers: 1}},
+		{failpoint.DeltaAfterCommitBeforeSend, "term@6", "seen, and handed on, or ended before that", streams{takeovers: either}},
 		{failpoint.DeltaAfterCommitBeforeSend, "error@6", "the actor gives up; the next one shows what was committed", streams{takeovers: 1}},
 		{failpoint.DeltaAfterCommitBeforeSend, "executed@6", "seen once, and the next actor goes on behind it", streams{takeovers: 1}},
 		{failpoint.DeltaAfterCommitBeforeSend, "sleep:500ms@6", "seen late, and nothing else", streams{}},
 		{failpoint.EndAfterCommitBeforeSend, "kill", "the turn has ended: its end is read from the log", streams{}},
+		{failpoint.EndAfterCommitBeforeSend, "term", "the turn has ended, and is not handed on", streams{}},
 		{failpoint.EndAfterCommitBeforeSend, "error", "the turn has ended: its end is read from the log", streams{}},
 		{failpoint.EndAfterCommitBeforeSend, "executed", "the turn has ended once", streams{}},
 		{failpoint.TurnAfterModelFirstByte, "kill", "asked again by the next process", streams{takeovers: 1, asked: 2}},
+		{failpoint.TurnAfterModelFirstByte, "term", "handed on, or ended before that", streams{takeovers: either}},
 		{failpoint.TurnAfterModelFirstByte, "error", "asked again: nothing was said yet", streams{asked: 2}},
 		{failpoint.TurnAfterModelFirstByte, "executed", "what was said is superseded by the second answer", streams{asked: 2}},
 		{failpoint.TurnAfterModelFirstByte, "sleep:500ms", "said late, and asked once", streams{asked: 1}},
 	}},
 	{"appends", []cell{
 		{failpoint.JournalBeforeAppend, "kill@6", "nothing unsaid was seen; the next process says it", streams{takeovers: 1}},
+		{failpoint.JournalBeforeAppend, "term@6", "stored, and handed on behind it, or ended before that", streams{takeovers: either}},
 		{failpoint.JournalBeforeAppend, "error@6", "the same bytes are stored at the second try", streams{asked: 1}},
 		{failpoint.JournalBeforeAppend, "executed@6", "the lost answer is looked up: stored once", streams{asked: 1}},
 		{failpoint.JournalBeforeAppend, "sleep:500ms@6", "what the model says meanwhile is one chunk", streams{asked: 1}},
 		{failpoint.TxBeforeCommit, "kill", "the turn has not ended: the next process goes on and ends it", streams{takeovers: 1, late: true}},
+		{failpoint.TxBeforeCommit, "term", "the end is stored, or the turn handed on before it", streams{takeovers: either, late: true}},
 		{failpoint.TxBeforeCommit, "error", "the end is stored at the second try", streams{asked: 1, late: true}},
 		{failpoint.TxBeforeCommit, "executed", "the lost answer is looked up: ended once", streams{asked: 1, late: true}},
 		{failpoint.LeaseBeforeRenew, "kill", "taken over by the next process", streams{takeovers: 1, late: true}},
+		{failpoint.LeaseBeforeRenew, "term", "handed on once", streams{takeovers: 1, late: true}},
 		{failpoint.LeaseBeforeRenew, "error", "renewed in the next round", streams{late: true}},
 		{failpoint.LeaseBeforeRenew, "executed", "renewed, and once more in the next round", streams{late: true}},
 		{failpoint.LeaseBeforeRenew, "sleep:2s", "nobody else is there to notice", streams{late: true}},
 	}},
 	{"claims", []cell{
 		{failpoint.TurnBeforeClaim, "kill", "claimed by the process after that", claims{epoch: 2}},
+		{failpoint.TurnBeforeClaim, "term", "claimed and handed on, or left for the process after that", claims{epoch: either}},
 		{failpoint.TurnBeforeClaim, "error", "claimed in the next round", claims{epoch: 2}},
 		{failpoint.TurnBeforeClaim, "executed", "owned without an actor, which the keeper finds and claims again", claims{epoch: 3}},
 		{failpoint.TurnAfterClaim, "kill", "claimed again by the process after that", claims{epoch: 3}},
+		{failpoint.TurnAfterClaim, "term", "handed on, or left for the process after that", claims{epoch: either}},
 		{failpoint.TurnAfterClaim, "error", "owned without an actor, which the keeper finds and claims again", claims{epoch: 3}},
 		{failpoint.TurnAfterClaim, "executed", "read and then dropped; claimed again", claims{epoch: 3}},
 		{failpoint.TurnAfterClaim, "sleep:1s", "late, and claimed once", claims{epoch: 2}},
 	}},
 	{"tools", []cell{
 		{failpoint.ToolAfterIntent, "kill", "it only reads: run again", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
+		{failpoint.ToolAfterIntent, "term", "it ran once, and its result stands", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: either}},
 		{failpoint.ToolAfterIntent, "error", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
 		{failpoint.ToolAfterIntent, "executed", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
 		{failpoint.ToolAfterIntent, "panic", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
 		{failpoint.ToolAfterEffect, "kill", "it only reads: run again", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
+		{failpoint.ToolAfterEffect, "term", "it ran once, and its result stands", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: either}},
 		{failpoint.ToolAfterEffect, "error", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
 		{failpoint.ToolAfterEffect, "executed", "the first result stands", tools{tool: "calculate", ends: protocol.ToolSucceeded}},
 	}},
 	{"effects", []cell{
 		{failpoint.ToolAfterIntent, "kill", "nobody can tell whether it ran: never run again", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, takeovers: 1}},
+		{failpoint.ToolAfterIntent, "term", "it ran once, and its result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
 		{failpoint.ToolAfterIntent, "error", "nobody can tell whether it ran", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown}},
 		{failpoint.ToolAfterIntent, "executed", "it ran once, and nobody can tell", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
 		{failpoint.ToolAfterIntent, "sleep:500ms", "it ran once, late", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
 		{failpoint.ToolAfterEffect, "kill", "it ran once, and nobody can tell: never run again", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1, takeovers: 1}},
+		{failpoint.ToolAfterEffect, "term", "it ran once, and its result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
 		{failpoint.ToolAfterEffect, "error", "it ran once, and nobody can tell", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
 		{failpoint.ToolAfterEffect, "executed", "it ran once, and the first result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
 	}},
 	{"commands", []cell{
 		{failpoint.SteerAfterCommit, "kill", "it is durable: applied or returned once, a repeat is told so", steers{answer: cut, takeovers: 1}},
+		{failpoint.SteerAfterCommit, "term", "accepted, and applied or returned once, here or by the next process", steers{answer: accepted, takeovers: either}},
 		{failpoint.SteerAfterCommit, "error", "it is durable: applied or returned once, a repeat is told so", steers{answer: away}},
 		{failpoint.SteerAfterCommit, "executed", "it is durable: applied or returned once, a repeat is told so", steers{answer: cut}},
 		{failpoint.SteerAfterCommit, "sleep:500ms", "accepted late", steers{answer: accepted}},
 		{failpoint.CancelAfterCommit, "kill", "it is durable: the turn ends cancelled", cancels{answer: cut}},
+		{failpoint.CancelAfterCommit, "term", "accepted: the turn ends cancelled", cancels{answer: accepted}},
 		{failpoint.CancelAfterCommit, "error", "it is durable: the turn ends cancelled", cancels{answer: away}},
 		{failpoint.CancelAfterCommit, "executed", "it is durable: the turn ends cancelled", cancels{answer: cut}},
 		{failpoint.CancelAfterCommit, "sleep:500ms", "accepted late", cancels{answer: accepted}},
@@ -128,6 +151,7 @@ var matrix = []group{
 	}},
 	{"sessions", []cell{
 		{failpoint.SessionAfterRevoke, "kill", "revoked", revokes{answer: cut}},
+		{failpoint.SessionAfterRevoke, "term", "revoked, and told so", revokes{answer: done}},
 		{failpoint.SessionAfterRevoke, "error", "revoked", revokes{answer: away}},
 		{failpoint.SessionAfterRevoke, "executed", "revoked", revokes{answer: cut}},
 		{failpoint.SessionAfterRevoke, "sleep:300ms", "revoked, and told late", revokes{answer: done}},
@@ -135,10 +159,12 @@ var matrix = []group{
 	}},
 	{"writes", []cell{
 		{failpoint.IdemAfterClaim, "kill", "nothing is made; the key is free once its claim is stale", creates{answer: cut}},
+		{failpoint.IdemAfterClaim, "term", "made, told so, and kept for the repeat", creates{answer: created, made: 1}},
 		{failpoint.IdemAfterClaim, "error", "nothing is made; the key is free at once", creates{answer: away}},
 		{failpoint.IdemAfterClaim, "executed", "made once: the repeat gets the kept answer", creates{answer: away, made: 1}},
 		{failpoint.IdemAfterClaim, "sleep:500ms", "made late", creates{answer: created, made: 1}},
 		{failpoint.TxBeforeCommit, "kill", "the draft is as it was", writes{path: "draft", answer: cut}},
+		{failpoint.TxBeforeCommit, "term", "the draft stands", writes{path: "draft", answer: okay}},
 		{failpoint.TxBeforeCommit, "error", "the draft is as it was", writes{path: "draft", answer: away}},
 		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the draft stands", writes{path: "draft", answer: okay}},
 		{failpoint.TxBeforeCommit, "kill", "the title is as it was", writes{path: "title", answer: cut}},
@@ -185,7 +211,7 @@ func TestEveryPointHasItsCells(t *testing.T) {
 		}
 	}
 	for _, point := range failpoint.Points {
-		for _, action := range []string{"kill", "error", "executed"} {
+		for _, action := range []string{"kill", "term", "error", "executed"} {
 			if !played[point][action] {
 				t.Errorf("no cell says what comes of %s=%s", point, action)
 			}
