@@ -1,0 +1,30 @@
+import { describe, expect, test } from "vitest";
+import { merge, part } from "./settings-merge";
+
+const base = { language: "en", theme: "system", send_key: "enter", busy_action: "queue", default_profile: "auto", version: 3 } as const;
+
+describe("merging settings", () => {
+  test("changes of different preferences are both kept, on the version that stands", () => {
+    const theirs = { ...base, language: "ja", version: 5 };
+    expect(merge(base, { theme: "dark" }, theirs)).toEqual({ merged: { ...theirs, theme: "dark" }, conflicts: [] });
+  });
+
+  test("the same preference with different values is for the user to decide", () => {
+    const theirs = { ...base, theme: "light", send_key: "mod_enter", version: 4 } as const;
+    expect(merge(base, { theme: "dark", busy_action: "steer" }, theirs)).toEqual({ merged: { ...theirs, busy_action: "steer" }, conflicts: ["theme"] });
+  });
+
+  test("the same change in two places is no conflict", () => {
+    const theirs = { ...base, theme: "dark", version: 4 } as const;
+    expect(merge(base, { theme: "dark" }, theirs)).toEqual({ merged: theirs, conflicts: [] });
+  });
+
+  test("what was changed and changed back takes nothing from the other device", () => {
+    const theirs = { ...base, theme: "light", version: 4 } as const;
+    expect(merge(base, { theme: "system" }, theirs)).toEqual({ merged: theirs, conflicts: [] });
+  });
+
+  test("a part holds the named preferences that there are", () => {
+    expect(part({ theme: "dark", language: "ar" }, ["theme", "send_key"])).toEqual({ theme: "dark" });
+  });
+});

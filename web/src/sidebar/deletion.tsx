@@ -1,0 +1,160 @@
+// Deleting a conversation. It cannot be undone once the service has done it, so the user is asked, and then the request
+// waits a few seconds for "Undo"; it is sent at once when the page is left. The row stays, marked, until it has happened.
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { create } from "zustand";
+import { api, type Conversation, Refusal } from "../api/client";
+import { changed, conversationsQuery, queryClient } from "../api/queries";
+import { Button } from "../controls/button";
+import { Dialog } from "../controls/dialog";
+import { toast } from "../controls/toast";
+import { useSpeech, type Speech } from "../words/speech";
+
+interface Confirmation {
+  token: string;
+  will_delete: Record<string, number>;
+}
+
+interface Deletion {
+  /** Asked about, before anything is sent. */
+  asked: Conversation | null;
+  /** The service asks: an answer is being written there. */
+  confirm: { conversation: Conversation; confirmation: Confirmation } | null;
+  /** On their way, by id, each with how to stop waiting and send. */
+  leaving: ReadonlyMap<string, () => void>;
+}
+
+export const useDeletion = create<Deletion>(() => ({ asked: null, confirm: null, leaving: new Map() }));
+
+export const askToDelete = (conversation: Conversation): void => useDeletion.setState({ asked: conversation });
+
+function mark(id: string, sendNow: (() => void) | null): void {
+  useDeletion.setState(({ leaving }) => {
+    const next = new Map(leaving);
+    if (sendNow === null) next.delete(id);
+    else next.set(id, sendNow);
+    return { leaving: next };
+  });
+}
+
+/** Waits for "Undo", then sends. A conversation with live work is sent at once: the service asks again about that. */
+function begin(conversation: Conversation, say: Speech["say"]): void {
+  const id = conversation.conversation_id;
+  if (conversation.live_turn_id !== null) return void send(conversation, say);
+  const title = conversation.title || say("rooms.untitled");
+  const putAway = toast(say("rooms.delete.leaving", { title }), { action: { label: say("rooms.delete.undo"), run: () => mark(id, null) }, then: () => void send(conversation, say) });
+  mark(id, putAway);
+}
+
+async function send(conversation: Conversation, say: Speech["say"], token?: string): Promise<void> {
+  const id = conversation.conversation_id;
+  mark(id, () => {});
+  try {
+    await api.DELETE("/conversations/{conversation_id}", { params: { path: { conversation_id: id }, header: token === undefined ? {} : { "X-Confirm": token } }, keepalive: true });
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal)) throw refusal;
+    if (refusal.code === "confirmation_required") {
+      const { confirmation } = refusal.problem?.current as { confirmation: Confirmation };
+      useDeletion.setState({ confirm: { conversation, confirmation } });
+      return;
+    }
+    if (refusal.status !== 404) {
+      mark(id, null);
+      toast(say("rooms.delete.failed", { title: conversation.title || say("rooms.untitled") }), { kind: "problem", action: { label: say("rooms.again"), run: () => void send(conversation, say) } });
+      return;
+    }
+  }
+  forget(id);
+}
+
+function forget(id: string): void {
+  queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
+    list === undefined ? list : { ...list, pages: list.pages.map((page) => ({ ...page, data: page.data.filter((one) => one.conversation_id !== id) })) },
+  );
+  queryClient.removeQueries({ queryKey: ["conversation", id] });
+  queryClient.removeQueries({ queryKey: ["messages", id] });
+  mark(id, null);
+  void changed("conversations");
+}
+
+const kinds = ["messages", "branches", "follow_ups"] as const;
+
+/** The questions about deleting, wherever they were raised. */
+export function Deletions() {
+  const { say } = useSpeech();
+  const { asked, confirm } = useDeletion();
+  const navigate = useNavigate();
+  const open = useParams({ strict: false }).conversation;
+  useSendWhenHidden();
+  const titleOf = (conversation: Conversation) => conversation.title || say("rooms.untitled");
+  const leave = (conversation: Conversation) => {
+    if (open === conversation.conversation_id) void navigate({ to: "/" });
+  };
+  if (asked !== null) {
+    const close = () => useDeletion.setState({ asked: null });
+    return (
+      <Dialog title={say("rooms.delete.title", { title: titleOf(asked) })} description={say("rooms.delete.what", { messages: asked.message_count })} onClose={close} returnTo={rowOf(asked)}>
+        <Answer
+          onCancel={close}
+          onDelete={() => {
+            close();
+            leave(asked);
+            begin(asked, say);
+          }}
+        />
+      </Dialog>
+    );
+  }
+  if (confirm === null) return null;
+  const { conversation, confirmation } = confirm;
+  const close = () => {
+    useDeletion.setState({ confirm: null });
+    mark(conversation.conversation_id, null);
+  };
+  return (
+    <Dialog title={say("rooms.delete.title", { title: titleOf(conversation) })} description={say("rooms.delete.live")} onClose={close} returnTo={rowOf(conversation)}>
+      <ul className="list-disc ps-5 text-sm text-soft">
+        {kinds.filter((kind) => (confirmation.will_delete[kind] ?? 0) > 0).map((kind) => (
+          <li key={kind}>{say(`rooms.delete.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
+        ))}
+      </ul>
+      <Answer
+        onCancel={close}
+        onDelete={() => {
+          useDeletion.setState({ confirm: null });
+          leave(conversation);
+          void send(conversation, say, confirmation.token);
+        }}
+      />
+    </Dialog>
+  );
+}
+
+function Answer({ onCancel, onDelete }: { onCancel: () => void; onDelete: () => void }) {
+  const { say } = useSpeech();
+  return (
+    <div className="flex justify-end gap-2">
+      <Button onClick={onCancel}>{say("rooms.cancel")}</Button>
+      <Button look="danger" icon="trash" onClick={onDelete}>
+        {say("rooms.delete.do")}
+      </Button>
+    </div>
+  );
+}
+
+const rowOf = (conversation: Conversation) => () => document.querySelector<HTMLElement>(`[data-row="${conversation.conversation_id}"]`);
+
+/** Nobody can press "Undo" on a page that is not seen. */
+function useSendWhenHidden(): void {
+  useEffect(() => {
+    const now = () => {
+      if (document.visibilityState === "hidden") for (const sendNow of useDeletion.getState().leaving.values()) sendNow();
+    };
+    document.addEventListener("visibilitychange", now);
+    window.addEventListener("pagehide", now);
+    return () => {
+      document.removeEventListener("visibilitychange", now);
+      window.removeEventListener("pagehide", now);
+    };
+  }, []);
+}

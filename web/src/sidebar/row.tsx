@@ -1,0 +1,67 @@
+// One conversation in the sidebar: its title leads there, its menu renames and deletes.
+import { Link } from "@tanstack/react-router";
+import { memo } from "react";
+import type { Conversation } from "../api/client";
+import { IconButton } from "../controls/button";
+import { Menu, MenuItem } from "../controls/menu";
+import { useSpeech } from "../words/speech";
+import { askToDelete, useDeletion } from "./deletion";
+import { edit, TitleEditor, useEditing } from "./rename";
+import { State } from "./state";
+
+interface RowProps {
+  conversation: Conversation;
+  current: boolean;
+  /** Whether Tab stops here; arrows lead to the others. */
+  stop: boolean;
+  onFocus: (id: string) => void;
+  onOpen: () => void;
+}
+
+export const focusRow = (id: string) => document.querySelector<HTMLElement>(`[data-row="${id}"]`)?.focus();
+
+export const Row = memo(function Row({ conversation, current, stop, onFocus, onOpen }: RowProps) {
+  const { say } = useSpeech();
+  const id = conversation.conversation_id;
+  const edited = useEditing((editing) => editing.id === id && editing.place === "row");
+  const leaving = useDeletion((deletion) => deletion.leaving.has(id));
+  const title = conversation.title || say("rooms.untitled");
+  if (edited) {
+    return (
+      <div className="flex h-9 items-center pointer-coarse:h-11">
+        <TitleEditor conversation={conversation} className="h-full" onDone={(byKey) => byKey && requestAnimationFrame(() => focusRow(id))} />
+      </div>
+    );
+  }
+  return (
+    <div className={`group relative flex h-9 items-center rounded-md pointer-coarse:h-11 ${current ? "bg-hover" : "hover:bg-hover focus-within:bg-hover"}`}>
+      <Link
+        to="/c/$conversation"
+        params={{ conversation: id }}
+        data-row={id}
+        tabIndex={stop ? 0 : -1}
+        aria-current={current ? "page" : undefined}
+        aria-disabled={leaving || undefined}
+        onFocus={() => onFocus(id)}
+        onClick={(event) => (leaving ? event.preventDefault() : onOpen())}
+        onDoubleClick={() => edit(id, "row")}
+        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${leaving ? "text-faint line-through" : ""}`}
+      >
+        <span dir="auto" className="min-w-0 grow truncate">
+          {title}
+        </span>
+        <State conversation={conversation} current={current} />
+      </Link>
+      <span className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100">
+        <Menu align="end" trigger={<IconButton icon="dots" size="small" label={say("rooms.row.menu", { title })} tabIndex={stop ? 0 : -1} disabled={leaving} />}>
+          <MenuItem icon="edit" onSelect={() => edit(id, "row")}>
+            {say("rooms.rename.do")}
+          </MenuItem>
+          <MenuItem icon="trash" danger onSelect={() => askToDelete(conversation)}>
+            {say("rooms.delete.do")}
+          </MenuItem>
+        </Menu>
+      </span>
+    </div>
+  );
+});

@@ -1,0 +1,79 @@
+// The sidebar: beside the room where there is space, in front of it on a phone.
+import { Link } from "@tanstack/react-router";
+import { Dialog } from "radix-ui";
+import type { ReactNode } from "react";
+import mark from "../mark.svg";
+import { IconButton } from "../controls/button";
+import { Icon, type IconName } from "../controls/icon";
+import { act, keysOf } from "../keys/keys";
+import { useSpeech } from "../words/speech";
+import { AccountMenu } from "./account-menu";
+import { Conversations } from "./conversations";
+
+interface SidebarProps {
+  current: string | null;
+  onHide: () => void;
+  /** Something was opened from here. */
+  onOpen: () => void;
+}
+
+export function Sidebar(props: SidebarProps) {
+  return (
+    <div id="sidebar" className="flex h-full w-70 shrink-0 flex-col bg-sunken ps-[env(safe-area-inset-left)]">
+      <Content {...props} />
+    </div>
+  );
+}
+
+export function Drawer(props: SidebarProps) {
+  const { say } = useSpeech();
+  return (
+    <Dialog.Root open onOpenChange={(open) => open || props.onHide()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-veil" />
+        <Dialog.Content id="sidebar" aria-describedby={undefined} className="fixed inset-y-0 start-0 z-40 flex w-80 max-w-[85vw] flex-col bg-sunken pb-[env(safe-area-inset-bottom)] ps-[env(safe-area-inset-left)] shadow-float outline-none">
+          <Dialog.Title className="sr-only">{say("rooms.sidebar")}</Dialog.Title>
+          <Content {...props} />
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function Content({ current, onHide, onOpen }: SidebarProps) {
+  const { say } = useSpeech();
+  return (
+    <nav aria-label={say("rooms.sidebar")} className="flex min-h-0 grow flex-col">
+      <div className="flex items-center justify-between gap-2 px-2 pt-[max(0.5rem,env(safe-area-inset-top))]">
+        <Link to="/" onClick={onOpen} className="flex min-h-9 items-center gap-2 rounded-md px-2.5 text-sm font-semibold">
+          <img src={mark} alt="" className="size-5" />
+          {say("app.name")}
+        </Link>
+        <IconButton data-sidebar-toggle="" icon="panel" mirrored label={say("rooms.sidebar.hide")} keys={keysOf("sidebar")} aria-expanded aria-controls="sidebar" onClick={onHide} />
+      </div>
+      <div className="flex flex-col gap-0.5 px-2 pt-2 pb-1">
+        <Link to="/" onClick={onOpen} title={keysOf("new")} className={entry}>
+          <Label icon="add">{say("rooms.new")}</Label>
+        </Link>
+        <button type="button" title={keysOf("palette")} className={entry} onClick={() => act("palette")}>
+          <Label icon="search">{say("rooms.palette.open")}</Label>
+        </button>
+      </div>
+      <Conversations current={current} onOpen={onOpen} />
+      <div className="mt-auto px-2 py-2">
+        <AccountMenu onOpen={onOpen} />
+      </div>
+    </nav>
+  );
+}
+
+const entry = "flex min-h-9 w-full items-center gap-2.5 rounded-md px-2.5 text-start text-sm hover:bg-hover pointer-coarse:min-h-11";
+
+function Label({ icon, children }: { icon: IconName; children: ReactNode }) {
+  return (
+    <>
+      <Icon name={icon} size={16} />
+      {children}
+    </>
+  );
+}
