@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -123,6 +125,28 @@ func memoryOf(pid int) (int64, error) {
 	}
 	return parseMemory(text, "Pss:")
 }
+
+// settledMemory is memoryOf once the process gives nothing back any more: what it needed to start returns to the system
+// within seconds, and would be taken for something that the load has freed.
+func settledMemory(ctx context.Context, pid int) (now int64, err error) {
+	const look, still, patience = 500 * time.Millisecond, 6, 30 * time.Second
+	least := int64(math.MaxInt64)
+	for unmoved, until := 0, time.Now().Add(patience); unmoved < still && time.Now().Before(until); unmoved++ {
+		if now, err = memoryOf(pid); err != nil {
+			return 0, err
+		}
+		if now < least-least/settledPart {
+			least, unmoved = now, 0
+		}
+		if err := wait(ctx, look); err != nil {
+			return 0, err
+		}
+	}
+	return now, nil
+}
+
+// settledPart of a process's memory is what counts as giving back.
+const settledPart = 200
 
 func parseMemory(text []byte, name string) (int64, error) {
 	for line := range strings.Lines(string(text)) {
