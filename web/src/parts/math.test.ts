@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { random } from "../turn/turn.fake";
+import { putFormulas, splitMath, takeFormulas, withoutPlaces } from "./math";
+
+const formulasIn = (text: string) => splitMath(text).flatMap((piece) => ("text" in piece ? [] : [`${piece.display ? "D" : "I"}:${piece.tex}`]));
+
+describe("formulas in a text", () => {
+  test.each([
+    ["Let $x_1*y_1$ and $z$.", ["I:x_1*y_1", "I:z"]],
+    ["$$a\n+ b$$", ["D:a\n+ b"]],
+    ["so \\(a\\) and \\[b\\]", ["I:a", "D:b"]],
+    ["It costs $5 and $10.", []],
+    ["from $5-$10 to $20", []],
+    ["US$ 5 or 5$ each", []],
+    ["a \\$b$ c$", []],
+    ["`$a$` and ``x ` $b$`` and $c$", ["I:c"]],
+    ["```sh\necho $a$\n```\n$b$", ["I:b"]],
+    ["- ```sh\n  echo $a$\n  ```\n- $b$", ["I:b"]],
+    ["```sh\necho $a$", []],
+    ["$a\n\nb$", []],
+    ["$$a\n\nb$$", []],
+    ["| $|x|$ |", ["I:|x|"]],
+    ["$\\$5$", ["I:\\$5"]],
+    ["$ a $", []],
+    ["$$$$", []],
+    ["half $x", []],
+    ["half \\(x", []],
+    ["`half $x$", ["I:x"]],
+  ])("%j", (text, formulas) => expect(formulasIn(text)).toEqual(formulas));
+
+  test("the pieces are the text, and so is what is put back", () => {
+    const signs = ["$", "$$", "\\(", "\\)", "\\[", "\\]", "`", "```\n", "\n", "\n\n", "a", "1", " ", "\\", "x_1", "~~~", "> ", "- "];
+    for (let seed = 1; seed <= 3000; seed++) {
+      const next = random(seed);
+      const text = Array.from({ length: next(30) }, () => signs[next(signs.length)]!).join("");
+      expect(splitMath(text).map((piece) => ("text" in piece ? piece.text : piece.raw)).join(""), `seed ${seed}`).toBe(text);
+      const { text: taken, formulas } = takeFormulas(text);
+      expect(withoutPlaces(taken, formulas), `seed ${seed}`).toBe(text);
+    }
+  });
+
+  test("formulas are put where they were", () => {
+    const { text, formulas } = takeFormulas("a $x$ b $$y$$");
+    expect(putFormulas(text, formulas)).toMatchObject([{ text: "a " }, { tex: "x", display: false }, { text: " b " }, { tex: "y", display: true }]);
+  });
+
+  test("the characters that hold places are left alone where a text has them", () => {
+    expect(takeFormulas("\uE0000\uE001 $x$").formulas).toEqual([]);
+  });
+});

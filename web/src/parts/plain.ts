@@ -1,0 +1,80 @@
+// What Markdown says, without its marks: for the clipboard and for who listens.
+import { Marked, type Tokens } from "marked";
+
+type Token = Tokens.Generic;
+
+const reader = new Marked({ gfm: true });
+
+/** A text without its marks. Code stays as it is; list items keep their dashes and numbers. */
+export function plainOf(markdown: string): string {
+  return blocksOf(read(markdown)).trim();
+}
+
+/** What the first paragraph, or heading, of a text says; "" for a text without one. */
+export function firstParagraph(markdown: string): string {
+  const first = read(markdown.slice(0, 8_000)).find((token) => ["paragraph", "heading", "list", "blockquote", "text"].includes(token.type));
+  return first === undefined ? "" : blocksOf([first]).replace(/\s+/g, " ").trim();
+}
+
+const read = (markdown: string) => reader.lexer(markdown) as Token[];
+
+function blocksOf(tokens: readonly Token[]): string {
+  return tokens
+    .map((token): string => {
+      switch (token.type) {
+        case "space":
+        case "def":
+          return "";
+        case "hr":
+          return "---\n\n";
+        case "code":
+          return `${token["text"]}\n\n`;
+        case "html":
+          return `${token.raw.trim()}\n\n`;
+        case "blockquote":
+          return blocksOf(token.tokens ?? []);
+        case "list":
+          return `${listOf(token)}\n\n`;
+        case "table":
+          return `${[token["header"], ...token["rows"]].map((row: { tokens: Token[] }[]) => row.map((cell) => inlineOf(cell.tokens)).join("\t")).join("\n")}\n\n`;
+        default:
+          return `${inlineOf(token.tokens ?? [token])}\n\n`;
+      }
+    })
+    .join("");
+}
+
+function listOf(list: Token): string {
+  const first = Number(list["start"] || 1);
+  return (list["items"] as { tokens: Token[] }[])
+    .map(({ tokens }, at) => {
+      const text = tokens
+        .map((token) => (["text", "paragraph"].includes(token.type) ? `${inlineOf(token.tokens ?? [token])}\n` : token.type === "checkbox" ? `${token.raw} ` : blocksOf([token])))
+        .join("")
+        .trim();
+      return `${list["ordered"] ? `${first + at}.` : "-"} ${text.replaceAll("\n", "\n  ")}`;
+    })
+    .join("\n");
+}
+
+function inlineOf(tokens: readonly Token[]): string {
+  return tokens
+    .map((token): string => {
+      switch (token.type) {
+        case "br":
+          return "\n";
+        case "image":
+          return token["text"] || token["href"];
+        case "link":
+          return inlineOf(token.tokens ?? []);
+        default:
+          return token.tokens !== undefined && token.tokens.length > 0 ? inlineOf(token.tokens) : decoded(String(token["text"] ?? token.raw));
+      }
+    })
+    .join("");
+}
+
+/** marked leaves the commonest entities in what it reads. */
+function decoded(text: string): string {
+  return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => ({ amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" })[name]!);
+}

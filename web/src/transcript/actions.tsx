@@ -1,0 +1,50 @@
+// What can be done with a message: small, quiet, in reach when one points at the message or comes to it by keyboard.
+import { useState, type ReactNode } from "react";
+import { Refusal } from "../api/client";
+import { IconButton } from "../controls/button";
+import { toast } from "../controls/toast";
+import type { Message } from "../generated/events";
+import { useSpeech } from "../words/speech";
+import { showSibling } from "./siblings";
+import { useRoom } from "./room";
+
+/** always: shown without being pointed at. */
+export function Actions({ always, end, children }: { always: boolean; end?: boolean; children: ReactNode }) {
+  const { say } = useSpeech();
+  const hidden = always ? "" : "opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100";
+  return (
+    <div role="group" aria-label={say("transcript.actions")} className={`mt-1 flex min-h-8 items-center gap-0.5 text-xs text-faint transition-opacity ${end ? "justify-end" : "-ms-1.5"} ${hidden}`}>
+      {children}
+    </div>
+  );
+}
+
+/** Moves between the versions of a message. */
+export function Siblings({ message }: { message: Message }) {
+  const { say, intl } = useSpeech();
+  const { id, busy, scroll } = useRoom();
+  const [going, setGoing] = useState(false);
+  const { sibling_index: at, sibling_count: count } = message;
+  if (count < 2) return null;
+  const show = async (index: number) => {
+    setGoing(true);
+    scroll.hold(message.parent_message_id ?? "first");
+    try {
+      if (!(await showSibling(id, message, index))) toast(say("transcript.version_missing"), { kind: "problem" });
+    } catch (refusal) {
+      toast(say(refusal instanceof Refusal && refusal.code === "turn_in_progress" ? "transcript.version_busy" : "transcript.version_refused"), { kind: "problem" });
+    } finally {
+      setGoing(false);
+    }
+  };
+  return (
+    <span role="group" aria-label={say("transcript.versions")} className="flex items-center">
+      <IconButton size="small" icon="chevronLeft" mirrored label={say("transcript.version_before")} disabled={at === 0 || busy || going} onClick={() => void show(at - 1)} />
+      <span className="px-0.5 tabular-nums">
+        <span aria-hidden="true">{`${intl.formatNumber(at + 1)}/${intl.formatNumber(count)}`}</span>
+        <span className="sr-only">{say("transcript.version_of", { at: at + 1, count })}</span>
+      </span>
+      <IconButton size="small" icon="chevronRight" mirrored label={say("transcript.version_after")} disabled={at === count - 1 || busy || going} onClick={() => void show(at + 1)} />
+    </span>
+  );
+}

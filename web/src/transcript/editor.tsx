@@ -1,0 +1,64 @@
+// Writes another version of what was said. The one that stands stays, and so does all that follows it.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { settingsQuery } from "../api/queries";
+import { Button } from "../controls/button";
+import { useSpeech } from "../words/speech";
+
+interface EditorProps {
+  text: string;
+  onSend(text: string): void;
+  onCancel(): void;
+}
+
+export function Editor({ text, onSend, onCancel }: EditorProps) {
+  const { say } = useSpeech();
+  const [value, setValue] = useState(text);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const key = useQuery(settingsQuery).data?.send_key ?? "enter";
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(text.length, text.length);
+  }, [text]);
+  const ready = value.trim() !== "";
+  const pressed = (event: KeyboardEvent) => {
+    // The key that ends the input of a character is none of ours; Safari reports it as 229.
+    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onCancel();
+    } else if (event.key === "Enter" && !event.shiftKey && (event.metaKey || event.ctrlKey || key === "enter")) {
+      event.preventDefault();
+      if (ready) onSend(value.trim());
+    }
+  };
+  return (
+    <form
+      className="rounded-lg bg-sunken p-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (ready) onSend(value.trim());
+      }}
+    >
+      <textarea
+        ref={field}
+        dir="auto"
+        rows={Math.min(12, value.split("\n").length + 1)}
+        aria-label={say("transcript.edit_field")}
+        value={value}
+        onChange={(event) => setValue(event.target.value)}
+        onKeyDown={pressed}
+        className="field-sizing-content max-h-[50dvh] min-h-16 w-full resize-none rounded-md bg-transparent px-1 wrap-anywhere"
+      />
+      <div className="mt-2 flex flex-wrap items-center justify-end gap-2">
+        <p className="grow text-xs text-faint">{say("transcript.edit_hint")}</p>
+        <Button look="quiet" onClick={onCancel}>
+          {say("transcript.cancel")}
+        </Button>
+        <Button look="primary" type="submit" disabled={!ready}>
+          {say("transcript.send")}
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,95 @@
+// The rows of a transcript. Up to 200 all stand in the page, so that the browser's own search finds them; of more only
+// those near to what is looked at.
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useImperativeHandle, useLayoutEffect, type RefObject } from "react";
+import { useSpeech } from "../words/speech";
+import { Answer } from "./answer";
+import { Question } from "./question";
+import type { Row } from "./rows";
+import type { Scroll } from "./use-scroll";
+
+const mostInPage = 200;
+/** Heights of rows that were not measured yet, in pixels. */
+const guess = { question: 96, answer: 360 };
+
+/** Finds the place of rows that are not in the page. */
+export interface Finder {
+  /** The distance of a row from the top of the list; null when there is no such row. */
+  locate(key: string): number | null;
+}
+
+interface ListProps {
+  rows: readonly Row[];
+  scroll: Scroll;
+  finder: RefObject<Finder | null>;
+  /** Counts the wishes to edit the last question. */
+  wished: number;
+}
+
+export function List(props: ListProps) {
+  return props.rows.length > mostInPage ? <Virtual {...props} /> : <Whole {...props} />;
+}
+
+function Whole({ rows, finder, wished, scroll }: ListProps) {
+  useImperativeHandle(finder, () => ({ locate: () => null }), []);
+  useLayoutEffect(scroll.settle, [rows, scroll.settle]);
+  const wishedKey = lastQuestion(rows);
+  return rows.map((row, at) => <Message key={row.key} row={row} last={at === rows.length - 1} wished={row.key === wishedKey ? wished : 0} />);
+}
+
+function Virtual({ rows, scroll, finder, wished }: ListProps) {
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroll.scroller.current,
+    getItemKey: (at) => rows[at]!.key,
+    estimateSize: (at) => guess[rows[at]!.kind],
+    overscan: 6,
+    initialOffset: () => scroll.scroller.current?.scrollTop ?? Number.MAX_SAFE_INTEGER,
+  });
+  // The room keeps things in their place by itself.
+  virtualizer.shouldAdjustScrollPositionOnItemSizeChange = () => false;
+  useImperativeHandle(finder, () => ({
+    locate(key) {
+      const at = rows.findIndex((row) => row.key === key || slotOf(row) === key);
+      return at < 0 ? null : (virtualizer.measurementsCache[at]?.start ?? null);
+    },
+  }));
+  const items = virtualizer.getVirtualItems();
+  const size = virtualizer.getTotalSize();
+  useLayoutEffect(scroll.settle);
+  const wishedKey = lastQuestion(rows);
+  return (
+    <div className="relative" style={{ height: size }}>
+      {items.map(({ index, key, start }) => {
+        const row = rows[index];
+        return (
+          row !== undefined && (
+            <div key={key} ref={virtualizer.measureElement} data-index={index} className="absolute inset-x-0 top-0 flow-root" style={{ transform: `translateY(${start}px)` }}>
+              <Message row={row} last={index === rows.length - 1} wished={row.key === wishedKey ? wished : 0} />
+            </div>
+          )
+        );
+      })}
+    </div>
+  );
+}
+
+function lastQuestion(rows: readonly Row[]): string | undefined {
+  return rows.findLast((row) => row.kind === "question" && row.message !== null)?.key;
+}
+
+/** The place in the conversation that a row and its other versions share. */
+function slotOf(row: Row): string | undefined {
+  return row.message === null ? undefined : (row.message.parent_message_id ?? "first");
+}
+
+const Message = memo(function Message({ row, last, wished }: { row: Row; last: boolean; wished: number }) {
+  const { say } = useSpeech();
+  const question = row.kind === "question";
+  return (
+    <article data-row={row.key} data-slot={slotOf(row)} data-kind={row.kind} data-message={row.key} tabIndex={-1} className="group/row scroll-mt-4 rounded-md py-3 outline-offset-8">
+      <h2 className="sr-only">{say(question ? "transcript.you_said" : "transcript.answer")}</h2>
+      {question ? <Question message={row.message} outgoing={row.outgoing} wished={wished} /> : <Answer message={row.message} turnID={row.turnID} last={last} />}
+    </article>
+  );
+});
