@@ -17,8 +17,9 @@ import (
 const (
 	// leastSpace and leastShare are when Postgres gets into danger: without room for its log it ends, and does not come
 	// back before there is some. What lives by then still has to be stored.
-	leastSpace = 1 << 30 // bytes
-	leastShare = 0.1     // of the disk
+	leastSpace = 1 << 30  // bytes
+	leastShare = 0.1      // of the disk, but
+	ampleSpace = 10 << 30 // bytes are enough on any: a tenth of a large disk is no sign of danger
 
 	// diskLookFor keeps a crowd of requests from asking the system more than once a second, and lets /ready name the
 	// disk within its three.
@@ -40,7 +41,7 @@ func spaceAt(folder string) (space, error) {
 
 // enough is nil, or says how much is left.
 func (s space) enough() error {
-	if s.free < leastSpace || float64(s.free) < leastShare*float64(s.all) {
+	if s.free < leastSpace || s.free < ampleSpace && float64(s.free) < leastShare*float64(s.all) {
 		return fmt.Errorf("%d MiB are free, of %d", s.free>>20, s.all>>20)
 	}
 	return nil

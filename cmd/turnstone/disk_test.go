@@ -51,6 +51,7 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 		{space{0, 2 * gib}, nil, false, 1},
 		{space{9 * gib, 100 * gib}, nil, false, 1}, // a tenth
 		{space{10 * gib, 100 * gib}, nil, true, 2},
+		{space{10 * gib, 1000 * gib}, nil, true, 2}, // ample
 		{space{}, errors.New("no such folder"), false, 3},
 		{space{5 * gib, 10 * gib}, nil, true, 4},
 	} {
