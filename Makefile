@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check generate crash replay bench soak bench-go lint generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check generate crash replay bench bench-web soak bench-go lint generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -21,10 +21,10 @@ help: ## what there is
 run: debian-run build ## a first look: private servers, a scripted model, a seeded sign-in; Ctrl-C stops all of it
 	@exec bin/turnstone dev
 
-build: go ## bin/turnstone
+build: go web/dist/index.html ## bin/turnstone, with the web app in it
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
-test: debian-test go bin/gotestsum ## all tests, on real servers, with the race detector
+test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real servers, with the race detector
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) $(TESTS); \
 		failed=$$?; $(if $(filter ./...,$(TESTS)),$(call MUTANTS,some,-json) || failed=1;) exit $$failed'
 
@@ -69,6 +69,9 @@ bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (h
 	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
 	bin/loadtest bench $(BENCH)
 
+bench-web: debian-test build ## the app's budgets in a real browser, written to docs/benchmarks.md
+	cd web && npx vitest run --config vitest.bench.config.ts
+
 SOAK_FOR ?= 1h
 soak: debian-test go ## keep 60 % of the measured capacity alive for SOAK_FOR, with a fault every half minute; docs/soak.md
 	mkdir -p tmp/soak && chmod 711 tmp tmp/soak
@@ -101,6 +104,10 @@ web/node_modules: web/package.json web/package-lock.json
 	npm --prefix web ci --silent
 	@touch $@
 
+# The app as the binary embeds it.
+web/dist/index.html: web/node_modules web/index.html web/vite.config.ts $(shell find web/src -type f -not -name '*.test.*' 2>/dev/null)
+	npm --prefix web run --silent build
+
 bin/gotestsum: tools/go.mod tools/go.sum | go
 	go build -C tools -o ../$@ gotest.tools/gotestsum
 
@@ -118,6 +125,6 @@ debian-run:
 	@tools/debian.sh '$(POSTGRES)' '$(REDIS)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium=chromium
 
 FORCE:

@@ -24,7 +24,7 @@ export function Choice<T extends string>({ label, hint, value, onChange, options
       {hint !== undefined && <Hint id={`${id}-hint`}>{hint}</Hint>}
       {options.map((option) => (
         <label key={option.value} className="-mx-2 flex min-h-9 cursor-pointer items-start gap-3 rounded-md px-2 py-1.5 hover:bg-hover pointer-coarse:min-h-11">
-          <input type="radio" name={id} value={option.value} checked={option.value === value} onChange={() => onChange(option.value)} className="mt-1 size-4 shrink-0 accent-tide" />
+          <input type="radio" name={id} value={option.value} checked={option.value === value} onChange={() => onChange(option.value)} className="mt-0.5 size-4 shrink-0 accent-tide" />
           <span className="flex min-w-0 flex-col text-sm">
             {option.label}
             {option.hint !== undefined && <span className="text-faint">{option.hint}</span>}
@@ -62,7 +62,7 @@ export function Check({ label, hint, checked, onChange }: { label: string; hint?
   const id = useId();
   return (
     <label className="-mx-2 flex min-h-9 cursor-pointer items-start gap-3 rounded-md px-2 py-1.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
-      <input type="checkbox" aria-describedby={hint === undefined ? undefined : `${id}-hint`} checked={checked} onChange={(event) => onChange(event.target.checked)} className="mt-1 size-4 shrink-0 accent-tide" />
+      <input type="checkbox" aria-describedby={hint === undefined ? undefined : `${id}-hint`} checked={checked} onChange={(event) => onChange(event.target.checked)} className="mt-0.5 size-4 shrink-0 accent-tide" />
       <span className="flex min-w-0 flex-col">
         {label}
         {hint !== undefined && <Hint id={`${id}-hint`}>{hint}</Hint>}

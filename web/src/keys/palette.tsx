@@ -58,8 +58,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <Group heading={say("rooms.sidebar")}>
                   {conversations.map((one) => (
                     <Item key={one.conversation_id} value={one.conversation_id} keywords={[one.title || say("rooms.untitled")]} onSelect={then(() => void navigate({ to: "/c/$conversation", params: { conversation: one.conversation_id } }))}>
-                      <span dir="auto" className="min-w-0 grow truncate">
-                        {one.title || say("rooms.untitled")}
+                      <span className="flex min-w-0 grow">
+                        <span dir="auto" className="truncate">
+                          {one.title || say("rooms.untitled")}
+                        </span>
                       </span>
                     </Item>
                   ))}

@@ -53,10 +53,10 @@ function Known({ id }: { id: string }) {
 function Foot({ id, page, turnID }: { id: string | null; page: ConversationPage | undefined; turnID: string | null }) {
   const live = useLive(({ turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
   return (
-    <div className="mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
+    <>
       <Banner live={live} />
       <Queue page={page} live={live} />
       <Composer conversationID={id} page={page} live={live} />
-    </div>
+    </>
   );
 }

@@ -22,8 +22,10 @@ export function AccountMenu({ onOpen }: { onOpen: () => void }) {
           <span aria-hidden className="flex size-6 shrink-0 items-center justify-center rounded-full bg-tide-wash text-xs font-semibold text-tide">
             {[...name][0]?.toLocaleUpperCase()}
           </span>
-          <span dir="auto" className="min-w-0 grow truncate">
-            {name}
+          <span className="flex min-w-0 grow">
+            <span dir="auto" className="truncate">
+              {name}
+            </span>
           </span>
           <Icon name="chevronDown" size={16} />
         </button>

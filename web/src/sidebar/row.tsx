@@ -45,15 +45,17 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
         onFocus={() => onFocus(id)}
         onClick={(event) => (leaving ? event.preventDefault() : onOpen())}
         onDoubleClick={() => edit(id, "row")}
-        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${leaving ? "text-faint line-through" : ""}`}
+        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${leaving ? "text-faint" : ""}`}
       >
-        <span dir="auto" className="min-w-0 grow truncate">
-          {title}
+        <span className="flex min-w-0 grow">
+          <span dir="auto" className={`truncate ${leaving ? "line-through" : ""}`}>
+            {title}
+          </span>
         </span>
         <State conversation={conversation} current={current} />
       </Link>
-      <span className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100">
-        <Menu align="end" trigger={<IconButton icon="dots" size="small" label={say("rooms.row.menu", { title })} tabIndex={stop ? 0 : -1} disabled={leaving} />}>
+      <span hidden={leaving} className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100">
+        <Menu align="end" trigger={<IconButton icon="dots" size="small" label={say("rooms.row.menu", { title })} tabIndex={stop ? 0 : -1} />}>
           <MenuItem icon="edit" onSelect={() => edit(id, "row")}>
             {say("rooms.rename.do")}
           </MenuItem>

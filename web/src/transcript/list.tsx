@@ -87,7 +87,7 @@ const Message = memo(function Message({ row, last, wished }: { row: Row; last: b
   const { say } = useSpeech();
   const question = row.kind === "question";
   return (
-    <article data-row={row.key} data-slot={slotOf(row)} data-kind={row.kind} data-message={row.key} tabIndex={-1} className="group/row scroll-mt-4 rounded-md py-3 outline-offset-8">
+    <article data-row={row.key} data-slot={slotOf(row)} data-kind={row.kind} data-message={row.key} tabIndex={-1} className="group/row scroll-mt-4 rounded-md py-1.5 outline-offset-8">
       <h2 className="sr-only">{say(question ? "transcript.you_said" : "transcript.answer")}</h2>
       {question ? <Question message={row.message} outgoing={row.outgoing} wished={wished} /> : <Answer message={row.message} turnID={row.turnID} last={last} />}
     </article>

@@ -22,7 +22,14 @@ const cache = createIntlCache();
 
 function speechOf(language: string, words: Words, prefer: Speech["prefer"] = () => {}): Speech {
   const intl = createIntl({ locale: language, messages: words, defaultLocale: "en", onError: () => {} }, cache);
-  return { language, direction: languages[language]?.direction ?? "ltr", intl, prefer, say: (word, values) => intl.formatMessage({ id: word, defaultMessage: english[word] }, values) };
+  const direction = languages[language]?.direction ?? "ltr";
+  return { language, direction, intl, prefer, say: (word, values) => intl.formatMessage({ id: word, defaultMessage: english[word] }, isolated(values, direction)) };
+}
+
+/** A value that may be written in the other direction, as an Arabic title in an English sentence, keeps its order to itself. */
+function isolated(values: Values | undefined, direction: Speech["direction"]): Values | undefined {
+  const apart = direction === "ltr" ? /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u : /\p{Script=Latin}/u;
+  return values && Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typeof value === "string" && apart.test(value) ? `\u2068${value}\u2069` : value]));
 }
 
 const Current = createContext<Speech>(speechOf("en", english));

@@ -1,0 +1,49 @@
+// The program as an operator builds it, on addresses and in a folder of its own.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, chmodSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Service {
+  url: string;
+  stop(): Promise<void>;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Starts bin/turnstone dev and waits until it serves. */
+export async function startService(): Promise<Service> {
+  const folder = mkdtempSync(join(tmpdir(), "turnstone-bench-web-"));
+  chmodSync(folder, 0o711);
+  const [open, internal] = [await freePort(), await freePort()];
+  const generous = Object.fromEntries(["CHAT", "READS", "WRITES", "SIGNIN"].map((name) => [`TURNSTONE_LIMIT_${name}`, "600000/1m burst 100000"]));
+  const child: ChildProcess = spawn(new URL("../../bin/turnstone", import.meta.url).pathname, ["dev"], {
+    env: { PATH: process.env["PATH"], ...generous, TURNSTONE_DATA_DIR: join(folder, "data"), TURNSTONE_LISTEN: `127.0.0.1:${open}`, TURNSTONE_INTERNAL_LISTEN: `127.0.0.1:${internal}` },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    let printed = "";
+    child.stdout!.on("data", (text: Buffer) => {
+      printed += text.toString();
+      if (printed.includes("Ctrl-C stops")) resolve();
+    });
+    void ended.then(() => reject(new Error(`the service ended: ${printed}`)));
+  });
+  return {
+    url: `http://127.0.0.1:${open}`,
+    async stop() {
+      child.kill("SIGINT");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,134 @@
+// A person in front of the app: a Chromium, accounts of their own, and what must never happen while they look.
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect } from "vitest";
+
+export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
+const control = process.env["TURNSTONE_CONTROL"] ?? "";
+const flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+
+export const desktop = { width: 1280, height: 800 };
+export const phone = { width: 390, height: 844 };
+
+let browser: Browser;
+
+export async function launch(): Promise<void> {
+  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: flags.split(" ") });
+}
+
+export async function quit(): Promise<void> {
+  await browser.close();
+}
+
+/** Starts the browser for the tests of a file. */
+export function withBrowser(): void {
+  beforeAll(launch);
+  afterAll(quit);
+}
+
+/** kill -9 of the service, and its next start. */
+export async function down(): Promise<void> {
+  expect((await fetch(`${control}/down`, { method: "POST" })).ok).toBe(true);
+}
+export async function up(): Promise<void> {
+  expect((await fetch(`${control}/up`, { method: "POST" })).ok).toBe(true);
+}
+
+/** An account, and the API as it sees it. */
+export class Account {
+  readonly password = `a calm tide ${crypto.randomUUID()}`;
+  #cookie = "";
+  #csrf = "";
+  private constructor(readonly email: string) {}
+
+  static async register(): Promise<Account> {
+    const account = new Account(`${crypto.randomUUID()}@turnstone.localhost`);
+    const answer = await account.ask("POST", "/auth/register", { email: account.email, password: account.password, display_name: "Robin" });
+    account.#csrf = ((await answer.json()) as { csrf_token: string }).csrf_token;
+    return account;
+  }
+
+  /** Asks as this account; refuses what is not a success. */
+  async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const cookie = answer.headers.getSetCookie().map((one) => one.split(";")[0]!);
+    if (cookie.length > 0) this.#cookie = cookie.join("; ");
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer;
+  }
+
+  async read<T>(path: string): Promise<T> {
+    return (await (await this.ask("GET", path)).json()) as T;
+  }
+
+  /** A whole turn: the conversation it was in. */
+  async chat(text: string, more: object = {}): Promise<string> {
+    const answer = await this.ask("POST", "/chat", { input: [{ type: "text", text }], ...more });
+    const events = await answer.text();
+    return /"conversation_id":"(conv_[a-z0-9]+)"/.exec(events)![1]!;
+  }
+
+  /** Starts a turn and does not wait for its end. */
+  async begin(text: string, more: object = {}): Promise<{ turn: string; conversation: string }> {
+    const answer = await this.ask("POST", "/chat", { input: [{ type: "text", text }], ...more });
+    const turn = answer.headers.get("X-Turn-Id")!;
+    await answer.body?.cancel();
+    return { turn, conversation: (await this.read<{ conversation_id: string }>(`/chat/turns/${turn}`)).conversation_id };
+  }
+
+  get cookie(): { name: string; value: string; url: string } {
+    const [name, value] = this.#cookie.split("=");
+    return { name: name!, value: value!, url };
+  }
+}
+
+/** A browser window of its own, signed in where an account is given. */
+export class Visit {
+  readonly refused: string[] = [];
+  readonly outside: string[] = [];
+  readonly broken: string[] = [];
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+  ) {}
+
+  static async open(path: string, account?: Account, options: BrowserContextOptions = {}): Promise<Visit> {
+    const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
+    if (account !== undefined) await context.addCookies([account.cookie]);
+    const visit = new Visit(context, await context.newPage());
+    visit.watch(visit.page);
+    await visit.page.goto(url + path);
+    return visit;
+  }
+
+  /** Another tab of the same window. */
+  async tab(path: string): Promise<Page> {
+    const page = await this.context.newPage();
+    this.watch(page);
+    await page.goto(url + path);
+    return page;
+  }
+
+  private watch(page: Page): void {
+    page.on("console", (line) => {
+      if (/Content Security Policy|Trusted Type/i.test(line.text())) this.refused.push(line.text());
+    });
+    page.on("pageerror", (error) => this.broken.push(String(error)));
+    page.on("request", (request) => {
+      const to = request.url();
+      if (!to.startsWith(url) && !to.startsWith("data:") && !to.startsWith("blob:")) this.outside.push(to);
+    });
+  }
+
+  /** Ends the visit: nothing was refused by the page's policy, nothing broke, nothing was asked of anybody else. */
+  async close(): Promise<void> {
+    await this.context.close();
+    expect(this.refused, "reports of the content security policy").toEqual([]);
+    expect(this.broken, "errors of the page").toEqual([]);
+    expect(this.outside, "requests to others").toEqual([]);
+  }
+}

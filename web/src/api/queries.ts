@@ -1,0 +1,89 @@
+// What the app knows of the account's state on the server, in TanStack Query's cache: one key and one query for each
+// thing, and the words by which tabs tell each other what changed.
+import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { api, askSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+
+/** Times in milliseconds. A device that nobody tells of changes asks again so often while it is looked at. */
+const listFreshness = 15_000;
+const freshness = 10_000;
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: freshness,
+      // A dependency that is down or a network that is away: again, with pauses. What is refused stays refused.
+      retry: (failures, error) => error instanceof Refusal && error.unanswered && failures < 4,
+      retryDelay: (failures, error) =>
+        Math.max(error instanceof Refusal ? error.retryAfter : 0, Math.min(8_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2)),
+      networkMode: "always",
+    },
+    mutations: { networkMode: "always" },
+  },
+});
+
+export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: askSession, staleTime: 5 * 60_000, retry: (failures, error) => error instanceof Refusal && error.unanswered && failures < 8 });
+
+export const settingsQuery = queryOptions({ queryKey: ["settings"], queryFn: () => body(api.GET("/account/settings")), staleTime: 60_000 });
+
+export const devicesQuery = queryOptions({ queryKey: ["devices"], queryFn: () => body(api.GET("/auth/sessions")) });
+
+export const conversationsQuery = infiniteQueryOptions({
+  queryKey: ["conversations"],
+  initialPageParam: null as string | null,
+  queryFn: ({ pageParam }) => body(api.GET("/conversations", { params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } } })),
+  getNextPageParam: (page) => page.next_cursor,
+  refetchInterval: listFreshness,
+  refetchOnWindowFocus: "always",
+});
+
+export const conversationQuery = (id: string) =>
+  queryOptions<ConversationPage>({
+    queryKey: ["conversation", id],
+    queryFn: () => body(api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } })) as Promise<ConversationPage>,
+    refetchInterval: listFreshness,
+    refetchOnWindowFocus: "always",
+  });
+
+/** The messages of the active branch, the newest page first; older pages are asked for by scrolling up. */
+export const messagesQuery = (id: string, branch: string) =>
+  infiniteQueryOptions({
+    queryKey: ["messages", id, branch],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) =>
+      body(
+        api.GET("/conversations/{conversation_id}/messages", {
+          params: { path: { conversation_id: id }, query: { branch_id: branch, direction: "older", limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+        }),
+      ),
+    getNextPageParam: (page) => page.older_cursor,
+  });
+
+export const branchesQuery = (id: string) =>
+  queryOptions({ queryKey: ["branches", id], queryFn: () => body(api.GET("/conversations/{conversation_id}/branches", { params: { path: { conversation_id: id }, query: { limit: 100 } } })) });
+
+const changes = new BroadcastChannel("turnstone-changes");
+changes.onmessage = ({ data }: MessageEvent<readonly string[]>) => void queryClient.invalidateQueries({ queryKey: data });
+
+/** Asks again for what changed, here and in the other tabs. */
+export function changed(...key: readonly string[]): Promise<void> {
+  changes.postMessage(key);
+  return queryClient.invalidateQueries({ queryKey: key });
+}
+
+/** Puts a draft that was just kept into the conversation here; the other tabs ask for it. */
+export function noteDraft(id: string, draft: ConversationPage["draft"]): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) => (page === undefined || page.draft.version >= draft.version ? page : { ...page, draft }));
+  changes.postMessage(["conversation", id]);
+}
+
+/** Puts what the service answered with in place of what the cache has of a conversation. */
+export function keep(conversation: Conversation): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) => (page === undefined ? page : { ...page, ...conversation }));
+  queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
+    list === undefined
+      ? list
+      : { ...list, pages: list.pages.map((page) => ({ ...page, data: page.data.map((item) => (item.conversation_id === conversation.conversation_id ? conversation : item)) })) },
+  );
+}
+
+export type { Message };

@@ -1,0 +1,68 @@
+// The app: who is signed in, in which language and look, and which room is shown.
+import { QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, RouterProvider } from "@tanstack/react-router";
+import { lazy, Suspense, type ReactNode } from "react";
+import { Refusal } from "./api/client";
+import { queryClient, sessionQuery } from "./api/queries";
+import { useAccess } from "./api/access";
+import { SignIn } from "./rooms/sign-in";
+import { Frame } from "./rooms/frame";
+import { ConversationRoom } from "./rooms/conversation";
+import { Unreachable } from "./rooms/unreachable";
+import { Speech } from "./words/speech";
+import { Look } from "./style/look";
+
+const SignInAgain = lazy(() => import("./rooms/sign-in-again").then((m) => ({ default: m.SignInAgain })));
+
+const root = createRootRoute({ component: () => <Frame><Outlet /></Frame>, notFoundComponent: lazyRouteComponent(() => import("./rooms/not-found"), "NotFound") });
+const start = createRoute({ getParentRoute: () => root, path: "/", component: () => <ConversationRoom id={null} /> });
+const conversation = createRoute({ getParentRoute: () => root, path: "/c/$conversation", component: Conversation });
+const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./rooms/settings"), "SettingsRoom") });
+
+function Conversation() {
+  const { conversation: id } = conversation.useParams();
+  return <ConversationRoom key={id} id={id} />;
+}
+
+const router = createRouter({ routeTree: root.addChildren([start, conversation, settings]), scrollRestoration: false });
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+export function App() {
+  return (
+    <QueryClientProvider client={queryClient}>
+      <Speech>
+        <Look />
+        <Door>
+          <RouterProvider router={router} />
+        </Door>
+      </Speech>
+    </QueryClientProvider>
+  );
+}
+
+/** Lets in who is signed in. A session that ends later is renewed in place: the room stays as it is, and what was typed. */
+function Door({ children }: { children: ReactNode }) {
+  const session = useQuery(sessionQuery);
+  const lost = useAccess((access) => access.lost);
+  if (session.data === undefined) {
+    if (session.error instanceof Refusal && session.error.status === 401) return <SignIn />;
+    // Told from the first failure on: the query tries again for a while before it gives up.
+    if (session.failureReason !== null) return <Unreachable refusal={session.failureReason} again={() => void session.refetch()} />;
+    return null;
+  }
+  return (
+    <>
+      {children}
+      {lost && (
+        <Suspense>
+          <SignInAgain email={session.data.account.email} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,105 @@
+// What waits for its turn in a conversation, and what became of what steers its answer. All of it but what is still on its
+// way from this device is the service's, so every device shows the same.
+import type { ReactNode } from "react";
+import { useShallow } from "zustand/react/shallow";
+import type { ConversationPage, FollowUp } from "../api/client";
+import { useLetters, type Letter } from "../api/outbox";
+import { Button } from "../controls/button";
+import { Icon, type IconName } from "../controls/icon";
+import { LetterNotice } from "../rooms/problem-letter";
+import type { Steering } from "../turn/fold";
+import type { LiveTurn } from "../turn/live";
+import { useSpeech } from "../words/speech";
+import { useStanding } from "./standing";
+import { useAsked, withdraw } from "./stop";
+import { wishText } from "./wishes";
+
+export function Queue({ page, live }: { page: ConversationPage | undefined; live: LiveTurn | null }) {
+  const { say } = useSpeech();
+  const id = page?.conversation_id ?? "";
+  const standing = useStanding(id, page, live);
+  const letters = useLetters(useShallow(({ list }) => list.filter((one) => one.conversationID === id && (one.turn !== undefined || one.busy === "queue"))));
+  const steering = (live?.view.steering ?? []).filter((one) => one.state !== "applied");
+  const queued = (page?.follow_ups ?? []).filter((item) => item.state === "queued");
+  const held = (page?.follow_ups ?? []).filter((item) => item.state === "held");
+  // What the events tell of is not told once more.
+  const onTheWay = letters.filter((letter) => !live?.view.steering.some((one) => one.clientID === letter.key));
+  if (steering.length + queued.length + held.length + onTheWay.length === 0) return null;
+  return (
+    <section aria-label={say("composer.waiting")} className="mx-auto w-full max-w-(--width-prose) px-4">
+      <ol className="mb-2 flex max-h-[30dvh] flex-col divide-y divide-line overflow-y-auto rounded-md bg-sunken px-3">
+        {steering.map((one) => (
+          <SteeringItem key={one.id} turn={live!.view.turnID} steering={one} open={standing.turn !== null} />
+        ))}
+        {onTheWay.map((letter) => (
+          <LetterItem key={letter.key} letter={letter} />
+        ))}
+        {queued.map((item, at) => (
+          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say(at > 0 ? "composer.waiting.after" : standing.turn === null ? "composer.waiting.starting" : "composer.waiting.next", { count: at })} />
+        ))}
+        {held.map((item) => (
+          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say("composer.waiting.held.why")} />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Row({ icon, state, text, mirrored = false, children }: { icon: IconName; state: string; text: string; mirrored?: boolean; children?: ReactNode }) {
+  return (
+    <li className="flex items-start gap-2.5 py-2 text-sm">
+      <span className="mt-0.5 text-faint">
+        <Icon name={icon} size={16} mirrored={mirrored} />
+      </span>
+      <div className="min-w-0 grow">
+        <p dir="auto" className="line-clamp-2 wrap-anywhere">
+          {text}
+        </p>
+        <p className="text-xs text-soft">{state}</p>
+        {children}
+      </div>
+    </li>
+  );
+}
+
+function FollowUpItem({ id, item, says }: { id: string; item: FollowUp; says: string }) {
+  const { say } = useSpeech();
+  const held = item.state === "held";
+  return (
+    <Row icon={held ? "clock" : "queue"} state={`${say(held ? "composer.waiting.held" : "composer.waiting.queued")} · ${says}`} text={item.content} mirrored={!held}>
+      {held && (
+        <Button look="quiet" icon="copy" onClick={() => wishText(id, item.content)} className="-ms-3">
+          {say("composer.waiting.copy")}
+        </Button>
+      )}
+    </Row>
+  );
+}
+
+/** Of a message for the queue or a steering input that the service does not have yet. */
+function LetterItem({ letter }: { letter: Letter }) {
+  const { say } = useSpeech();
+  const steers = letter.turn !== undefined;
+  return (
+    <Row icon={steers ? "steer" : "queue"} state={letter.trouble === null ? say(steers ? "composer.steering.sending" : "composer.letter.sending") : ""} text={letter.text} mirrored>
+      <LetterNotice letterKey={letter.key} />
+    </Row>
+  );
+}
+
+function SteeringItem({ turn, steering, open }: { turn: string; steering: Steering; open: boolean }) {
+  const { say } = useSpeech();
+  const asked = useAsked(({ byID }) => byID[steering.id]?.state);
+  if (steering.state === "returned") {
+    return <Row icon="undo" text={steering.text} state={say(steering.reason === "withdrawn" ? "composer.steering.withdrawn" : "composer.steering.returned")} />;
+  }
+  return (
+    <Row icon="steer" text={steering.text} state={say("composer.steering.accepted")} mirrored>
+      {open && (
+        <Button look="quiet" icon="undo" disabled={asked !== undefined} onClick={() => withdraw(turn, steering.id)} className="-ms-3">
+          {say(asked === undefined ? "composer.steering.withdraw" : "composer.steering.withdrawing")}
+        </Button>
+      )}
+    </Row>
+  );
+}

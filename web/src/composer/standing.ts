@@ -1,0 +1,36 @@
+// How things stand in a conversation for one who writes: which turn is live, what it takes, what is on its way. Never
+// told by the text of an answer.
+import type { ConversationPage } from "../api/client";
+import { useLetters } from "../api/outbox";
+import { hasEnded } from "../turn/fold";
+import type { LiveTurn } from "../turn/live";
+import { useAsked } from "./stop";
+
+export interface Standing {
+  /** The live turn; null: none. */
+  turn: string | null;
+  acceptsSteering: boolean;
+  /** It was asked to stop, here or elsewhere, and has not ended yet. */
+  stopping: boolean;
+  /** A message is on its way, or has just arrived: what is sent now comes after it. */
+  underWay: boolean;
+  /** The last event that was seen. */
+  seen: number;
+}
+
+export function useStanding(id: string, page: ConversationPage | undefined, live: LiveTurn | null): Standing {
+  const underWay = useLetters(({ list }) => list.some((letter) => letter.conversationID === id && letter.turn === undefined && letter.state !== "refused"));
+  const view = live?.view ?? null;
+  const ended = view !== null && (view.finished !== null || hasEnded(view.state));
+  const told = page?.live_turn ?? null;
+  const turn = view !== null && !ended ? view.turnID : told !== null && told.turn_id !== view?.turnID ? told.turn_id : null;
+  const asked = useAsked(({ byID }) => turn !== null && byID[turn] !== undefined);
+  const current = turn !== null && view?.turnID === turn ? view : null;
+  return {
+    turn,
+    acceptsSteering: turn !== null && (current === null || current.last === 0 ? (told?.accepting_steering ?? false) : current.acceptingSteering),
+    stopping: turn !== null && (asked || current?.cancelRequested === true || (current?.state ?? told?.state) === "cancelling"),
+    underWay,
+    seen: current?.last ?? told?.last_sequence ?? 0,
+  };
+}

@@ -1,0 +1,247 @@
+// Folds the events of a turn into what a reader sees of it, as protocol/fold.go does for the stored message. Pure: the
+// same events give the same view, however they were split, repeated or shuffled on their way here.
+import type {
+  Message,
+  MessageID,
+  Part,
+  PartID,
+  Progress,
+  SteeringID,
+  TurnError,
+  TurnEvent,
+  TurnFinished,
+  TurnID,
+  TurnRouting,
+  TurnState,
+} from "../generated/events";
+
+/** One steering input: accepted by the service, then exactly one of applied and returned. */
+export interface Steering {
+  id: SteeringID;
+  clientID: string;
+  text: string;
+  state: "accepted" | "applied" | "returned";
+  /** Of a returned one: why. */
+  reason?: "withdrawn" | "cancelled" | "failed" | "limit";
+}
+
+/** A part of the answer, with what only a live reader is told of it. */
+export interface PartView extends Part {
+  /** When the part began; null when it came with a message. */
+  since: string | null;
+  /** tool: how far it is. */
+  step?: { label: string; progress: Progress | null };
+}
+
+/** A live turn as its reader sees it. Never changed, only replaced. */
+export interface TurnView {
+  turnID: TurnID;
+  /** The last sequence that is folded in; the next one wanted is one above it. */
+  last: number;
+  /** Events that came before their turn, by sequence. */
+  early: ReadonlyMap<number, TurnEvent>;
+  state: TurnState;
+  acceptingSteering: boolean;
+  messageID: MessageID | null;
+  userMessageID: MessageID | null;
+  startedAt: string | null;
+  routing: TurnRouting | null;
+  parts: readonly PartView[];
+  steering: readonly Steering[];
+  /** What is being done beside the answer, until text comes. */
+  activity: { label: string; activity: string; since: string; progress: Progress | null } | null;
+  cancelRequested: boolean;
+  /** Set while another run of the service takes the turn over. */
+  recovering: boolean;
+  finished: TurnFinished | null;
+  error: TurnError | null;
+}
+
+/** A view before its first event, or after those that a stored message covers. */
+export function openTurn(turnID: TurnID, message?: Message): TurnView {
+  return {
+    turnID,
+    last: message?.covers_sequence ?? 0,
+    early: new Map(),
+    state: "running",
+    acceptingSteering: false,
+    messageID: message?.message_id ?? null,
+    userMessageID: message?.parent_message_id ?? null,
+    startedAt: message?.created_at ?? null,
+    routing: null,
+    parts: (message?.parts ?? []).map((part) => ({ ...part, since: null })),
+    steering: [],
+    activity: null,
+    cancelRequested: false,
+    recovering: false,
+    finished: null,
+    error: null,
+  };
+}
+
+/** Folds events, in whatever order and however often they come. Returns the same view when nothing is new. */
+export function foldTurn(view: TurnView, events: readonly TurnEvent[]): TurnView {
+  let next = view;
+  const early = new Map(view.early);
+  for (const event of events) {
+    if (event.turn_id !== view.turnID) continue;
+    if (event.type === "turn.snapshot") {
+      if (event.covers_sequence > next.last) next = fromSnapshot(next, event.message, event.covers_sequence);
+    } else if (event.sequence > next.last) {
+      early.set(event.sequence, event);
+    }
+    for (let due = early.get(next.last + 1); due !== undefined; due = early.get(next.last + 1)) {
+      early.delete(due.sequence);
+      next = apply(next, due);
+    }
+  }
+  for (const sequence of early.keys()) if (sequence <= next.last) early.delete(sequence);
+  return next === view && early.size === view.early.size ? view : { ...next, early };
+}
+
+function fromSnapshot(view: TurnView, message: Message, covers: number): TurnView {
+  return { ...openTurn(view.turnID, { ...message, covers_sequence: covers }), early: view.early, state: view.state, acceptingSteering: view.acceptingSteering, steering: view.steering, routing: view.routing };
+}
+
+/** Folds the event that is due. What this version does not know moves the sequence and nothing else. */
+function apply(view: TurnView, event: TurnEvent): TurnView {
+  const next: TurnView = { ...view, last: event.sequence };
+  switch (event.type) {
+    case "turn.started":
+      next.messageID = event.assistant_message_id;
+      next.userMessageID = event.user_message_id;
+      next.startedAt = event.at;
+      next.acceptingSteering = event.accepting_steering;
+      break;
+    case "turn.state":
+      next.state = event.state;
+      next.acceptingSteering = event.accepting_steering;
+      if (event.state === "running") next.recovering = false;
+      break;
+    case "turn.routing":
+      next.routing = event;
+      break;
+    case "activity.progress":
+      next.activity = { label: event.label, activity: event.activity, since: event.at, progress: event.progress ?? null };
+      break;
+    case "answer.started":
+      next.parts = opened(view.parts, { type: "text", part_id: event.part_id, text: "" }, event.at, event.supersedes);
+      next.activity = null;
+      break;
+    case "code.started":
+      next.parts = opened(
+        view.parts,
+        { type: "code", part_id: event.part_id, code: "", language: event.language, ...(event.filename === undefined ? {} : { filename: event.filename }) },
+        event.at,
+        event.supersedes,
+      );
+      next.activity = null;
+      break;
+    case "reasoning.started":
+      next.parts = opened(view.parts, { type: "reasoning_summary", part_id: event.part_id, text: "" }, event.at, event.supersedes);
+      break;
+    case "answer.delta":
+    case "reasoning.delta":
+      next.parts = changed(view.parts, event.part_id, (part) => (part.open ? { ...part, text: (part.text ?? "") + event.delta } : part));
+      break;
+    case "code.delta":
+      next.parts = changed(view.parts, event.part_id, (part) => (part.open ? { ...part, code: (part.code ?? "") + event.delta } : part));
+      break;
+    case "answer.completed":
+      next.parts = changed(view.parts, event.part_id, (part) => ({
+        ...closed(part, event.truncated),
+        text: event.text,
+        ...(event.citations.length > 0 ? { citations: event.citations } : {}),
+      }));
+      break;
+    case "reasoning.completed":
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...closed(part, event.truncated), text: event.text }));
+      break;
+    case "code.completed":
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...closed(part, event.truncated), code: event.code }));
+      break;
+    case "tool.started":
+      next.parts = opened(
+        view.parts,
+        { type: "tool", part_id: event.part_id, tool_id: event.tool_id, tool_name: event.tool_name, kind: event.kind, title: event.title, input: event.input, state: event.state },
+        event.at,
+        event.supersedes,
+      );
+      next.activity = null;
+      break;
+    case "tool.progress":
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, step: { label: event.label, progress: event.progress ?? null } }));
+      break;
+    case "tool.state":
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, state: event.state }));
+      break;
+    case "tool.completed":
+      next.parts = changed(view.parts, event.part_id, (part) => {
+        const { step: _, ...rest } = closed(part);
+        return {
+          ...rest,
+          state: event.state,
+          duration_ms: event.duration_ms,
+          ...(event.output === undefined ? {} : { output: event.output }),
+          ...(event.error === undefined ? {} : { error: event.error }),
+        };
+      });
+      break;
+    case "notice":
+      next.parts = [...view.parts, { type: "notice", part_id: event.part_id, kind: event.kind, text: event.text, since: event.at }];
+      break;
+    case "steering.accepted":
+      if (view.steering.every((s) => s.id !== event.steering_id)) {
+        next.steering = [...view.steering, { id: event.steering_id, clientID: event.client_steering_id, text: event.text, state: "accepted" }];
+      }
+      break;
+    case "steering.applied":
+      next.steering = settled(view.steering, event.steering_id, { state: "applied" });
+      next.parts = [...view.parts, { type: "notice", part_id: event.part_id, kind: "steering", text: event.text, steering_id: event.steering_id, since: event.at }];
+      break;
+    case "steering.returned":
+      next.steering = settled(view.steering, event.steering_id, { state: "returned", reason: event.reason });
+      break;
+    case "turn.cancel_requested":
+      next.cancelRequested = true;
+      break;
+    case "turn.recovering":
+      next.recovering = true;
+      break;
+    case "turn.finished":
+      next.finished = event;
+      next.state = event.status;
+      next.error = event.error;
+      next.acceptingSteering = false;
+      next.recovering = false;
+      next.activity = null;
+      break;
+  }
+  return next;
+}
+
+function opened(parts: readonly PartView[], part: Part, at: string, supersedes: readonly PartID[] | undefined): PartView[] {
+  return [...parts.filter((p) => !supersedes?.includes(p.part_id)), { ...part, open: true, since: at }];
+}
+
+function closed(part: PartView, truncated?: boolean): PartView {
+  const { open: _, ...rest } = part;
+  return truncated ? { ...rest, truncated } : rest;
+}
+
+function changed(parts: readonly PartView[], id: PartID, change: (part: PartView) => PartView): readonly PartView[] {
+  const at = parts.findLastIndex((part) => part.part_id === id);
+  const part = parts[at];
+  return part === undefined ? parts : parts.with(at, change(part));
+}
+
+function settled(list: readonly Steering[], id: SteeringID, change: Partial<Steering>): Steering[] {
+  return list.map((steering) => (steering.id === id ? { ...steering, ...change } : steering));
+}
+
+const terminal: readonly TurnState[] = ["completed", "cancelled", "failed", "incomplete"];
+
+/** Whether a turn in this state has ended for good. */
+export function hasEnded(state: TurnState): boolean {
+  return terminal.includes(state);
+}

@@ -1,0 +1,48 @@
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** The service sends these as they are: nothing is compressed at run time. */
+function compressed(): Plugin {
+  return {
+    name: "compressed",
+    apply: "build",
+    generateBundle: {
+      order: "post",
+      handler(_, bundle) {
+        for (const [name, file] of Object.entries(bundle)) {
+          if (!/^assets\/.*\.(js|css|svg)$/.test(name)) continue;
+          const content = Buffer.from(file.type === "chunk" ? file.code : file.source);
+          this.emitFile({ type: "asset", fileName: `${name}.br`, source: brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }) });
+          this.emitFile({ type: "asset", fileName: `${name}.gz`, source: gzipSync(content, { level: 9 }) });
+        }
+      },
+    },
+  };
+}
+
+const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
+
+export default defineConfig({
+  plugins: [react(), tailwindcss(), compressed()],
+  build: {
+    target: "es2023",
+    assetsInlineLimit: 0, // the content security policy allows files of this origin
+    modulePreload: { polyfill: false },
+    emptyOutDir: true,
+  },
+  worker: { format: "es" },
+  html: { cspNonce: "__nonce__" },
+  server: {
+    port: 5173,
+    proxy: Object.fromEntries(
+      ["/auth", "/account", "/chat", "/conversations", "/events", "/projects", "/files", "/search", "/usage", "/ready", "/version"].map((path) => [
+        path,
+        { target: service, changeOrigin: true, headers: { origin: service } },
+      ]),
+    ),
+  },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
+});
