@@ -8,6 +8,7 @@ import { CopyButton } from "./copy-button";
 import { lineCount, previewOf } from "./cut";
 import { saveText } from "./keep";
 import { fileName, languageName, languageOf } from "./languages";
+import { useNear } from "./near";
 import { paint, paintedAlready } from "./paint";
 import type { Painted } from "./paint-kinds";
 
@@ -93,26 +94,15 @@ const Line = memo(function Line({ text, runs, last }: { text: string; runs: Pain
 
 /** The colours of code that stands, once it is near to what is looked at; undefined until then. */
 function usePainted(figure: RefObject<HTMLElement | null>, code: string, word: string, open: boolean): Painted | undefined {
-  const language = languageOf(word);
+  const language = open ? null : languageOf(word);
+  const near = useNear(figure, true);
   const [found, setFound] = useState<{ code: string; lines: Painted } | null>(null);
-  const ready = language === null || open ? undefined : paintedAlready(code, language);
+  const ready = language === null ? undefined : paintedAlready(code, language);
   useEffect(() => {
-    const element = figure.current;
-    if (open || language === null || ready !== undefined || element === null) return;
+    if (language === null || !near || ready !== undefined) return;
     let current = true;
-    const near = new IntersectionObserver(
-      (entries) => {
-        if (!entries.some((entry) => entry.isIntersecting)) return;
-        near.disconnect();
-        void paint(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
-      },
-      { rootMargin: "800px" },
-    );
-    near.observe(element);
-    return () => {
-      current = false;
-      near.disconnect();
-    };
-  }, [code, figure, language, open, ready]);
-  return ready ?? (found?.code === code && !open ? found.lines : undefined);
+    void paint(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
+    return () => void (current = false);
+  }, [code, language, near, ready]);
+  return ready ?? (found?.code === code && language !== null ? found.lines : undefined);
 }

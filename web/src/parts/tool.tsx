@@ -44,7 +44,7 @@ export function Tool({ part }: { part: PartView }) {
           {!look.going && part.state !== "succeeded" && <span aria-hidden="true" className="shrink-0 text-faint">{say(look.word)}</span>}
         </>
       }
-      aside={look.going ? <Elapsed since={part.since} /> : part.duration_ms === undefined ? null : <span className="shrink-0 text-faint tabular-nums">{timeInWords(speech, part.duration_ms / 1000)}</span>}
+      aside={look.going ? <Elapsed since={part.since} /> : part.duration_ms === undefined || part.duration_ms < 100 ? null : <span className="shrink-0 text-faint tabular-nums">{timeInWords(speech, part.duration_ms / 1000)}</span>}
     >
       <Inside part={part} />
     </Fold>

@@ -31,7 +31,8 @@ function put(node: Node, formulas: readonly Formula[], literal: boolean): Node[]
   }
   if (node.type !== "element") return [node];
   for (const [name, value] of Object.entries(node.properties)) {
-    if (typeof value === "string") node.properties[name] = withoutPlaces(value, formulas);
+    // In addresses the characters that hold places have been encoded.
+    if (typeof value === "string") node.properties[name] = withoutPlaces(value.replace(/%EE%80%80(\d+)%EE%80%81/g, "\uE000$1\uE001"), formulas);
   }
   const inside = literal || node.tagName === "code";
   return [{ ...node, children: node.children.flatMap((child) => put(child, formulas, inside)) }];

@@ -1,4 +1,5 @@
 // The room of one conversation: what was said, what is being said, and where one writes.
+import { lazy, Suspense } from "react";
 import type { ConversationPage } from "../api/client";
 import { Composer } from "../composer/composer";
 import { Queue } from "../composer/queue";
@@ -9,7 +10,8 @@ import { useConversation } from "../transcript/use-conversation";
 import { useLive } from "../turn/live";
 import { useSpeech } from "../words/speech";
 import { Banner } from "./banner";
-import { NotFound } from "./not-found";
+
+const NotFound = lazy(() => import("./not-found").then((m) => ({ default: m.NotFound })));
 
 /** id null: a new chat, which becomes a conversation with its first message. */
 export function ConversationRoom({ id }: { id: string | null }) {
@@ -28,7 +30,13 @@ function NewChat() {
 function Known({ id }: { id: string }) {
   const { say } = useSpeech();
   const room = useConversation(id);
-  if (room.refusal !== null && room.refusal.status === 404) return <NotFound />;
+  if (room.refusal !== null && room.refusal.status === 404) {
+    return (
+      <Suspense>
+        <NotFound />
+      </Suspense>
+    );
+  }
   return (
     <>
       {room.refusal !== null ? (
@@ -53,10 +61,10 @@ function Known({ id }: { id: string }) {
 function Foot({ id, page, turnID }: { id: string | null; page: ConversationPage | undefined; turnID: string | null }) {
   const live = useLive(({ turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
   return (
-    <>
+    <div className="mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <Banner live={live} />
       <Queue page={page} live={live} />
       <Composer conversationID={id} page={page} live={live} />
-    </>
+    </div>
   );
 }

@@ -1,20 +1,23 @@
 // What can be done with a message: small, quiet, in reach when one points at the message or comes to it by keyboard.
-import { useState, type ReactNode } from "react";
+import { useRef, useState, type ReactNode } from "react";
 import { Refusal } from "../api/client";
 import { IconButton } from "../controls/button";
 import { toast } from "../controls/toast";
 import type { Message } from "../generated/events";
+import { useNear } from "../parts/near";
 import { useSpeech } from "../words/speech";
 import { showSibling } from "./siblings";
 import { useRoom } from "./room";
 
-/** always: shown without being pointed at. */
-export function Actions({ always, end, children }: { always: boolean; end?: boolean; children: ReactNode }) {
+/** always: shown without being pointed at. Far from what is looked at there are none, only their place. */
+export function Actions({ always, end, children }: { always: boolean; end?: boolean; children: () => ReactNode }) {
   const { say } = useSpeech();
+  const place = useRef<HTMLDivElement>(null);
+  const near = useNear(place, false);
   const hidden = always ? "" : "opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100";
   return (
-    <div role="group" aria-label={say("transcript.actions")} className={`mt-1 flex min-h-8 items-center gap-0.5 text-xs text-faint transition-opacity ${end ? "justify-end" : "-ms-1.5"} ${hidden}`}>
-      {children}
+    <div ref={place} role="group" aria-label={say("transcript.actions")} className={`mt-1 flex min-h-8 items-center gap-0.5 text-xs text-faint transition-opacity ${end ? "justify-end" : "-ms-1.5"} ${hidden}`}>
+      {near && children()}
     </div>
   );
 }

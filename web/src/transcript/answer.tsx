@@ -60,20 +60,24 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
   };
   return (
     <Actions always={last || message.sibling_count > 1}>
-      <CopyButton label={say("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
-      {!busy && <IconButton size="small" icon="retry" label={say("transcript.again")} onClick={() => again()} />}
-      <Menu trigger={<IconButton size="small" icon="dots" label={say("transcript.menu")} />}>
-        <MenuItem icon="copy" onSelect={() => void copyPlain()}>
-          {say("transcript.copy_plain")}
-        </MenuItem>
-        {!busy &&
-          (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
-            <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
-              {say("transcript.again_with", { profile: say(`transcript.profile.${profile}`) })}
+      {() => (
+        <>
+          <CopyButton label={say("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
+          {!busy && <IconButton size="small" icon="retry" label={say("transcript.again")} onClick={() => again()} />}
+          <Menu trigger={<IconButton size="small" icon="dots" label={say("transcript.menu")} />}>
+            <MenuItem icon="copy" onSelect={() => void copyPlain()}>
+              {say("transcript.copy_plain")}
             </MenuItem>
-          ))}
-      </Menu>
-      <Siblings message={message} />
+            {!busy &&
+              (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
+                <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
+                  {say("transcript.again_with", { profile: say(`transcript.profile.${profile}`) })}
+                </MenuItem>
+              ))}
+          </Menu>
+          <Siblings message={message} />
+        </>
+      )}
     </Actions>
   );
 }

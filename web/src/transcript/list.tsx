@@ -18,26 +18,30 @@ export interface Finder {
   locate(key: string): number | null;
 }
 
+/** The question that is wished to be edited, and a count of such wishes. */
+export interface Wish {
+  key: string | null;
+  count: number;
+}
+
 interface ListProps {
   rows: readonly Row[];
   scroll: Scroll;
   finder: RefObject<Finder | null>;
-  /** Counts the wishes to edit the last question. */
-  wished: number;
+  wish: Wish;
 }
 
 export function List(props: ListProps) {
   return props.rows.length > mostInPage ? <Virtual {...props} /> : <Whole {...props} />;
 }
 
-function Whole({ rows, finder, wished, scroll }: ListProps) {
+function Whole({ rows, finder, wish, scroll }: ListProps) {
   useImperativeHandle(finder, () => ({ locate: () => null }), []);
   useLayoutEffect(scroll.settle, [rows, scroll.settle]);
-  const wishedKey = lastQuestion(rows);
-  return rows.map((row, at) => <Message key={row.key} row={row} last={at === rows.length - 1} wished={row.key === wishedKey ? wished : 0} />);
+  return rows.map((row, at) => <Message key={row.key} row={row} last={at === rows.length - 1} wished={row.key === wish.key ? wish.count : 0} />);
 }
 
-function Virtual({ rows, scroll, finder, wished }: ListProps) {
+function Virtual({ rows, scroll, finder, wish }: ListProps) {
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroll.scroller.current,
@@ -57,7 +61,6 @@ function Virtual({ rows, scroll, finder, wished }: ListProps) {
   const items = virtualizer.getVirtualItems();
   const size = virtualizer.getTotalSize();
   useLayoutEffect(scroll.settle);
-  const wishedKey = lastQuestion(rows);
   return (
     <div className="relative" style={{ height: size }}>
       {items.map(({ index, key, start }) => {
@@ -65,17 +68,13 @@ function Virtual({ rows, scroll, finder, wished }: ListProps) {
         return (
           row !== undefined && (
             <div key={key} ref={virtualizer.measureElement} data-index={index} className="absolute inset-x-0 top-0 flow-root" style={{ transform: `translateY(${start}px)` }}>
-              <Message row={row} last={index === rows.length - 1} wished={row.key === wishedKey ? wished : 0} />
+              <Message row={row} last={index === rows.length - 1} wished={row.key === wish.key ? wish.count : 0} />
             </div>
           )
         );
       })}
     </div>
   );
-}
-
-function lastQuestion(rows: readonly Row[]): string | undefined {
-  return rows.findLast((row) => row.kind === "question" && row.message !== null)?.key;
 }
 
 /** The place in the conversation that a row and its other versions share. */

@@ -1,13 +1,12 @@
 // What the user said: as it was written, with its versions. One on its way says how far it is.
 import { memo, useEffect, useRef, useState } from "react";
-import { discardOutgoing, retryOutgoing, sendMessage, type Outgoing } from "../api/outbox";
-import { wishText } from "../composer/wishes";
+import { sendMessage, type Outgoing } from "../api/outbox";
 import { Button, IconButton } from "../controls/button";
-import { Icon } from "../controls/icon";
 import type { Message } from "../generated/events";
 import { CopyButton } from "../parts/copy-button";
 import { lineCount, previewOf } from "../parts/cut";
 import { saveText } from "../parts/keep";
+import { LetterNotice } from "../rooms/problem-letter";
 import { useSpeech } from "../words/speech";
 import { Actions, Siblings } from "./actions";
 import { Editor } from "./editor";
@@ -48,13 +47,17 @@ export const Question = memo(function Question({ message, outgoing, wished }: Qu
   }
   return (
     <div className="flex flex-col items-end">
-      <Bubble text={text} faint={outgoing !== null && outgoing.state !== "accepted"} />
+      {text !== "" && <Bubble text={text} faint={outgoing !== null && outgoing.state !== "accepted"} />}
       {outgoing !== null && <Way outgoing={outgoing} />}
       {message !== null && (
         <Actions always={message.sibling_count > 1} end>
-          <CopyButton label={say("transcript.copy")} text={() => text} />
-          {!busy && <IconButton ref={button} size="small" icon="edit" label={say("transcript.edit")} onClick={() => setEditing(true)} />}
-          <Siblings message={message} />
+          {() => (
+            <>
+              <CopyButton label={say("transcript.copy")} text={() => text} />
+              {!busy && <IconButton ref={button} size="small" icon="edit" label={say("transcript.edit")} onClick={() => setEditing(true)} />}
+              <Siblings message={message} />
+            </>
+          )}
         </Actions>
       )}
     </div>
@@ -99,25 +102,12 @@ function Bubble({ text, faint }: { text: string; faint: boolean }) {
 /** How far a message is that was sent from here; silent while all goes well and fast. */
 function Way({ outgoing }: { outgoing: Outgoing }) {
   const { say } = useSpeech();
-  const { key, conversationID, state, problem, text } = outgoing;
+  const { key, state, problem } = outgoing;
   if (state === "accepted") return null;
-  if (state === "sending") return <p className="mt-1 animate-late text-xs text-faint">{say("transcript.sending")}</p>;
-  const why = problem === null || problem.status === 0 ? "" : problem.detail;
+  if (state === "sending" && problem === null) return <p className="mt-1 animate-late text-xs text-faint">{say("transcript.sending")}</p>;
   return (
-    <div className="mt-1 flex max-w-[85%] flex-col items-end gap-1 text-sm">
-      <p className={`flex items-center gap-1.5 ${state === "refused" ? "text-danger" : "text-amber"}`}>
-        <Icon name={state === "refused" ? "warning" : "clock"} size={14} />
-        {say(state === "refused" ? "transcript.refused" : problem?.status === 0 ? "transcript.waiting_network" : "transcript.waiting")}
-      </p>
-      {why !== "" && <p dir="auto" className="text-xs text-faint">{why}</p>}
-      <div className="flex">
-        <Button look="quiet" onClick={() => retryOutgoing(key)}>
-          {say(state === "refused" ? "transcript.retry" : "transcript.retry_now")}
-        </Button>
-        <Button look="quiet" onClick={() => (text === "" ? void discardOutgoing(key) : wishText(conversationID, discardOutgoing(key)))}>
-          {say("transcript.discard")}
-        </Button>
-      </div>
+    <div className="mt-1.5 max-w-[85%]">
+      <LetterNotice letterKey={key} />
     </div>
   );
 }

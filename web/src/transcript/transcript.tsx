@@ -5,7 +5,7 @@ import { changed, keep } from "../api/queries";
 import { useWishes } from "../composer/wishes";
 import { Icon } from "../controls/icon";
 import { useSpeech } from "../words/speech";
-import { List, type Finder } from "./list";
+import { List, type Finder, type Wish } from "./list";
 import { Room } from "./room";
 import { isFinal, newSince, type Row } from "./rows";
 import { Status } from "./status";
@@ -25,7 +25,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
   );
   const { following, hold } = scroll;
   const seen = useSeen(rows, following);
-  const wished = useEditWishes();
+  const wish = useEditWish(rows);
   useNewQuestion(rows, scroll.toQuestion);
   useRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
@@ -37,7 +37,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
           <div ref={scroll.content} className="mx-auto w-full max-w-(--width-prose) px-4 pt-2 pb-6">
             <div role="log" aria-live="off" aria-label={say("transcript.name")}>
               {room.hasOlder && <p className="h-10 animate-late text-center text-sm text-faint">{say("transcript.older")}</p>}
-              <List rows={rows} scroll={scroll} finder={finder} wished={wished} />
+              <List rows={rows} scroll={scroll} finder={finder} wish={wish} />
             </div>
           </div>
           <div ref={scroll.room} aria-hidden="true" />
@@ -104,9 +104,15 @@ function useRead(id: string, rows: readonly Row[], following: boolean, unread: b
   }, [id, newest]);
 }
 
-/** Wishes to edit the last question that came since the room was entered. */
-function useEditWishes(): number {
-  const wishes = useWishes(({ editLast }) => editLast);
-  const before = useRef(wishes);
-  return wishes - before.current;
+/** The last question, whenever it is wished to edit that since the room was entered. */
+function useEditWish(rows: readonly Row[]): Wish {
+  const count = useWishes(({ editLast }) => editLast);
+  const known = useRef(count);
+  const [wish, setWish] = useState<Wish>({ key: null, count });
+  useEffect(() => {
+    if (count === known.current) return;
+    known.current = count;
+    setWish({ key: rows.findLast((row) => row.kind === "question" && row.message !== null)?.key ?? null, count });
+  }, [count, rows]);
+  return wish;
 }

@@ -51,7 +51,7 @@ export function useConversation(id: string): Room {
     loading: nothing || list.data === undefined,
     hasOlder: list.hasNextPage,
     loadOlder: () => {
-      if (list.hasNextPage && !list.isFetching) void list.fetchNextPage();
+      if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
     },
     again: () => {
       void conversation.refetch();

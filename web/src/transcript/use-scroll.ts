@@ -2,7 +2,7 @@
 // whatever grows, comes or goes above it. The browser's own anchoring is off: not every browser has it, and none does it
 // at the very top.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from "react";
-import { correction, followsAfter, roomBelow, wantsOlder, type Anchor, type Metrics } from "./scroll";
+import { correction, followsAfter, isAtEnd, roomBelow, wantsOlder, type Anchor, type Metrics } from "./scroll";
 
 export interface Scroll {
   scroller: RefObject<HTMLDivElement | null>;
@@ -22,8 +22,11 @@ export interface Scroll {
 
 interface Standing {
   follows: boolean;
+  /** How far it was scrolled when this was last looked at; another value is the reader's doing. */
   top: number;
   anchor: (Anchor & { inner: Element | null; innerOffset: number }) | null;
+  /** A place that is held, and the row that stands there until another version takes it. */
+  held: { slot: string; row: string } | null;
   /** The last question has its room. */
   roomy: boolean;
 }
@@ -33,7 +36,7 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const room = useRef<HTMLDivElement>(null);
-  const standing = useRef<Standing>({ follows: true, top: 0, anchor: null, roomy: false });
+  const standing = useRef<Standing>({ follows: true, top: 0, anchor: null, held: null, roomy: false });
   const [following, setFollowing] = useState(true);
   const asks = useRef({ onOlder, locate });
   useLayoutEffect(() => void (asks.current = { onOlder, locate }));
@@ -43,30 +46,48 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
     setFollowing(follows);
   }, []);
 
+  /** Takes in where the reader has scrolled to. */
+  const absorb = useCallback(
+    (element: HTMLElement, inside: HTMLElement) => {
+      const state = standing.current;
+      const now = metricsOf(element);
+      if (Math.abs(now.top - state.top) < 1) return; // where it was put
+      const follows = followsAfter(state.follows, state.top, now);
+      state.top = now.top;
+      state.held = null;
+      if (follows !== state.follows) follow(follows);
+      state.anchor = anchorIn(element, inside);
+    },
+    [follow],
+  );
+
   const settle = useCallback(() => {
     const [element, inside, below, state] = [scroller.current, content.current, room.current, standing.current];
     if (element === null || inside === null || below === null) return;
+    absorb(element, inside);
     if (state.roomy) giveRoom(element, inside, below);
+    state.anchor ??= anchorIn(element, inside);
     const to = state.follows ? element.scrollHeight - element.clientHeight : element.scrollTop + moved(element, inside, state.anchor, asks.current.locate);
     if (Math.abs(element.scrollTop - to) >= 1) element.scrollTop = to;
     state.top = element.scrollTop;
-  }, []);
+    if (state.held !== null && rowAt(inside, state.held.slot)?.dataset["row"] !== state.held.row) {
+      state.held = null;
+      state.anchor = anchorIn(element, inside);
+      if (isAtEnd(metricsOf(element))) follow(true);
+    }
+  }, [absorb, follow]);
 
   useEffect(() => {
     const [element, inside] = [scroller.current, content.current];
     if (element === null || inside === null) return;
+    const older = () => wantsOlder(metricsOf(element)) && asks.current.onOlder();
     const scrolled = () => {
-      const state = standing.current;
-      const now = metricsOf(element);
-      const follows = followsAfter(state.follows, state.top, now);
-      state.top = now.top;
-      if (follows !== state.follows) follow(follows);
-      state.anchor = anchorIn(element, inside);
-      if (wantsOlder(now)) asks.current.onOlder();
+      absorb(element, inside);
+      older();
     };
     const grown = new ResizeObserver(() => {
       settle();
-      if (wantsOlder(metricsOf(element))) asks.current.onOlder();
+      older();
     });
     element.addEventListener("scroll", scrolled, { passive: true });
     grown.observe(inside);
@@ -75,7 +96,7 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
       element.removeEventListener("scroll", scrolled);
       grown.disconnect();
     };
-  }, [follow, settle]);
+  }, [absorb, settle]);
 
   const toEnd = useCallback(() => {
     follow(true);
@@ -87,9 +108,10 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
   }, [toEnd]);
   const hold = useCallback(
     (slot: string) => {
-      const [element, row] = [scroller.current, content.current?.querySelector(`[data-slot="${CSS.escape(slot)}"]`)];
-      if (element === null || !row) return;
+      const [element, row] = [scroller.current, content.current === null ? null : rowAt(content.current, slot)];
+      if (element === null || row === null) return;
       follow(false);
+      standing.current.held = { slot, row: row.dataset["row"]! };
       standing.current.anchor = { key: slot, offset: offsetOf(element, row), inner: null, innerOffset: 0 };
     },
     [follow],
@@ -99,6 +121,10 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
 
 function metricsOf({ scrollTop, clientHeight, scrollHeight }: Element): Metrics {
   return { top: scrollTop, view: clientHeight, whole: scrollHeight };
+}
+
+function rowAt(inside: Element, slot: string): HTMLElement | null {
+  return inside.querySelector<HTMLElement>(`[data-slot="${CSS.escape(slot)}"]`);
 }
 
 function offsetOf(element: Element, inside: Element): number {
@@ -117,7 +143,7 @@ function giveRoom(element: HTMLElement, inside: HTMLElement, below: HTMLElement)
 function anchorIn(element: Element, inside: Element): Standing["anchor"] {
   const top = element.getBoundingClientRect().top;
   const row = firstBelow(inside.querySelectorAll("[data-row]"), top);
-  if (!(row instanceof HTMLElement)) return null;
+  if (!(row instanceof HTMLElement) || offsetOf(element, row) > element.clientHeight) return null;
   const inner = firstBelow(row.querySelectorAll(".prose > *"), top);
   return { key: row.dataset["row"]!, offset: offsetOf(element, row), inner, innerOffset: inner === null ? 0 : offsetOf(element, inner) };
 }

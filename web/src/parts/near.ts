@@ -1,0 +1,26 @@
+// Whether something is near to what is looked at: work and elements that only then are needed wait for it.
+import { useEffect, useState, type RefObject } from "react";
+
+/** How far from the window counts as near. Older browsers do not know scrollMargin: there it is what is in sight. */
+const distance = { rootMargin: "800px", scrollMargin: "800px" };
+
+const waiting = new WeakMap<Element, (near: boolean) => void>();
+let eye: IntersectionObserver | null = null;
+
+function watch(element: Element, tell: (near: boolean) => void): () => void {
+  eye ??= new IntersectionObserver((entries) => entries.forEach((entry) => waiting.get(entry.target)?.(entry.isIntersecting)), distance);
+  waiting.set(element, tell);
+  eye.observe(element);
+  return () => {
+    waiting.delete(element);
+    eye?.unobserve(element);
+  };
+}
+
+/** Whether the element is near; stay: whether it counts as near for good once it was. */
+export function useNear(element: RefObject<Element | null>, stay: boolean): boolean {
+  const [near, setNear] = useState(false);
+  const done = near && stay;
+  useEffect(() => (done || element.current === null ? undefined : watch(element.current, setNear)), [element, done]);
+  return near;
+}
