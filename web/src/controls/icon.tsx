@@ -24,6 +24,7 @@ const strokes = {
   key: "M12.5 3.5a4 4 0 1 1-2.6 7L4.5 16H3v-2.5l1.5-.2v-1.6l1.6-.2 2.7-2.7a4 4 0 0 1 3.7-5.3zM13.5 7h.01",
   moon: "M16 12A7 7 0 0 1 8 4a7 7 0 1 0 8 8z",
   panel: "M3 4h14v12H3zM8 4v12",
+  phone: "M6.5 2.5h7v15h-7zM9.5 15h1",
   queue: "M3 5h9M3 10h9M3 15h6M14 8v7M11.5 12.5L14 15l2.5-2.5",
   retry: "M15.5 7.5A6 6 0 1 0 16 11M16 4v4h-4",
   route: "M5 15a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM15 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM7 13h4a3 3 0 0 0 3-3V9",
@@ -42,8 +43,11 @@ const strokes = {
 
 export type IconName = keyof typeof strokes;
 
+/** Those that show a direction of reading by themselves. */
+const turning: ReadonlySet<IconName> = new Set(["leave", "undo"]);
+
 /** mirrored: turned around where one reads from right to left. */
-export function Icon({ name, size = 18, mirrored = false }: { name: IconName; size?: number; mirrored?: boolean }) {
+export function Icon({ name, size = 18, mirrored = turning.has(name) }: { name: IconName; size?: number; mirrored?: boolean }) {
   return (
     <svg aria-hidden="true" width={size} height={size} viewBox="0 0 20 20" fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" strokeLinejoin="round" className={mirrored ? "shrink-0 rtl:-scale-x-100" : "shrink-0"}>
       <path d={strokes[name]} />

@@ -6,13 +6,14 @@ import { Dialog } from "radix-ui";
 import { useMemo, type ReactNode } from "react";
 import { conversationsQuery } from "../api/queries";
 import { Icon, type IconName } from "../controls/icon";
+import { change } from "../rooms/settings-store";
 import { useSignOut } from "../rooms/sign-out";
-import { loaded } from "../sidebar/list";
+import { loaded } from "../sidebar/groups";
 import { useSpeech } from "../words/speech";
 import { act, keysOf } from "./keys";
 
 export function Palette({ onClose }: { onClose: () => void }) {
-  const { say } = useSpeech();
+  const { say, language } = useSpeech();
   const client = useQueryClient();
   const conversations = useMemo(() => loaded(client.getQueryData(conversationsQuery.queryKey)?.pages ?? []), [client]);
   const navigate = useNavigate();
@@ -50,6 +51,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <Item icon="keyboard" keys={keysOf("shortcuts")} onSelect={then(() => act("shortcuts"))}>
                   {say("rooms.keys.title")}
                 </Item>
+                {(["system", "light", "dark"] as const).map((theme) => (
+                  <Item key={theme} icon="moon" onSelect={then(() => void change({ theme }, language))}>
+                    {say("rooms.palette.theme", { theme: say(`rooms.theme.${theme}`) })}
+                  </Item>
+                ))}
                 <Item icon="leave" onSelect={then(signOut)}>
                   {say("rooms.sign_out")}
                 </Item>

@@ -2,6 +2,7 @@
 import { Check } from "../controls/choice";
 import { useDevice } from "../controls/device";
 import { Dialog } from "../controls/dialog";
+import { Icon } from "../controls/icon";
 import { useSpeech } from "../words/speech";
 import type { Word } from "../words/words";
 import { onMac, shortcuts, shown, type Shortcut } from "./keys";
@@ -11,12 +12,12 @@ const reading: readonly Shortcut[] = [shortcuts.next, shortcuts.previous, shortc
 const writing: readonly Shortcut[] = [
   { keys: "Shift+Enter", word: "rooms.keys.line" },
   { keys: "Mod+Enter", word: "rooms.keys.steer" },
-  { keys: "↑", word: "rooms.keys.edit_last" },
+  { keys: "Up", word: "rooms.keys.edit_last" },
 ];
 const list: readonly Shortcut[] = [
-  { keys: "↑ ↓", word: "rooms.keys.rows" },
+  { keys: "Up Down", word: "rooms.keys.rows" },
   { keys: "F2", word: "rooms.keys.rename" },
-  { keys: "Delete", word: "rooms.keys.delete" },
+  { keys: onMac ? "Mod+⌫" : "Delete", word: "rooms.keys.delete" },
 ];
 
 export function Sheet({ onClose }: { onClose: () => void }) {
@@ -45,11 +46,30 @@ function Group({ word, items }: { word: Word; items: readonly Shortcut[] }) {
           <div key={item.word} className="flex items-baseline justify-between gap-4 py-1 text-sm">
             <dt>{say(item.word)}</dt>
             <dd dir="ltr" className="shrink-0">
-              <kbd className="rounded-sm bg-sunken px-1.5 py-0.5 font-sans text-xs text-soft">{shown(item.keys, onMac)}</kbd>
+              <Keys keys={item.keys} />
             </dd>
           </div>
         ))}
       </dl>
     </section>
   );
+}
+
+const arrows = { Up: { icon: "arrowUp", word: "rooms.keys.up" }, Down: { icon: "arrowDown", word: "rooms.keys.down" } } as const;
+
+/** Keys one beside the other; arrows are drawn, and named for who hears them. */
+function Keys({ keys }: { keys: string }) {
+  const { say } = useSpeech();
+  return keys.split(" ").map((key) => (
+    <kbd key={key} className="ms-1 inline-flex min-h-5 items-center rounded-sm bg-sunken px-1.5 align-middle font-sans text-xs text-soft">
+      {key === "Up" || key === "Down" ? (
+        <>
+          <Icon name={arrows[key].icon} size={12} />
+          <span className="sr-only">{say(arrows[key].word)}</span>
+        </>
+      ) : (
+        shown(key, onMac)
+      )}
+    </kbd>
+  ));
 }

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { useCallback, useEffect, useState, type ReactNode } from "react";
 import { conversationQuery } from "../api/queries";
+import { wishFocus } from "../composer/wishes";
 import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
@@ -47,12 +48,9 @@ export function Frame({ children }: { children: ReactNode }) {
         <Head page={id === null ? undefined : page} id={id} onShow={wide && shown ? null : () => show(true)} />
         <div className="relative flex min-h-0 grow flex-col">{children}</div>
       </main>
-      {(path === "/" || id !== null) && <RoomTitle {...(id === null ? {} : { name: page?.title || say("rooms.untitled") })} />}
+      {(path === "/" || id !== null) && <RoomTitle {...(page === undefined || id === null ? {} : { name: page.title || say("rooms.untitled") })} />}
       <Badge />
-      <Keys
-        onNew={() => void navigate({ to: "/" })}
-        onSidebar={() => show(!shown)}
-      />
+      <Keys onNew={() => void navigate({ to: "/" }).then(wishFocus)} onSidebar={() => show(!shown)} />
       <Deletions />
       <SignOutQuestion />
       <Toasts />

@@ -23,7 +23,7 @@ export function Head({ id, page, onShow }: HeadProps) {
       {onShow !== null && (
         <>
           <IconButton data-sidebar-toggle="" icon="panel" mirrored label={say("rooms.sidebar.show")} keys={keysOf("sidebar")} aria-expanded={false} onClick={onShow} />
-          <Link to="/" aria-label={say("rooms.new")} title={`${say("rooms.new")} (${keysOf("new")})`} className="inline-flex size-9 shrink-0 items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11">
+          <Link to="/" aria-label={say("rooms.new")} title={`${say("rooms.new")} (${keysOf("new")})`} className="inline-flex size-9 shrink-0 max-md:order-last max-md:ms-auto items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11">
             <Icon name="add" />
           </Link>
         </>

@@ -1,5 +1,6 @@
 // What forms about passwords have in common: one try at a time, what was refused, and the wait that the service asks for.
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
+import { notice } from "../api/access";
 import { Refusal } from "../api/problem";
 import { Button } from "../controls/button";
 import { useSecondsUntil } from "../controls/countdown";
@@ -37,6 +38,7 @@ export function useEntry(run: () => Promise<void>, creates = false): Entry {
     run()
       .catch((error: unknown) => {
         if (!(error instanceof Refusal)) throw error;
+        notice(error);
         refuse(explain(error, creates));
       })
       .finally(() => setBusy(false));

@@ -1,6 +1,7 @@
 // The devices that are signed in to the account, and how to end that.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { notice } from "../api/access";
 import { api, Refusal, type Device } from "../api/client";
 import { changed, devicesQuery } from "../api/queries";
 import { Button } from "../controls/button";
@@ -23,6 +24,7 @@ export function Devices() {
         toast(done);
       })
       .catch((refusal: unknown) => {
+        notice(refusal);
         // Gone already is what was asked for.
         if (!(refusal instanceof Refusal) || refusal.status !== 404) toast(say("rooms.devices.failed"), { kind: "problem" });
       })
@@ -38,7 +40,7 @@ export function Devices() {
       </Button>
     );
   }
-  const devices = data?.data ?? [];
+  const devices = (data?.data ?? []).toSorted((a, b) => Number(b.current) - Number(a.current)); // then the last used first
   return (
     <>
       <ul className="flex flex-col gap-4">
@@ -63,7 +65,7 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
   return (
     <li className="flex items-center gap-3">
       <span className="text-soft">
-        <Icon name="device" />
+        <Icon name={system === "iPhone" || system === "Android" ? "phone" : "device"} />
       </span>
       <span className="flex min-w-0 grow flex-col text-sm">
         <span className="font-medium wrap-anywhere">{name}</span>

@@ -1,5 +1,6 @@
 // Stores the account's settings: seen at once, written one after another, each on top of the version that it was made to.
 import { create } from "zustand";
+import { notice } from "../api/access";
 import { api, body, Refusal, type Settings } from "../api/client";
 import { changed, queryClient, settingsQuery } from "../api/queries";
 import { merge, part, type Change, type Preference } from "./settings-merge";
@@ -36,6 +37,7 @@ export async function change(wanted: Change, spoken: string): Promise<void> {
     void changed("settings");
   } catch (refusal) {
     if (!(refusal instanceof Refusal)) throw refusal;
+    notice(refusal);
     useSettingsStore.setState({ refusal });
   } finally {
     waiting = {};

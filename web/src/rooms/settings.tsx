@@ -54,7 +54,9 @@ function Profile() {
     <Section title={say("rooms.settings.account")}>
       <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
         <dt className="text-soft">{say("rooms.name")}</dt>
-        <dd dir="auto" className="text-start wrap-anywhere">{session?.account.display_name}</dd>
+        <dd className="wrap-anywhere">
+          <bdi>{session?.account.display_name}</bdi>
+        </dd>
         <dt className="text-soft">{say("rooms.email")}</dt>
         <dd className="wrap-anywhere">
           <bdi>{session?.account.email || say("rooms.settings.no_email")}</bdi>

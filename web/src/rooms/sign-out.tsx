@@ -6,12 +6,14 @@ import { useLetters } from "../api/outbox";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { toast } from "../controls/toast";
+import { sendDeletions } from "../sidebar/deletion";
 import { useSpeech, type Speech } from "../words/speech";
 
 /** How many messages would be lost; 0 when nothing is asked. */
 const useUnsent = create<{ count: number }>(() => ({ count: 0 }));
 
 async function signOut(say: Speech["say"]): Promise<void> {
+  await sendDeletions();
   try {
     await api.POST("/auth/logout");
   } catch (refusal) {

@@ -4,10 +4,11 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Button } from "../controls/button";
+import { onMac } from "../keys/keys";
 import { useSpeech } from "../words/speech";
 import { askToDelete } from "./deletion";
-import { linesOf, neighbour, type Group, type Line } from "./groups";
-import { loaded, sidebarQuery } from "./list";
+import { linesOf, loaded, neighbour, type Group, type Line } from "./groups";
+import { sidebarQuery } from "./list";
 import { edit } from "./rename";
 import { focusRow, Row } from "./row";
 import { useToday, zone } from "./today";
@@ -78,13 +79,15 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
   }, [last, lines.length, more]);
   const onKeyDown = (event: KeyboardEvent) => {
     const line = lines[stopAt];
-    if (line?.kind !== "conversation" || !(event.target instanceof HTMLElement) || event.target.dataset["row"] === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (line?.kind !== "conversation" || !(event.target instanceof HTMLElement) || event.target.dataset["conversation"] === undefined || event.ctrlKey || event.altKey) return;
+    const deletes = onMac ? event.metaKey && event.key === "Backspace" : event.key === "Delete";
+    if (event.metaKey && !deletes) return;
     const target = neighbour(lines, stop, event.key);
     if (target !== null) {
       rows.scrollToIndex(lines.findIndex(({ key }) => key === target));
       move(target);
     } else if (event.key === "F2") edit(line.key, "row");
-    else if (event.key === "Delete") askToDelete(line.conversation);
+    else if (deletes) askToDelete(line.conversation);
     else return;
     event.preventDefault();
   };

@@ -3,6 +3,7 @@
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { create } from "zustand";
+import { notice } from "../api/access";
 import { api, type Conversation, Refusal } from "../api/client";
 import { changed, conversationsQuery, queryClient } from "../api/queries";
 import { Button } from "../controls/button";
@@ -40,13 +41,27 @@ function mark(id: string, sendNow: (() => void) | null): void {
 /** Waits for "Undo", then sends. A conversation with live work is sent at once: the service asks again about that. */
 function begin(conversation: Conversation, say: Speech["say"]): void {
   const id = conversation.conversation_id;
-  if (conversation.live_turn_id !== null) return void send(conversation, say);
+  if (conversation.live_turn_id !== null) return send(conversation, say);
   const title = conversation.title || say("rooms.untitled");
-  const putAway = toast(say("rooms.delete.leaving", { title }), { action: { label: say("rooms.delete.undo"), run: () => mark(id, null) }, then: () => void send(conversation, say) });
+  const putAway = toast(say("rooms.delete.leaving", { title }), { action: { label: say("rooms.delete.undo"), run: () => mark(id, null) }, then: () => send(conversation, say) });
   mark(id, putAway);
 }
 
-async function send(conversation: Conversation, say: Speech["say"], token?: string): Promise<void> {
+/** What is being sent. */
+const sending = new Set<Promise<void>>();
+
+/** Sends what still waits for "Undo", and waits until all is answered. */
+export async function sendDeletions(): Promise<void> {
+  for (const sendNow of useDeletion.getState().leaving.values()) sendNow();
+  await Promise.all(sending);
+}
+
+function send(conversation: Conversation, say: Speech["say"], token?: string): void {
+  const sent = ask(conversation, say, token).finally(() => sending.delete(sent));
+  sending.add(sent);
+}
+
+async function ask(conversation: Conversation, say: Speech["say"], token?: string): Promise<void> {
   const id = conversation.conversation_id;
   mark(id, () => {});
   try {
@@ -59,8 +74,9 @@ async function send(conversation: Conversation, say: Speech["say"], token?: stri
       return;
     }
     if (refusal.status !== 404) {
+      notice(refusal);
       mark(id, null);
-      toast(say("rooms.delete.failed", { title: conversation.title || say("rooms.untitled") }), { kind: "problem", action: { label: say("rooms.again"), run: () => void send(conversation, say) } });
+      toast(say("rooms.delete.failed", { title: conversation.title || say("rooms.untitled") }), { kind: "problem", action: { label: say("rooms.again"), run: () => send(conversation, say) } });
       return;
     }
   }
@@ -123,7 +139,7 @@ export function Deletions() {
         onDelete={() => {
           useDeletion.setState({ confirm: null });
           leave(conversation);
-          void send(conversation, say, confirmation.token);
+          send(conversation, say, confirmation.token);
         }}
       />
     </Dialog>
@@ -142,19 +158,20 @@ function Answer({ onCancel, onDelete }: { onCancel: () => void; onDelete: () => 
   );
 }
 
-const rowOf = (conversation: Conversation) => () => document.querySelector<HTMLElement>(`[data-row="${conversation.conversation_id}"]`);
+const rowOf = (conversation: Conversation) => () => document.querySelector<HTMLElement>(`[data-conversation="${conversation.conversation_id}"]`);
 
 /** Nobody can press "Undo" on a page that is not seen. */
 function useSendWhenHidden(): void {
   useEffect(() => {
-    const now = () => {
-      if (document.visibilityState === "hidden") for (const sendNow of useDeletion.getState().leaving.values()) sendNow();
+    const look = () => {
+      if (document.hidden) void sendDeletions();
     };
-    document.addEventListener("visibilitychange", now);
-    window.addEventListener("pagehide", now);
+    const leave = () => void sendDeletions();
+    document.addEventListener("visibilitychange", look);
+    window.addEventListener("pagehide", leave);
     return () => {
-      document.removeEventListener("visibilitychange", now);
-      window.removeEventListener("pagehide", now);
+      document.removeEventListener("visibilitychange", look);
+      window.removeEventListener("pagehide", leave);
     };
   }, []);
 }

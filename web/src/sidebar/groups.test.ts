@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../api/client";
-import { dayIn, linesOf, neighbour, type Line } from "./groups";
+import { dayIn, linesOf, loaded, neighbour, type Line } from "./groups";
 
 function conversation(id: string, at: string, pinned = false): Conversation {
   return {
@@ -62,6 +62,12 @@ describe("grouping conversations by time", () => {
     expect(new Set(lines.map(({ key }) => key)).size).toBe(lines.length);
     expect(lines.filter(({ kind }) => kind === "conversation").map(({ key }) => key)).toEqual(["a", "b", "c"]);
   });
+});
+
+test("what comes on two pages stands once, as the first page has it", () => {
+  const [a, b] = [conversation("a", "2026-11-21T00:00:00Z"), conversation("b", "2026-11-20T00:00:00Z")];
+  expect(loaded([{ data: [a, b] }, { data: [{ ...a, title: "old" }] }])).toEqual([a, b]);
+  expect(loaded([])).toEqual([]);
 });
 
 describe("moving through the list", () => {

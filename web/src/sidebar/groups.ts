@@ -1,10 +1,17 @@
-// Groups conversations by when something last happened in them, as the reader's calendar has it. Pure.
+// The lines of the sidebar: conversations, grouped by when something last happened in them, as the reader's calendar has it. Pure.
 import type { Conversation } from "../api/client";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
 
 /** One line of the list. */
 export type Line = { kind: "group"; key: string; group: Group } | { kind: "conversation"; key: string; conversation: Conversation; place: number };
+
+/** All that is loaded, each once: an item that changed while the list was paged may come twice. */
+export function loaded(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
+  const found = new Map<string, Conversation>();
+  for (const page of pages) for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
+  return [...found.values()];
+}
 
 /** The days of a time zone: numbers that grow by one at each midnight there, however long the day. */
 export function dayIn(zone: string): (time: Date) => number {

@@ -1,6 +1,5 @@
 // The list of conversations as the sidebar asks for it.
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 
 /** Milliseconds between looks: while something runs, while nothing does, and when so much is loaded that a look is dear. */
@@ -20,10 +19,3 @@ export const sidebarQuery = infiniteQueryOptions({
   },
   refetchIntervalInBackground: true,
 });
-
-/** All that is loaded, each once: an item that changed while the list was paged may come twice. */
-export function loaded(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
-  const found = new Map<string, Conversation>();
-  for (const page of pages) for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
-  return [...found.values()];
-}

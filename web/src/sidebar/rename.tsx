@@ -1,6 +1,7 @@
 // Giving a conversation another title: in its row or in the head of its room. Shown at once, taken back when refused.
 import { useRef } from "react";
 import { create } from "zustand";
+import { notice } from "../api/access";
 import { api, body, type Conversation, Refusal } from "../api/client";
 import { changed, keep } from "../api/queries";
 import { toast } from "../controls/toast";
@@ -26,6 +27,7 @@ export async function rename(before: Conversation, title: string, say: Speech["s
   } catch (refusal) {
     const current = refusal instanceof Refusal && refusal.code === "stale_version" ? (refusal.problem?.current as Conversation | null) : null;
     if (current && (current.title_source === "auto" || current.title === before.title)) return rename(current, title, say);
+    notice(refusal);
     keep(current ?? before);
     if (current) toast(say("rooms.rename.elsewhere", { title: current.title }), { kind: "problem", action: { label: say("rooms.rename.mine"), run: () => void rename(current, title, say) } });
     else toast(say("rooms.rename.failed"), { kind: "problem", action: { label: say("rooms.again"), run: () => void rename(before, title, say) } });

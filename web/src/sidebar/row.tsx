@@ -18,7 +18,7 @@ interface RowProps {
   onOpen: () => void;
 }
 
-export const focusRow = (id: string) => document.querySelector<HTMLElement>(`[data-row="${id}"]`)?.focus();
+export const focusRow = (id: string) => document.querySelector<HTMLElement>(`[data-conversation="${id}"]`)?.focus();
 
 export const Row = memo(function Row({ conversation, current, stop, onFocus, onOpen }: RowProps) {
   const { say } = useSpeech();
@@ -38,7 +38,7 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
       <Link
         to="/c/$conversation"
         params={{ conversation: id }}
-        data-row={id}
+        data-conversation={id}
         tabIndex={stop ? 0 : -1}
         aria-current={current ? "page" : undefined}
         aria-disabled={leaving || undefined}

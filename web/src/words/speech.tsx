@@ -4,9 +4,8 @@ import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createIntl, createIntlCache, type IntlShape } from "react-intl";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import { isolated, type Values } from "./isolated";
 import { choose, english, languages, type Word, type Words } from "./words";
-
-type Values = Record<string, string | number | Date>;
 
 export interface Speech {
   language: string;
@@ -24,12 +23,6 @@ function speechOf(language: string, words: Words, prefer: Speech["prefer"] = () 
   const intl = createIntl({ locale: language, messages: words, defaultLocale: "en", onError: () => {} }, cache);
   const direction = languages[language]?.direction ?? "ltr";
   return { language, direction, intl, prefer, say: (word, values) => intl.formatMessage({ id: word, defaultMessage: english[word] }, isolated(values, direction)) };
-}
-
-/** A value that may be written in the other direction, as an Arabic title in an English sentence, keeps its order to itself. */
-function isolated(values: Values | undefined, direction: Speech["direction"]): Values | undefined {
-  const apart = direction === "ltr" ? /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u : /\p{Script=Latin}/u;
-  return values && Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typeof value === "string" && apart.test(value) ? `\u2068${value}\u2069` : value]));
 }
 
 const Current = createContext<Speech>(speechOf("en", english));
