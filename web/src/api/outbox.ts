@@ -81,19 +81,22 @@ const delivery = new Delivery({
   changed(key, letter) {
     between.postMessage({ key, letter });
     show(key, letter);
-    if (letter?.state === "accepted") tell(letter, "accepted");
+    if (letter?.state === "accepted") tell(letter, "accepted", true);
   },
 });
 
 between.onmessage = ({ data: { key, letter } }: MessageEvent<{ key: string; letter: Letter | null }>) => {
   for (const wake of wakes) wake(key);
+  const before = useLetters.getState().list.find((one) => one.key === key);
   show(key, letter);
+  if (letter?.state === "accepted") tell(letter, "accepted", false);
+  else if (letter === null && before !== undefined && before.state !== "accepted") tell(before, "taken back", false);
   // Stand by: should the tab that sends go away, this one goes on.
   if (letter !== null && letter.state !== "accepted" && letter.account === account()) void delivery.tend(laneOf(letter));
 };
 
-/** Told by the tab where it happened: the service has accepted a letter, or the user has taken it back. */
-type Listener = (letter: Letter, end: "accepted" | "taken back") => void;
+/** Told in every tab: the service has accepted a letter, or the user has taken it back. here: this tab has seen to it. */
+type Listener = (letter: Letter, end: "accepted" | "taken back", here: boolean) => void;
 const listeners = new Set<Listener>();
 export const whenLetterEnds = (listener: Listener): void => void listeners.add(listener);
 const tell: Listener = (...end) => listeners.forEach((listener) => listener(...end));
@@ -104,6 +107,7 @@ function show(key: string, letter: Letter | null): void {
   useLetters.setState({ list: mine ? [...others, letter].sort((a, b) => a.at - b.at) : others });
   if (!mine) return;
   if (letter.state === "accepted") void settled(letter);
+  if (letter.state === "waiting" && letter.trouble?.status === 401) useAccess.setState({ lost: true });
   if (letter.trouble?.code === "rate_limited") useLimit.setState(({ until }) => ({ until: Math.max(until, letter.trouble!.until) }));
   // What was seen here is not what stands: look anew before the user decides.
   if (letter.state === "refused" && letter.trouble?.status === 409) void reload(letter.conversationID);
@@ -126,7 +130,7 @@ export function sendMessage(message: Sending): string {
   const { busy, turn, fresh, ...rest } = message;
   const page = queryClient.getQueryData(conversationQuery(message.conversationID).queryKey);
   const steers = busy === "steer" || busy === "interrupt";
-  const target = steers ? (turn ?? page?.live_turn_id ?? undefined) : undefined;
+  const target = steers ? (turn ?? liveTurn(message.conversationID)) : undefined;
   const opening = fresh ?? (page === undefined ? { profile: null } : undefined);
   const letter = {
     ...rest,
@@ -146,6 +150,8 @@ export function sendMessage(message: Sending): string {
   post({ ...letter, body: bodyOf(letter) });
   return letter.key;
 }
+
+const liveTurn = (conversation: string): string | undefined => queryClient.getQueryData(conversationQuery(conversation).queryKey)?.live_turn_id ?? undefined;
 
 let last = 0;
 /** The time, but always later than before: it is the order of letters. */
@@ -170,10 +176,11 @@ export function retryOutgoing(key: string, changes?: { busy?: Busy; anyHead?: bo
   const { turn, head, body: _, ...kept } = letter;
   const busy = changes?.busy ?? letter.busy;
   const steers = busy === "steer" || busy === "interrupt";
+  const target = steers ? (turn ?? liveTurn(letter.conversationID)) : undefined;
   const next = {
     ...kept,
-    busy,
-    ...(steers && turn !== undefined ? { turn } : {}),
+    busy: steers && target === undefined ? ("queue" as const) : busy,
+    ...(target === undefined ? {} : { turn: target }),
     ...(changes?.anyHead || head === undefined ? {} : { head }),
     key: crypto.randomUUID(),
     tried: null,
@@ -204,7 +211,7 @@ function change(letter: Letter): void {
 export function discardOutgoing(key: string): string {
   const letter = useLetters.getState().list.find((one) => one.key === key);
   drop(key);
-  if (letter !== undefined) tell(letter, "taken back");
+  if (letter !== undefined) tell(letter, "taken back", true);
   return letter?.text ?? "";
 }
 

@@ -1,29 +1,27 @@
 // Where the user writes: what is typed is kept, and what is sent is kept until the service has it. It takes text at any
 // time: while an answer is written, while the network is away, while a limit holds.
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { useId, useRef, useState } from "react";
+import { memo, useId, useRef, useState } from "react";
 import type { ConversationPage } from "../api/client";
-import { sendMessage, useLimit, usePatience, type Profile } from "../api/outbox";
-import { queryClient, conversationQuery, settingsQuery } from "../api/queries";
-import { useSecondsUntil } from "../controls/countdown";
+import type { Profile } from "../api/outbox";
+import { settingsQuery } from "../api/queries";
 import { useMedia } from "../controls/media";
 import { onMac, shown } from "../keys/keys";
-import type { LiveTurn } from "../turn/live";
 import { DraftClash } from "../rooms/problem-draft";
+import type { LiveTurn } from "../turn/live";
 import { useSpeech } from "../words/speech";
-import { draftSent, openDraft, saveDraft, toBeMade, typeDraft, useDrafts } from "./drafts";
+import { openDraft, saveDraft, typeDraft, useDrafts } from "./drafts";
 import { WritingField } from "./field";
 import { otherThan, type KeyAction, type SendKey, type Verb } from "./keys";
-import { lengthOf, longestMessage, longestSteering } from "./length";
-import { endNewChat } from "./new-chat";
+import { longestMessage } from "./length";
 import { Notes } from "./notes";
 import { keepProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
-import { useStanding, type Standing } from "./standing";
+import { lastSeen, useStanding, type Standing } from "./standing";
 import { stopTurn } from "./stop";
 import { useChat, type Chat } from "./use-chat";
 import { useEscape, useFocus, useReturned, useWishedText } from "./use-composer";
+import { useSend } from "./use-send";
 import { wishEditLast } from "./wishes";
 
 export interface ComposerProps {
@@ -32,75 +30,59 @@ export interface ComposerProps {
   live: LiveTurn | null;
 }
 
+/** Drawn with every frame of a live turn; what is within, only when something that concerns it has changed. */
 export function Composer({ conversationID, page, live }: ComposerProps) {
+  const standing = useStanding(conversationID ?? "", page, live);
+  return <Inner conversationID={conversationID} page={page} standing={standing} />;
+}
+
+interface InnerProps {
+  conversationID: string | null;
+  page: ConversationPage | undefined;
+  standing: Standing;
+}
+
+const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps) {
   const { say } = useSpeech();
-  const chat = useChat(conversationID, page);
-  const { id, draft } = chat;
-  const settings = useQuery(settingsQuery).data;
-  const standing = useStanding(id, chat.page, live);
-  const [once, setOnce] = useState<Profile | null>(null);
-  const field = useRef<HTMLTextAreaElement>(null);
   const noteID = useId();
-  const navigate = useNavigate();
-  const touch = useMedia("(pointer: coarse) and (hover: none)");
-  const sendKey: SendKey = touch ? "button" : (settings?.send_key ?? "enter");
-  const wanted = settings?.busy_action ?? "queue";
-  const verbs = verbsOf(standing);
-  const verb = verbs === null ? null : verbs.includes(wanted) ? wanted : "queue";
+  const field = useRef<HTMLTextAreaElement>(null);
+  const chat = useChat(conversationID, page, field);
+  const { id, draft } = chat;
+  const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useReturned(id, draft.text);
-  const limited = useLimited();
-  const length = lengthOf(draft.text);
-  const most = verb === "steer" || verb === "interrupt" ? longestSteering : longestMessage;
   const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
-  const canSend = draft.text.trim() !== "" && length <= most && !limited.holds;
-
-  const stop = (scope: "turn" | "turn_and_follow_ups") => standing.turn !== null && !standing.stopping && stopTurn(id, standing.turn, standing.seen, scope);
-  useEscape(field, () => stop("turn"));
-  useFocus(field);
-  useWishedText(id);
-
-  const submit = (as: Verb | null) => {
-    const text = draft.text.trim();
-    const steers = as === "steer" || as === "interrupt";
-    if (!canSend || lengthOf(text) > (steers ? longestSteering : longestMessage)) return;
-    const opening = toBeMade(id);
-    const head = as === null ? headSeen(chat, live) : undefined;
-    sendMessage({
-      conversationID: id,
-      text,
-      busy: as ?? "reject",
-      ...(steers && standing.turn !== null ? { turn: standing.turn } : {}),
-      ...(once === null || steers ? {} : { profile: once }),
-      ...(head === undefined ? {} : { head }),
-      ...(opening === undefined ? {} : { fresh: opening }),
-    });
-    draftSent(id, text);
+  const way = useSend(chat, standing, once, () => {
     setOnce(null);
     dropRefused();
     field.current?.focus();
-    if (chat.fresh === null) return;
-    endNewChat(id);
-    void navigate({ to: "/c/$conversation", params: { conversation: id } });
-  };
-
+  });
+  const wrong = refused !== null || way.length > longestMessage;
+  const { turn, stopping } = standing;
+  const stop = (scope: "turn" | "turn_and_follow_ups") => turn !== null && !stopping && stopTurn(id, turn, lastSeen(turn, page), scope);
+  useEscape(field, () => stop("turn"));
+  useFocus(field);
+  useWishedText(id);
+  const sendKey = useSendKey();
   const act = (action: NonNullable<KeyAction>): boolean => {
     if (action === "edit-last") {
-      if (chat.page?.head_message_id == null) return false;
+      if (page?.head_message_id == null) return false;
       wishEditLast();
-    } else submit(verb === null || action === "send" || verbs === null ? verb : pick(otherThan(verb), verbs));
+      return true;
+    }
+    const other = otherThan(way.verb ?? "queue");
+    way.submit(action === "other" && way.verbs.includes(other) ? other : way.verb);
     return true;
   };
-
   return (
-    <form aria-label={say("composer.form")} onSubmit={(event) => event.preventDefault()} className="mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
+    <form aria-label={say("composer.form")} onSubmit={(event) => event.preventDefault()}>
       <DraftClash id={id} draft={draft} />
-      <div className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide ${refused !== null || length > most ? "border-danger" : "border-edge"}`}>
+      <div className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide ${wrong ? "border-danger" : "border-edge"}`}>
         <WritingField
           field={field}
           aria-label={say("composer.label")}
-          aria-invalid={refused !== null || length > most || undefined}
+          aria-invalid={wrong || undefined}
           aria-describedby={noteID}
-          placeholder={say(standing.turn === null ? "composer.placeholder" : "composer.placeholder.live")}
+          placeholder={say(turn === null ? "composer.placeholder" : "composer.placeholder.live")}
           value={draft.text}
           sendKey={sendKey}
           onText={(text) => {
@@ -111,26 +93,25 @@ export function Composer({ conversationID, page, live }: ComposerProps) {
           onBlur={() => saveDraft(id)}
         />
         <div className="flex items-center gap-2 p-2 pt-0.5">
-          <ProfilePicker standing={chat.page?.profile ?? chat.fresh?.profile ?? settings?.default_profile ?? "auto"} once={once} onStanding={(profile) => chooseProfile(chat, profile, say, setOnce)} onOnce={setOnce} />
+          <Picker chat={chat} once={once} onOnce={setOnce} />
           <span className="grow" />
-          {standing.turn !== null && <StopButton stopping={standing.stopping} queued={chat.page?.follow_ups.filter((item) => item.state === "queued").length ?? 0} onStop={stop} />}
-          {(standing.turn === null || draft.text.trim() !== "") && (
-            <SendButton verb={verb} verbs={verbs ?? []} keysOf={(one) => keysOf(one, verb, sendKey)} disabled={!canSend} reason={noteID} onSend={submit} />
+          {turn !== null && <StopButton stopping={stopping} queued={page?.follow_ups.filter((item) => item.state === "queued").length ?? 0} onStop={stop} />}
+          {(turn === null || draft.text.trim() !== "") && (
+            <SendButton verb={way.verb} verbs={way.verbs} keysOf={(one) => keysOf(one, way.verb, sendKey)} disabled={!way.canSend} reason={noteID} onSend={way.submit} />
           )}
         </div>
       </div>
-      <Notes id={noteID} length={length} most={most} refused={refused} limit={limited} unsaved={unsaved && draft.text !== ""} turn={standing.turn} />
+      <Notes id={noteID} length={way.length} refused={refused} limit={way.limit} unsaved={unsaved && draft.text !== ""} turn={turn} />
     </form>
   );
-}
+});
 
-/** The ways to send while an answer is written, or about to be; null: it is simply sent. */
-function verbsOf({ turn, underWay, acceptsSteering, stopping }: Standing): readonly Verb[] | null {
-  if (turn === null) return underWay ? ["queue"] : null;
-  return acceptsSteering && !stopping ? ["queue", "steer", "interrupt"] : ["queue"];
+/** What sends, by the account's setting and the keyboard that there is. */
+function useSendKey(): SendKey {
+  const touch = useMedia("(pointer: coarse) and (hover: none)");
+  const wanted = useQuery(settingsQuery).data?.send_key ?? "enter";
+  return touch ? "button" : wanted;
 }
-
-const pick = (verb: Verb, verbs: readonly Verb[]): Verb => (verbs.includes(verb) ? verb : "queue");
 
 /** What Mod and Enter mean is shown where it is chosen. */
 function keysOf(one: Verb, verb: Verb | null, sendKey: SendKey): string {
@@ -139,24 +120,16 @@ function keysOf(one: Verb, verb: Verb | null, sendKey: SendKey): string {
   return one === verb ? shown(first, onMac) : one === otherThan(verb) ? shown(second, onMac) : "";
 }
 
-/** The head that the writer sees, where that is certain; a message written on top of another one is asked about. */
-function headSeen({ page, fresh, id }: Chat, live: LiveTurn | null): string | null | undefined {
-  if (page === undefined || fresh !== null || queryClient.getQueryState(conversationQuery(id).queryKey)?.isInvalidated) return undefined;
-  return live === null || live.view.messageID === page.head_message_id ? page.head_message_id : undefined;
-}
-
-function chooseProfile(chat: Chat, profile: Profile, say: Parameters<typeof keepProfile>[2], setOnce: (once: Profile | null) => void): void {
-  if (chat.fresh !== null) {
-    chat.change({ ...chat.fresh, profile });
-    openDraft(chat.id, chat.fresh.made ? undefined : { profile });
-  }
-  if (chat.page !== undefined) void keepProfile(chat.page, profile, say);
-  else if (chat.fresh === null) setOnce(profile); // it is on its way to the service: the next message carries it
-}
-
-function useLimited(): { holds: boolean; seconds: number } {
-  const until = useLimit((limit) => limit.until);
-  const patient = usePatience((choice) => choice.patient);
-  const seconds = useSecondsUntil(until);
-  return { holds: seconds > 0 && !patient, seconds };
+function Picker({ chat, once, onOnce }: { chat: Chat; once: Profile | null; onOnce: (profile: Profile | null) => void }) {
+  const { say } = useSpeech();
+  const { id, page, fresh } = chat;
+  const standard = useQuery(settingsQuery).data?.default_profile ?? "auto";
+  const choose = (profile: Profile) => {
+    if (fresh !== null) {
+      chat.change({ ...fresh, profile });
+      openDraft(id, { profile });
+    } else if (page === undefined) onOnce(profile); // it is on its way to the service: the next message carries it
+    if (page !== undefined) void keepProfile(page, profile, say);
+  };
+  return <ProfilePicker standing={page?.profile ?? fresh?.profile ?? standard} once={once} onStanding={choose} onOnce={onOnce} />;
 }

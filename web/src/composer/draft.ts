@@ -12,15 +12,15 @@ export interface DraftState {
   base: Kept | null;
   /** A save is under way. */
   saving: boolean;
-  /** The text that was last put on its way to the service, whatever became of it. */
-  tried: string | null;
+  /** The texts that were last put on their way to the service, whatever became of them. */
+  tried: readonly string[];
   /** What another device has kept meanwhile, and the user has to decide; nothing is saved until then. */
   theirs: Kept | null;
   /** Texts that were sent from here and are not accepted yet: the service's draft stays as it is until they are. */
   sent: readonly string[];
 }
 
-export const emptyDraft: DraftState = { text: "", base: null, saving: false, tried: null, theirs: null, sent: [] };
+export const emptyDraft: DraftState = { text: "", base: null, saving: false, tried: [], theirs: null, sent: [] };
 
 /** Whether the field holds what the service does not. */
 export function isDirty(draft: DraftState): boolean {
@@ -49,13 +49,16 @@ export function heard(draft: DraftState, kept: Kept): DraftState {
   // It went out as a message from here: it is not to be sent once more.
   if (draft.sent.includes(kept.content.trim()) && (untouched || draft.text === "")) return { ...next, text: "" };
   if (untouched) return { ...next, text: kept.content };
-  const ours = kept.content === draft.text || kept.content === draft.tried || kept.content === (draft.base?.content ?? "");
+  const ours = kept.content === draft.text || draft.tried.includes(kept.content) || kept.content === (draft.base?.content ?? "");
   if (ours || kept.content === "") return next;
   return draft.text.trim() === "" ? { ...next, text: kept.content } : { ...draft, theirs: kept };
 }
 
+/** Saves that were not answered may come back as the service's later; so many of them are known again. */
+const remembered = 8;
+
 export function saving(draft: DraftState): DraftState {
-  return { ...draft, saving: true, tried: draft.text };
+  return { ...draft, saving: true, tried: [...draft.tried.slice(1 - remembered), draft.text] };
 }
 
 /** The service has kept what was on its way. */

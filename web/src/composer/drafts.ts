@@ -2,7 +2,7 @@
 // on the service shortly after typing; until that has answered there is a copy on this device.
 import { create } from "zustand";
 import { api, body, Refusal, send, type Draft } from "../api/client";
-import { useAccess } from "../api/access";
+import { notice, useAccess } from "../api/access";
 import { useLetters, whenLetterEnds, type Profile } from "../api/outbox";
 import { changed, conversationQuery, noteDraft, queryClient, sessionQuery } from "../api/queries";
 import { emptyDraft, heard, isDirty, isDue, keepMine, restored, saved, saving, sent, settled, takeTheirs, typed, unsaved, type DraftState, type Kept } from "./draft";
@@ -11,6 +11,8 @@ import { emptyDraft, heard, isDirty, isDue, keepMine, restored, saved, saving, s
 const quiet = 500;
 const copyAfter = 150;
 const againAfter = 4_000;
+/** A request that outlives its page carries 64 KiB at most; characters that fit in any case. */
+const outliving = 15_000;
 
 interface Drafts {
   byID: Readonly<Record<string, DraftState>>;
@@ -33,7 +35,8 @@ export const toBeMade = (id: string): { profile: Profile | null } | undefined =>
 export function openDraft(id: string, fresh?: { profile: Profile | null }): void {
   if (fresh !== undefined) unmade.set(id, fresh);
   if (useDrafts.getState().byID[id] !== undefined) return;
-  const waiting = useLetters.getState().list.filter((letter) => letter.conversationID === id && letter.state !== "accepted");
+  void navigator.locks.request(holding(id), { mode: "shared" }, () => new Promise(() => {}));
+  const waiting = useLetters.getState().list.filter((letter) => letter.conversationID === id && letter.branch === undefined && letter.state !== "accepted");
   let draft: DraftState = { ...emptyDraft, sent: waiting.map((letter) => letter.text.trim()) };
   const copy = copyOf(id);
   if (copy !== null) draft = restored(draft, copy);
@@ -43,11 +46,6 @@ export function openDraft(id: string, fresh?: { profile: Profile | null }): void
 
 /** The version of a draft that is not on the service. */
 const nothing = -1;
-
-/** The conversation is on the service. */
-export function draftMade(id: string): void {
-  unmade.delete(id);
-}
 
 export function typeDraft(id: string, text: string): void {
   put(id, typed(draftOf(id), text));
@@ -136,10 +134,13 @@ async function make(id: string): Promise<void> {
 }
 
 function failed(id: string, error: unknown): void {
+  notice(error);
   const refusal = error instanceof Refusal ? error : null;
   const current = refusal?.code === "stale_version" ? (refusal.problem?.current as Draft | undefined) : undefined;
   put(id, unsaved(draftOf(id), current === undefined ? null : kept(current)));
   if (current !== undefined) return schedule(id, 0);
+  // A conversation that was deleted does not come back, and its draft went with it.
+  if (refusal?.status === 404) localStorage.removeItem(place(id));
   unable(id, true);
   if (refusal === null || refusal.unanswered || refusal.status === 429) schedule(id, Math.max(refusal?.retryAfter ?? 0, againAfter * (0.5 + Math.random())));
 }
@@ -150,14 +151,17 @@ function unable(id: string, is: boolean): void {
 
 // ── The copy on this device ──
 
-const place = (id: string): string => `turnstone-draft/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}/${id}`;
+const prefix = (): string => `turnstone-draft/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}/`;
+const place = (id: string): string => prefix() + id;
+/** The lock that every tab holds with which a draft is open. */
+const holding = place;
 
 function writeCopy(id: string): void {
   delete timersOf(id).copy;
   const draft = draftOf(id);
   const { text, base, tried } = draft;
   try {
-    if (isDirty(draft) && text !== "") localStorage.setItem(place(id), JSON.stringify({ text, base, tried }));
+    if (isDirty(draft) && text !== "") localStorage.setItem(place(id), JSON.stringify({ text, base, tried: tried.slice(-2) }));
     else localStorage.removeItem(place(id));
   } catch {
     // A full or forbidden store: the service keeps the draft all the same.
@@ -179,13 +183,43 @@ function leaving(): void {
     writeCopy(id);
     if (!isDue(draft) || unmade.has(id)) continue;
     const path = new URL(`/conversations/${id}/draft`, location.origin);
-    const request = new Request(path, { method: "PUT", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(asked(draft)) });
+    const request = new Request(path, { method: "PUT", keepalive: draft.text.length < outliving, headers: { "Content-Type": "application/json" }, body: JSON.stringify(asked(draft)) });
     put(id, saving(draft));
     void send(request).then(
       async (answer) => put(id, answer.ok ? saved(draftOf(id), kept((await answer.json()) as Draft)) : unsaved(draftOf(id), null)),
-      () => put(id, unsaved(draftOf(id), null)),
+      () => {
+        put(id, unsaved(draftOf(id), null));
+        schedule(id, againAfter);
+      },
     );
   }
+}
+
+let swept = false;
+
+/** Saves what pages that are gone could not save, of conversations that nobody has open. */
+export async function sweepDrafts(): Promise<void> {
+  if (swept) return;
+  swept = true;
+  const left = Object.keys(localStorage).flatMap((key) => (key.startsWith(prefix()) ? [key.slice(prefix().length)] : []));
+  for (const id of left) {
+    if (useDrafts.getState().byID[id] !== undefined) continue;
+    await navigator.locks.request(holding(id), { ifAvailable: true }, async (free) => {
+      if (free !== null) await takeUp(id).catch(() => {});
+    });
+  }
+}
+
+async function takeUp(id: string): Promise<void> {
+  try {
+    const { draft } = await queryClient.fetchQuery(conversationQuery(id));
+    openDraft(id);
+    hearDraft(id, kept(draft));
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status !== 404) return; // later
+    openDraft(id, { profile: null });
+  }
+  schedule(id, 0);
 }
 
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leaving());
@@ -194,11 +228,12 @@ window.addEventListener("online", () => Object.keys(useDrafts.getState().unsaved
 useAccess.subscribe(({ lost }, before) => before.lost && !lost && Object.keys(useDrafts.getState().byID).forEach(saveDraft));
 
 // A message was accepted or taken back: the draft that it came from may be cleared, also when nobody looks at its conversation.
-whenLetterEnds((letter, end) => {
+whenLetterEnds((letter, end, here) => {
   const { conversationID: id, text } = letter;
   if (letter.branch !== undefined) return;
   if (end === "accepted") unmade.delete(id);
   if (useDrafts.getState().byID[id] === undefined) {
+    if (!here) return;
     openDraft(id);
     if (!draftOf(id).sent.includes(text.trim())) put(id, sent(draftOf(id), text.trim()));
   }
@@ -206,7 +241,7 @@ whenLetterEnds((letter, end) => {
     put(id, settled(draftOf(id), text.trim()));
     schedule(id, 0);
   };
-  if (end === "taken back") return settle();
+  if (end === "taken back" || !here) return settle();
   void queryClient
     .fetchQuery({ ...conversationQuery(id), staleTime: 0 })
     .then(({ draft }) => hearDraft(id, kept(draft)))

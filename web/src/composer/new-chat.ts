@@ -1,5 +1,5 @@
 // The conversation that a new chat will be. Its identifier is made here, before the service knows of it, and a reload of
-// the page goes on with the same one until something was sent.
+// the page goes on with the same one until the service has something of it: then it is a conversation like the others.
 import { newIdentifier } from "../api/identifier";
 import type { Profile } from "../api/outbox";
 import { queryClient, sessionQuery } from "../api/queries";
@@ -7,8 +7,6 @@ import { queryClient, sessionQuery } from "../api/queries";
 export interface NewChat {
   id: string;
   profile: Profile | null;
-  /** The service knows of it: a draft is kept there. */
-  made: boolean;
 }
 
 const place = (): string => `turnstone-new-chat/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}`;
@@ -20,7 +18,7 @@ export function newChat(): NewChat {
   } catch {
     // A store that cannot be read: the chat is new after a reload.
   }
-  return rememberNewChat({ id: newIdentifier("conv"), profile: null, made: false });
+  return rememberNewChat({ id: newIdentifier("conv"), profile: null });
 }
 
 export function rememberNewChat(chat: NewChat): NewChat {
@@ -32,7 +30,7 @@ export function rememberNewChat(chat: NewChat): NewChat {
   return chat;
 }
 
-/** It has become a conversation like the others; the next new chat is another one. */
+/** The next new chat is another one. */
 export function endNewChat(id: string): void {
   if (newChat().id === id) sessionStorage.removeItem(place());
 }

@@ -1,5 +1,6 @@
 // Which profile answers: for the conversation, kept with it on the service, or for the next message alone.
 import { useState } from "react";
+import { notice } from "../api/access";
 import { api, body, Refusal, type Conversation, type ConversationPage } from "../api/client";
 import type { Profile } from "../api/outbox";
 import { changed, keep } from "../api/queries";
@@ -67,6 +68,7 @@ export async function keepProfile(conversation: Conversation | ConversationPage,
       ),
     );
   } catch (error) {
+    notice(error);
     const refusal = error instanceof Refusal ? error : null;
     const current = refusal?.code === "stale_version" ? (refusal.problem?.current as Conversation | undefined) : undefined;
     if (current === undefined) {

@@ -1,6 +1,7 @@
 // What waits for its turn in a conversation, and what became of what steers its answer. All of it but what is still on its
 // way from this device is the service's, so every device shows the same.
-import type { ReactNode } from "react";
+import { useParams } from "@tanstack/react-router";
+import { memo, type ReactNode } from "react";
 import { useShallow } from "zustand/react/shallow";
 import type { ConversationPage, FollowUp } from "../api/client";
 import { useLetters, type Letter } from "../api/outbox";
@@ -14,28 +15,47 @@ import { useStanding } from "./standing";
 import { useAsked, withdraw } from "./stop";
 import { wishText } from "./wishes";
 
+const none: readonly Steering[] = [];
+
+/** Drawn with every frame of a live turn; what is within, only when something waits or has come through. */
 export function Queue({ page, live }: { page: ConversationPage | undefined; live: LiveTurn | null }) {
-  const { say } = useSpeech();
-  const id = page?.conversation_id ?? "";
+  const params = useParams({ strict: false });
+  // A conversation that the service does not know yet has messages that wait, too.
+  const id = page?.conversation_id ?? params.conversation ?? "";
   const standing = useStanding(id, page, live);
+  return <Inner id={id} page={page} turn={standing.turn} shown={live?.view.turnID ?? null} inputs={live?.view.steering ?? none} />;
+}
+
+interface InnerProps {
+  id: string;
+  page: ConversationPage | undefined;
+  turn: string | null;
+  /** The turn that the inputs belong to. */
+  shown: string | null;
+  inputs: readonly Steering[];
+}
+
+const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps) {
+  const { say } = useSpeech();
   const letters = useLetters(useShallow(({ list }) => list.filter((one) => one.conversationID === id && (one.turn !== undefined || one.busy === "queue"))));
-  const steering = (live?.view.steering ?? []).filter((one) => one.state !== "applied");
+  const steering = inputs.filter((one) => one.state !== "applied");
   const queued = (page?.follow_ups ?? []).filter((item) => item.state === "queued");
   const held = (page?.follow_ups ?? []).filter((item) => item.state === "held");
   // What the events tell of is not told once more.
-  const onTheWay = letters.filter((letter) => !live?.view.steering.some((one) => one.clientID === letter.key));
-  if (steering.length + queued.length + held.length + onTheWay.length === 0) return null;
+  const onTheWay = letters.filter((letter) => !inputs.some((one) => one.clientID === letter.key));
+  const rows = steering.length + queued.length + held.length + onTheWay.length;
+  if (rows === 0) return null;
   return (
-    <section aria-label={say("composer.waiting")} className="mx-auto w-full max-w-(--width-prose) px-4">
-      <ol className="mb-2 flex max-h-[30dvh] flex-col divide-y divide-line overflow-y-auto rounded-md bg-sunken px-3">
+    <section aria-label={say("composer.waiting")} {...(rows > 3 ? { tabIndex: 0 } : {})} className="mb-2 max-h-[30dvh] overflow-y-auto rounded-md">
+      <ol className="flex flex-col divide-y divide-line bg-sunken px-3">
         {steering.map((one) => (
-          <SteeringItem key={one.id} turn={live!.view.turnID} steering={one} open={standing.turn !== null} />
+          <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} />
         ))}
         {onTheWay.map((letter) => (
           <LetterItem key={letter.key} letter={letter} />
         ))}
         {queued.map((item, at) => (
-          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say(at > 0 ? "composer.waiting.after" : standing.turn === null ? "composer.waiting.starting" : "composer.waiting.next", { count: at })} />
+          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say(at > 0 ? "composer.waiting.after" : turn === null ? "composer.waiting.starting" : "composer.waiting.next", { count: at })} />
         ))}
         {held.map((item) => (
           <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say("composer.waiting.held.why")} />
@@ -43,7 +63,7 @@ export function Queue({ page, live }: { page: ConversationPage | undefined; live
       </ol>
     </section>
   );
-}
+});
 
 function Row({ icon, state, text, mirrored = false, children }: { icon: IconName; state: string; text: string; mirrored?: boolean; children?: ReactNode }) {
   return (
@@ -87,7 +107,7 @@ function LetterItem({ letter }: { letter: Letter }) {
   );
 }
 
-function SteeringItem({ turn, steering, open }: { turn: string; steering: Steering; open: boolean }) {
+function SteeringItem({ turn, steering, open }: { turn: string | null; steering: Steering; open: boolean }) {
   const { say } = useSpeech();
   const asked = useAsked(({ byID }) => byID[steering.id]?.state);
   if (steering.state === "returned") {
@@ -95,7 +115,7 @@ function SteeringItem({ turn, steering, open }: { turn: string; steering: Steeri
   }
   return (
     <Row icon="steer" text={steering.text} state={say("composer.steering.accepted")} mirrored>
-      {open && (
+      {open && turn !== null && (
         <Button look="quiet" icon="undo" disabled={asked !== undefined} onClick={() => withdraw(turn, steering.id)} className="-ms-3">
           {say(asked === undefined ? "composer.steering.withdraw" : "composer.steering.withdrawing")}
         </Button>

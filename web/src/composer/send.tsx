@@ -1,4 +1,5 @@
 // The buttons that send and stop. While an answer is written there are three ways to send, and all of them are named.
+import { useEffect, useState } from "react";
 import { Icon, type IconName } from "../controls/icon";
 import { Button, IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
@@ -67,9 +68,19 @@ interface StopProps {
   onStop: (scope: "turn" | "turn_and_follow_ups") => void;
 }
 
+/** Most turns stop so fast that another word would only flicker, in milliseconds. */
+const unnoticed = 300;
+
 export function StopButton({ stopping, queued, onStop }: StopProps) {
   const { say } = useSpeech();
-  if (stopping) {
+  const [long, setLong] = useState(false);
+  useEffect(() => {
+    setLong(false);
+    if (!stopping) return;
+    const timer = setTimeout(() => setLong(true), unnoticed);
+    return () => clearTimeout(timer);
+  }, [stopping]);
+  if (long && stopping) {
     return (
       <span role="status" className="inline-flex h-9 items-center gap-2 px-2.5 text-sm text-soft pointer-coarse:h-11">
         <Icon name="stop" size={16} />
@@ -79,10 +90,10 @@ export function StopButton({ stopping, queued, onStop }: StopProps) {
   }
   return (
     <span className="flex shrink-0">
-      <Button look="plain" icon="stop" aria-keyshortcuts="Escape" onClick={() => onStop("turn")} className={queued > 0 ? "rounded-e-none border-e-0" : ""}>
+      <Button look="plain" icon="stop" aria-keyshortcuts="Escape" disabled={stopping} onClick={() => onStop("turn")} className={queued > 0 ? "rounded-e-none border-e-0" : ""}>
         {say("composer.stop")}
       </Button>
-      {queued > 0 && (
+      {queued > 0 && !stopping && (
         <Menu side="top" align="end" trigger={<IconButton icon="chevronDown" size="normal" look="plain" label={say("composer.stop.more")} className="w-7! rounded-s-none" />}>
           <MenuItem icon="stop" hint={say("composer.stop.only.hint")} onSelect={() => onStop("turn")}>
             {say("composer.stop.only")}

@@ -1,7 +1,7 @@
 // Stopping a turn and taking a steering input back: asked for until the service has answered, from whatever tab.
 import { create } from "zustand";
 import { Refusal, send, type Schemas } from "../api/client";
-import { useAccess } from "../api/access";
+import { notice, useAccess } from "../api/access";
 import { problemOf } from "../api/problem";
 import { changed } from "../api/queries";
 
@@ -41,6 +41,7 @@ async function ask(id: string, turn: string, steering: Steering): Promise<void> 
       if (!answer.ok) throw await problemOf(answer);
       return note({ state: "heard", refusal: null });
     } catch (error) {
+      notice(error);
       const refusal = error instanceof Refusal ? error : new Refusal(0, "unreachable", "", null, 0);
       const again = refusal.unanswered || refusal.status === 401 || refusal.status === 429;
       // The turn, or the input, has come to its end by itself.

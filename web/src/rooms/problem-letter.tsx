@@ -1,6 +1,7 @@
 // What became of a message that the service does not have yet, and what can be done about it.
 import { discardOutgoing, retryOutgoing, useLetters, waitForLimit, type Letter, type Trouble } from "../api/outbox";
 import { draftBack } from "../composer/drafts";
+import { lengthOf, longestSteering } from "../composer/length";
 import { wishFocus } from "../composer/wishes";
 import { Button } from "../controls/button";
 import { useSecondsUntil } from "../controls/countdown";
@@ -85,6 +86,11 @@ function Remedies({ letter, trouble, early }: { letter: Letter; trouble: Trouble
           {say("composer.letter.queue")}
         </Button>
       )}
+      {state === "refused" && busy && letter.branch === undefined && lengthOf(letter.text) <= longestSteering && (
+        <Button look="quiet" icon="steer" onClick={() => retryOutgoing(key, { busy: "steer" })}>
+          {say("composer.letter.steer")}
+        </Button>
+      )}
       {moved && (
         <Button look="quiet" onClick={() => retryOutgoing(key, { anyHead: true })}>
           {say("composer.letter.anyway")}
@@ -101,16 +107,22 @@ function Remedies({ letter, trouble, early }: { letter: Letter; trouble: Trouble
         </Button>
       )}
       {limited && <Patience letter={letter} />}
-      <Button
-        look="quiet"
-        icon="undo"
-        onClick={() => {
-          draftBack(letter.conversationID, discardOutgoing(key));
-          wishFocus();
-        }}
-      >
-        {say("composer.letter.back")}
-      </Button>
+      {letter.text === "" ? (
+        <Button look="quiet" icon="trash" onClick={() => void discardOutgoing(key)}>
+          {say("composer.letter.discard")}
+        </Button>
+      ) : (
+        <Button
+          look="quiet"
+          icon="undo"
+          onClick={() => {
+            draftBack(letter.conversationID, discardOutgoing(key));
+            wishFocus();
+          }}
+        >
+          {say("composer.letter.back")}
+        </Button>
+      )}
     </div>
   );
 }

@@ -167,7 +167,7 @@ export class Tabs {
 
 /** The tabs of this browser. */
 export function meetTabs(): Tabs {
-  return new Tabs({
+  const tabs = new Tabs({
     fetch: (...args) => fetch(...args),
     pause,
     channel: new BroadcastChannel("turnstone-turns"),
@@ -175,6 +175,9 @@ export function meetTabs(): Tabs {
       void navigator.locks.request("turnstone-streams", { signal }, lead).catch(() => {});
     },
   });
+  // A page that is gone for good watches nothing: its places are for the others.
+  window.addEventListener("pagehide", ({ persisted }) => persisted || tabs.close());
+  return tabs;
 }
 
 /** Waits, but no longer than until the network is back or the page is looked at again. */

@@ -1,0 +1,74 @@
+// A service that streams made-up turns, for tests of following: it cuts connections where it is told to, and counts them.
+import type { TurnEvent } from "../generated/events";
+
+const encoder = new TextEncoder();
+
+/** The frames of events, as the service writes them. */
+export function framesOf(events: readonly TurnEvent[]): Uint8Array {
+  return encoder.encode(events.map((event) => `id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
+}
+
+interface Open {
+  turn: string;
+  sent: number;
+  controller: ReadableStreamDefaultController<Uint8Array>;
+}
+
+export class FakeStreams {
+  /** The events of each turn so far, and whether more will come is told by the last one. */
+  readonly turns = new Map<string, TurnEvent[]>();
+  readonly #open = new Set<Open>();
+  /** How many connections were open at most. */
+  most = 0;
+  /** What was asked for: the turn, and the sequence behind which. */
+  readonly asked: { turn: string; after: number }[] = [];
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  openFor(turn: string): number {
+    return [...this.#open].filter((one) => one.turn === turn).length;
+  }
+
+  fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const [, turn, after] = /turns\/(.+)\/events\?after=(\d+)$/.exec(String(input))!;
+    this.asked.push({ turn: turn!, after: Number(after) });
+    const events = this.turns.get(turn!);
+    if (events === undefined) return Promise.resolve(Response.json({ status: 404, code: "not_found" }, { status: 404 }));
+    const last = events.at(-1);
+    if (last?.type === "turn.finished" && Number(after) >= last.sequence) return Promise.resolve(new Response(null, { status: 204 }));
+    let mine: Open;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        mine = { turn: turn!, sent: Number(after), controller };
+        this.#open.add(mine);
+        this.most = Math.max(this.most, this.#open.size);
+      },
+      cancel: () => void this.#open.delete(mine),
+    });
+    init?.signal?.addEventListener("abort", () => this.#close(mine, true));
+    this.#feed(mine!);
+    return Promise.resolve(new Response(body, { headers: { "Content-Type": "text/event-stream" } }));
+  };
+
+  /** More of a turn has happened. */
+  happen(turn: string, events: readonly TurnEvent[]): void {
+    this.turns.set(turn, [...(this.turns.get(turn) ?? []), ...events]);
+    for (const open of this.#open) if (open.turn === turn) this.#feed(open);
+  }
+
+  #feed(open: Open): void {
+    const due = this.turns.get(open.turn)!.filter((event) => event.sequence > open.sent);
+    if (due.length === 0) return;
+    open.sent = due.at(-1)!.sequence;
+    open.controller.enqueue(framesOf(due));
+    if (due.at(-1)!.type === "turn.finished") this.#close(open, false);
+  }
+
+  #close(open: Open, broken: boolean): void {
+    if (!this.#open.delete(open)) return;
+    if (broken) open.controller.error(new Error("aborted"));
+    else open.controller.close();
+  }
+}
