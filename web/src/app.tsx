@@ -5,13 +5,14 @@ import { lazy, Suspense, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useAccess } from "./api/access";
-import { SignIn } from "./rooms/sign-in";
 import { Frame } from "./rooms/frame";
 import { ConversationRoom } from "./rooms/conversation";
+import { Failed, Guard } from "./rooms/failed";
 import { Unreachable } from "./rooms/unreachable";
 import { Speech } from "./words/speech";
 import { Look } from "./style/look";
 
+const SignIn = lazy(() => import("./rooms/sign-in").then((m) => ({ default: m.SignIn })));
 const SignInAgain = lazy(() => import("./rooms/sign-in-again").then((m) => ({ default: m.SignInAgain })));
 
 const root = createRootRoute({ component: () => <Frame><Outlet /></Frame>, notFoundComponent: lazyRouteComponent(() => import("./rooms/not-found"), "NotFound") });
@@ -24,7 +25,7 @@ function Conversation() {
   return <ConversationRoom key={id} id={id} />;
 }
 
-const router = createRouter({ routeTree: root.addChildren([start, conversation, settings]), scrollRestoration: false });
+const router = createRouter({ routeTree: root.addChildren([start, conversation, settings]), scrollRestoration: false, defaultErrorComponent: Failed });
 
 declare module "@tanstack/react-router" {
   interface Register {
@@ -37,9 +38,13 @@ export function App() {
     <QueryClientProvider client={queryClient}>
       <Speech>
         <Look />
-        <Door>
-          <RouterProvider router={router} />
-        </Door>
+        <Guard>
+          <Suspense>
+            <Door>
+              <RouterProvider router={router} />
+            </Door>
+          </Suspense>
+        </Guard>
       </Speech>
     </QueryClientProvider>
   );

@@ -1,19 +1,24 @@
 // The frame of every room: the sidebar, the head with the title, and what is the same everywhere.
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
-import { useCallback, useEffect, useState, type ReactNode } from "react";
+import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from "react";
 import { conversationQuery } from "../api/queries";
 import { wishFocus } from "../composer/wishes";
 import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Keys } from "../keys/listen";
-import { Deletions } from "../sidebar/deletion";
-import { Drawer, Sidebar } from "../sidebar/sidebar";
+import { useDeletion, useSendWhenHidden } from "../sidebar/deletion";
+import { Sidebar } from "../sidebar/sidebar";
 import { useSpeech } from "../words/speech";
 import { Head } from "./head";
-import { SignOutQuestion } from "./sign-out";
+import { useUnsent } from "./sign-out";
 import { Badge, RoomTitle } from "./title";
+
+// What is in front of the room is loaded when it is first wanted.
+const Drawer = lazy(() => import("../sidebar/drawer").then((m) => ({ default: m.Drawer })));
+const Deletions = lazy(() => import("../sidebar/deletion-dialogs").then((m) => ({ default: m.Deletions })));
+const SignOutQuestion = lazy(() => import("./sign-out-question").then((m) => ({ default: m.SignOutQuestion })));
 
 export function Frame({ children }: { children: ReactNode }) {
   const { say } = useSpeech();
@@ -22,6 +27,9 @@ export function Frame({ children }: { children: ReactNode }) {
   const wide = useMedia("(min-width: 48rem)");
   const beside = useDevice((device) => device.sidebar);
   const [drawer, setDrawer] = useState(false);
+  const deleting = useDeletion((deletion) => deletion.asked !== null || deletion.confirm !== null);
+  const unsent = useUnsent(({ count }) => count > 0);
+  useSendWhenHidden();
   const navigate = useNavigate();
   const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
   const shown = wide ? beside : drawer;
@@ -43,7 +51,11 @@ export function Frame({ children }: { children: ReactNode }) {
         {say("rooms.skip")}
       </a>
       {shown && wide && <Sidebar {...sidebar} />}
-      {shown && !wide && <Drawer {...sidebar} />}
+      <Suspense>
+        {shown && !wide && <Drawer {...sidebar} />}
+        {deleting && <Deletions />}
+        {unsent && <SignOutQuestion />}
+      </Suspense>
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Head page={id === null ? undefined : page} id={id} onShow={wide && shown ? null : () => show(true)} />
         <div className="relative flex min-h-0 grow flex-col">{children}</div>
@@ -51,8 +63,6 @@ export function Frame({ children }: { children: ReactNode }) {
       {(path === "/" || id !== null) && <RoomTitle {...(page === undefined || id === null ? {} : { name: page.title || say("rooms.untitled") })} />}
       <Badge />
       <Keys onNew={() => void navigate({ to: "/" }).then(wishFocus)} onSidebar={() => show(!shown)} />
-      <Deletions />
-      <SignOutQuestion />
       <Toasts />
     </div>
   );

@@ -1,15 +1,13 @@
 // Signing in and registering: what a stranger sees, on one page.
-import { useState, type ReactNode } from "react";
-import mark from "../mark.svg";
+import { useState } from "react";
 import { enter } from "../api/access";
 import { api, body } from "../api/client";
 import { Button } from "../controls/button";
-import { Select } from "../controls/choice";
 import { Field, PasswordField } from "../controls/field";
 import { useSpeech } from "../words/speech";
-import { languages } from "../words/words";
 import { nothingRefused, shortestPassword } from "./refused";
 import { EntryFoot, useEntry } from "./refused-form";
+import { Threshold } from "./threshold";
 import { Providers } from "./providers";
 
 const registrationOpen = document.querySelector<HTMLMetaElement>('meta[name="turnstone-registration"]')?.content !== "false";
@@ -36,25 +34,6 @@ export function SignIn() {
         )}
       </div>
     </Threshold>
-  );
-}
-
-/** The page around what is asked at the door: the name of the house above, its languages beneath. */
-export function Threshold({ children }: { children: ReactNode }) {
-  const { say, language, prefer } = useSpeech();
-  return (
-    <div className="flex h-dvh flex-col overflow-y-auto ps-[max(1.25rem,env(safe-area-inset-left))] pe-[max(1.25rem,env(safe-area-inset-right))]">
-      <main className="m-auto w-full max-w-88 py-10">
-        <p className="mb-8 flex items-center gap-2.5 font-semibold">
-          <img src={mark} alt="" className="size-7" />
-          {say("app.name")}
-        </p>
-        {children}
-      </main>
-      <footer className="flex justify-center pb-[max(1rem,env(safe-area-inset-bottom))]">
-        <Select quiet label={say("rooms.language")} value={language} onChange={prefer} options={Object.entries(languages).map(([value, { name }]) => ({ value, label: name, lang: value }))} />
-      </footer>
-    </div>
   );
 }
 

@@ -4,7 +4,7 @@ import { Refusal } from "../api/problem";
 import { Button } from "../controls/button";
 import { useSecondsUntil } from "../controls/countdown";
 import { useSpeech } from "../words/speech";
-import { Threshold } from "./sign-in";
+import { Threshold } from "./threshold";
 
 /** Milliseconds between tries by itself; spread, so that all that wait do not come at once. */
 const pause = () => 5_000 + Math.random() * 5_000;

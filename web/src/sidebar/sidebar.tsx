@@ -1,6 +1,5 @@
-// The sidebar: beside the room where there is space, in front of it on a phone.
+// The sidebar, beside the room where there is space.
 import { Link } from "@tanstack/react-router";
-import { Dialog } from "radix-ui";
 import type { ReactNode } from "react";
 import mark from "../mark.svg";
 import { IconButton } from "../controls/button";
@@ -10,7 +9,7 @@ import { useSpeech } from "../words/speech";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
 
-interface SidebarProps {
+export interface SidebarProps {
   current: string | null;
   onHide: () => void;
   /** Something was opened from here. */
@@ -25,22 +24,7 @@ export function Sidebar(props: SidebarProps) {
   );
 }
 
-export function Drawer(props: SidebarProps) {
-  const { say } = useSpeech();
-  return (
-    <Dialog.Root open onOpenChange={(open) => open || props.onHide()}>
-      <Dialog.Portal>
-        <Dialog.Overlay className="fixed inset-0 z-40 bg-veil" />
-        <Dialog.Content id="sidebar" aria-describedby={undefined} className="fixed inset-y-0 start-0 z-40 flex w-80 max-w-[85vw] flex-col bg-sunken pb-[env(safe-area-inset-bottom)] ps-[env(safe-area-inset-left)] shadow-float outline-none">
-          <Dialog.Title className="sr-only">{say("rooms.sidebar")}</Dialog.Title>
-          <Content {...props} />
-        </Dialog.Content>
-      </Dialog.Portal>
-    </Dialog.Root>
-  );
-}
-
-function Content({ current, onHide, onOpen }: SidebarProps) {
+export function Content({ current, onHide, onOpen }: SidebarProps) {
   const { say } = useSpeech();
   return (
     <nav aria-label={say("rooms.sidebar")} className="flex min-h-0 grow flex-col">

@@ -1,15 +1,12 @@
 // Deleting a conversation. It cannot be undone once the service has done it, so the user is asked, and then the request
 // waits a few seconds for "Undo"; it is sent at once when the page is left. The row stays, marked, until it has happened.
-import { useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { create } from "zustand";
 import { notice } from "../api/access";
 import { api, type Conversation, Refusal } from "../api/client";
 import { changed, conversationsQuery, queryClient } from "../api/queries";
-import { Button } from "../controls/button";
-import { Dialog } from "../controls/dialog";
 import { toast } from "../controls/toast";
-import { useSpeech, type Speech } from "../words/speech";
+import type { Speech } from "../words/speech";
 
 interface Confirmation {
   token: string;
@@ -29,7 +26,7 @@ export const useDeletion = create<Deletion>(() => ({ asked: null, confirm: null,
 
 export const askToDelete = (conversation: Conversation): void => useDeletion.setState({ asked: conversation });
 
-function mark(id: string, sendNow: (() => void) | null): void {
+export function mark(id: string, sendNow: (() => void) | null): void {
   useDeletion.setState(({ leaving }) => {
     const next = new Map(leaving);
     if (sendNow === null) next.delete(id);
@@ -39,7 +36,7 @@ function mark(id: string, sendNow: (() => void) | null): void {
 }
 
 /** Waits for "Undo", then sends. A conversation with live work is sent at once: the service asks again about that. */
-function begin(conversation: Conversation, say: Speech["say"]): void {
+export function begin(conversation: Conversation, say: Speech["say"]): void {
   const id = conversation.conversation_id;
   if (conversation.live_turn_id !== null) return send(conversation, say);
   const title = conversation.title || say("rooms.untitled");
@@ -56,7 +53,7 @@ export async function sendDeletions(): Promise<void> {
   await Promise.all(sending);
 }
 
-function send(conversation: Conversation, say: Speech["say"], token?: string): void {
+export function send(conversation: Conversation, say: Speech["say"], token?: string): void {
   const sent = ask(conversation, say, token).finally(() => sending.delete(sent));
   sending.add(sent);
 }
@@ -93,75 +90,8 @@ function forget(id: string): void {
   void changed("conversations");
 }
 
-const kinds = ["messages", "branches", "follow_ups"] as const;
-
-/** The questions about deleting, wherever they were raised. */
-export function Deletions() {
-  const { say } = useSpeech();
-  const { asked, confirm } = useDeletion();
-  const navigate = useNavigate();
-  const open = useParams({ strict: false }).conversation;
-  useSendWhenHidden();
-  const titleOf = (conversation: Conversation) => conversation.title || say("rooms.untitled");
-  const leave = (conversation: Conversation) => {
-    if (open === conversation.conversation_id) void navigate({ to: "/" });
-  };
-  if (asked !== null) {
-    const close = () => useDeletion.setState({ asked: null });
-    return (
-      <Dialog title={say("rooms.delete.title", { title: titleOf(asked) })} description={say("rooms.delete.what", { messages: asked.message_count })} onClose={close} returnTo={rowOf(asked)}>
-        <Answer
-          onCancel={close}
-          onDelete={() => {
-            close();
-            leave(asked);
-            begin(asked, say);
-          }}
-        />
-      </Dialog>
-    );
-  }
-  if (confirm === null) return null;
-  const { conversation, confirmation } = confirm;
-  const close = () => {
-    useDeletion.setState({ confirm: null });
-    mark(conversation.conversation_id, null);
-  };
-  return (
-    <Dialog title={say("rooms.delete.title", { title: titleOf(conversation) })} description={say("rooms.delete.live")} onClose={close} returnTo={rowOf(conversation)}>
-      <ul className="list-disc ps-5 text-sm text-soft">
-        {kinds.filter((kind) => (confirmation.will_delete[kind] ?? 0) > 0).map((kind) => (
-          <li key={kind}>{say(`rooms.delete.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
-        ))}
-      </ul>
-      <Answer
-        onCancel={close}
-        onDelete={() => {
-          useDeletion.setState({ confirm: null });
-          leave(conversation);
-          send(conversation, say, confirmation.token);
-        }}
-      />
-    </Dialog>
-  );
-}
-
-function Answer({ onCancel, onDelete }: { onCancel: () => void; onDelete: () => void }) {
-  const { say } = useSpeech();
-  return (
-    <div className="flex justify-end gap-2">
-      <Button onClick={onCancel}>{say("rooms.cancel")}</Button>
-      <Button look="danger" icon="trash" onClick={onDelete}>
-        {say("rooms.delete.do")}
-      </Button>
-    </div>
-  );
-}
-
-const rowOf = (conversation: Conversation) => () => document.querySelector<HTMLElement>(`[data-conversation="${conversation.conversation_id}"]`);
-
 /** Nobody can press "Undo" on a page that is not seen. */
-function useSendWhenHidden(): void {
+export function useSendWhenHidden(): void {
   useEffect(() => {
     const look = () => {
       if (document.hidden) void sendDeletions();

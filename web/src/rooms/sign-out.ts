@@ -3,16 +3,14 @@ import { create } from "zustand";
 import { leave } from "../api/access";
 import { api, Refusal } from "../api/client";
 import { useLetters } from "../api/outbox";
-import { Button } from "../controls/button";
-import { Dialog } from "../controls/dialog";
 import { toast } from "../controls/toast";
 import { sendDeletions } from "../sidebar/deletion";
 import { useSpeech, type Speech } from "../words/speech";
 
 /** How many messages would be lost; 0 when nothing is asked. */
-const useUnsent = create<{ count: number }>(() => ({ count: 0 }));
+export const useUnsent = create<{ count: number }>(() => ({ count: 0 }));
 
-async function signOut(say: Speech["say"]): Promise<void> {
+export async function signOut(say: Speech["say"]): Promise<void> {
   await sendDeletions();
   try {
     await api.POST("/auth/logout");
@@ -30,27 +28,4 @@ export function useSignOut(): () => void {
     if (unsent > 0) useUnsent.setState({ count: unsent });
     else void signOut(say);
   };
-}
-
-export function SignOutQuestion() {
-  const { say } = useSpeech();
-  const { count } = useUnsent();
-  if (count === 0) return null;
-  const close = () => useUnsent.setState({ count: 0 });
-  return (
-    <Dialog title={say("rooms.sign_out.title")} description={say("rooms.sign_out.unsent", { count })} onClose={close}>
-      <div className="flex justify-end gap-2">
-        <Button onClick={close}>{say("rooms.cancel")}</Button>
-        <Button
-          look="danger"
-          onClick={() => {
-            close();
-            void signOut(say);
-          }}
-        >
-          {say("rooms.sign_out.anyway")}
-        </Button>
-      </div>
-    </Dialog>
-  );
 }
