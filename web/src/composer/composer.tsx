@@ -76,7 +76,7 @@ const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps
   return (
     <form aria-label={say("composer.form")} onSubmit={(event) => event.preventDefault()}>
       <DraftClash id={id} draft={draft} />
-      <div className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide ${wrong ? "border-danger" : "border-edge"}`}>
+      <div className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:-outline-offset-1 focus-within:outline-tide ${wrong ? "border-danger" : "border-edge"}`}>
         <WritingField
           field={field}
           aria-label={say("composer.label")}

@@ -27,7 +27,7 @@ export function useStanding(id: string, page: ConversationPage | undefined, live
   const turn = view !== null && !ended ? view.turnID : told !== null && told.turn_id !== view?.turnID ? told.turn_id : null;
   const asked = useAsked(({ byID }) => turn !== null && byID[turn] !== undefined);
   const current = turn !== null && view?.turnID === turn ? view : null;
-  const acceptsSteering = turn !== null && (current === null || current.last === 0 ? (told?.accepting_steering ?? false) : current.acceptingSteering);
+  const acceptsSteering = turn !== null && (current?.acceptingSteering ?? told?.accepting_steering ?? false);
   const stopping = turn !== null && (asked || current?.cancelRequested === true || (current?.state ?? told?.state) === "cancelling");
   const answer = view?.messageID ?? null;
   // The same as long as nothing of it changes: a turn changes with every frame.

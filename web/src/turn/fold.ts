@@ -41,7 +41,8 @@ export interface TurnView {
   /** Events that came before their turn, by sequence. */
   early: ReadonlyMap<number, TurnEvent>;
   state: TurnState;
-  acceptingSteering: boolean;
+  /** null: nothing has told yet, since the view began behind the events that do; the conversation knows. */
+  acceptingSteering: boolean | null;
   messageID: MessageID | null;
   userMessageID: MessageID | null;
   startedAt: string | null;
@@ -64,7 +65,7 @@ export function openTurn(turnID: TurnID, message?: Message): TurnView {
     last: message?.covers_sequence ?? 0,
     early: new Map(),
     state: "running",
-    acceptingSteering: false,
+    acceptingSteering: null,
     messageID: message?.message_id ?? null,
     userMessageID: message?.parent_message_id ?? null,
     startedAt: message?.created_at ?? null,
