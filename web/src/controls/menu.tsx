@@ -1,75 +1,75 @@
-// A menu behind a button.
-import { DropdownMenu } from "radix-ui";
-import type { ReactElement, ReactNode } from "react";
-import { Icon, type IconName } from "./icon";
+// A menu behind a button. What menus are made of comes with the first that is opened, or as soon as one is pointed at: until
+// then there is the button alone.
+import { cloneElement, lazy, Suspense, useState, type ComponentProps, type JSX, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
+import type { IconName } from "./icon";
 
-export function Menu({ trigger, children, side = "bottom", align = "start" }: { trigger: ReactElement; children: ReactNode; side?: "top" | "bottom"; align?: "start" | "end" }) {
-  return (
-    <DropdownMenu.Root>
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content side={side} align={align} sideOffset={6} collisionPadding={8} className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float">
-          {children}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
+export interface MenuProps {
+  trigger: ReactElement<ComponentProps<"button">>;
+  children: ReactNode;
+  side?: "top" | "bottom";
+  align?: "start" | "end";
+}
+
+export interface ItemProps {
+  icon?: IconName;
+  onSelect: () => void;
+  danger?: boolean;
+  disabled?: boolean;
+  hint?: string;
+  keys?: string;
+  children: ReactNode;
+}
+
+export interface CheckProps {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  children: ReactNode;
+}
+
+export interface ChoiceProps<T extends string> {
+  value: T;
+  onChange: (value: T) => void;
+  options: readonly { value: T; label: string; hint?: string }[];
+}
+
+const load = () => import("./menu-open");
+const Opened = lazy(() => load().then((m) => ({ default: m.Opened })));
+
+export function Menu(props: MenuProps) {
+  const [wanted, setWanted] = useState(false);
+  const open = () => setWanted(true);
+  const closed = cloneElement(props.trigger, {
+    "aria-haspopup": "menu",
+    "aria-expanded": false,
+    onPointerEnter: () => void load(),
+    onFocus: () => void load(),
+    onPointerDown: (event: PointerEvent) => {
+      if (event.button !== 0 || event.ctrlKey || props.trigger.props.disabled === true) return;
+      event.preventDefault(); // the focus goes to the menu
+      open();
+    },
+    onKeyDown: (event: KeyboardEvent) => {
+      if (!["Enter", " ", "ArrowDown"].includes(event.key)) return;
+      event.preventDefault();
+      open();
+    },
+    onClick: open, // of what works without keys and pointers
+  });
+  return wanted ? (
+    <Suspense fallback={closed}>
+      <Opened {...props} />
+    </Suspense>
+  ) : (
+    closed
   );
 }
 
-const item = "flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-sm px-2.5 py-1 text-sm outline-none select-none data-highlighted:bg-hover data-disabled:cursor-default data-disabled:text-faint pointer-coarse:min-h-11";
-
-export function MenuItem({ icon, onSelect, danger = false, disabled = false, hint, keys, children }: { icon?: IconName; onSelect: () => void; danger?: boolean; disabled?: boolean; hint?: string; keys?: string; children: ReactNode }) {
-  return (
-    <DropdownMenu.Item disabled={disabled} onSelect={onSelect} className={`${item} ${danger ? "text-danger" : ""}`}>
-      {icon !== undefined && <Icon name={icon} size={16} />}
-      {hint === undefined ? (
-        children
-      ) : (
-        <span className="flex flex-col">
-          {children}
-          <span className="text-xs text-faint">{hint}</span>
-        </span>
-      )}
-      {keys !== undefined && <kbd className="ms-auto ps-4 font-sans text-xs text-faint">{keys}</kbd>}
-    </DropdownMenu.Item>
-  );
-}
+export const MenuItem = lazy(() => load().then((m) => ({ default: m.MenuItem })));
 
 /** Something that is so or not; the menu stays open. */
-export function MenuCheck({ checked, onChange, children }: { checked: boolean; onChange: (checked: boolean) => void; children: ReactNode }) {
-  return (
-    <DropdownMenu.CheckboxItem checked={checked} onCheckedChange={onChange} onSelect={(event) => event.preventDefault()} className={item}>
-      <span className="w-4 shrink-0">
-        <DropdownMenu.ItemIndicator>
-          <Icon name="check" size={16} />
-        </DropdownMenu.ItemIndicator>
-      </span>
-      {children}
-    </DropdownMenu.CheckboxItem>
-  );
-}
+export const MenuCheck = lazy(() => load().then((m) => ({ default: m.MenuCheck })));
 
-export function MenuLine() {
-  return <DropdownMenu.Separator className="mx-2.5 my-1 h-px bg-line" />;
-}
+export const MenuLine = lazy(() => load().then((m) => ({ default: m.MenuLine })));
 
 /** One of several; options may have a line that explains them. */
-export function MenuChoice<T extends string>({ value, onChange, options }: { value: T; onChange: (value: T) => void; options: readonly { value: T; label: string; hint?: string }[] }) {
-  return (
-    <DropdownMenu.RadioGroup value={value} onValueChange={(chosen) => onChange(chosen as T)}>
-      {options.map((option) => (
-        <DropdownMenu.RadioItem key={option.value} value={option.value} className={item}>
-          <span className="w-4 shrink-0">
-            <DropdownMenu.ItemIndicator>
-              <Icon name="check" size={16} />
-            </DropdownMenu.ItemIndicator>
-          </span>
-          <span className="flex flex-col">
-            {option.label}
-            {option.hint !== undefined && <span className="text-xs text-faint">{option.hint}</span>}
-          </span>
-        </DropdownMenu.RadioItem>
-      ))}
-    </DropdownMenu.RadioGroup>
-  );
-}
+export const MenuChoice = lazy(() => load().then((m) => ({ default: m.MenuChoice }))) as <T extends string>(props: ChoiceProps<T>) => JSX.Element;
