@@ -26,13 +26,14 @@ export interface CodeProps {
 
 export const Code = memo(function Code({ code, language, filename, open }: CodeProps) {
   const { say } = useSpeech();
-  const count = lineCount(code);
+  const shown = code.endsWith("\n") ? code.slice(0, -1) : code; // the end of the last line is no line
+  const count = lineCount(shown);
   // What was written before the reader's eyes is not folded under them.
   const [folded, setFolded] = useState(!open && count > foldedAbove);
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
   const painted = usePainted(figure, code, language, open);
-  const { lines, cut } = previewOf(code, folded ? foldedTo : undefined);
+  const { lines, cut } = previewOf(shown, folded ? foldedTo : undefined);
   const name = filename ?? languageName(language);
   const partly = folded || cut;
   return (

@@ -1,6 +1,7 @@
 // The elements that Markdown may make, and how each is drawn. What is not here comes as React has it.
 import type { Components } from "react-markdown";
 import type { ComponentProps, ReactNode } from "react";
+import { Icon } from "../controls/icon";
 import { useSpeech } from "../words/speech";
 import { Code } from "./code";
 import { CopyButton } from "./copy-button";
@@ -32,8 +33,8 @@ function Picture({ alt, src }: ComponentProps<"img">) {
 function Task({ checked }: ComponentProps<"input">) {
   const { say } = useSpeech();
   return (
-    <span data-task="" role="img" aria-label={say(checked ? "transcript.task.done" : "transcript.task.open")} className={`me-2 inline-flex size-4 items-center justify-center rounded-sm border align-[-0.15em] text-xs leading-none ${checked ? "border-tide bg-tide text-tide-ink" : "border-edge"}`}>
-      {checked ? "✓" : ""}
+    <span data-task="" role="img" aria-label={say(checked ? "transcript.task.done" : "transcript.task.open")} className={`me-2 inline-flex size-4 items-center justify-center rounded-sm border align-[-0.15em] ${checked ? "border-tide bg-tide text-tide-ink" : "border-edge"}`}>
+      {checked === true && <Icon name="check" size={12} />}
     </span>
   );
 }
@@ -59,7 +60,7 @@ function Table({ node, children }: { node?: Element | undefined; children?: Reac
         <table>{children}</table>
       </div>
       {node !== undefined && (
-        <div className="mt-1 flex justify-end">
+        <div className="mt-0.5 -ms-1.5">
           <CopyButton label={say("transcript.table.copy")} text={() => csvOf(rowsOfTable(node))} />
         </div>
       )}
@@ -89,8 +90,8 @@ const always: Components = {
   ol: ({ children, start }) => <ol dir="auto" start={start}>{children}</ol>,
   li: ({ children }) => <li dir="auto">{children}</li>,
   blockquote: ({ children }) => <blockquote dir="auto">{children}</blockquote>,
-  th: ({ children }) => <th dir="auto">{children}</th>,
-  td: ({ children }) => <td dir="auto">{children}</td>,
+  th: ({ children, style }) => <th dir="auto" style={style}>{children}</th>,
+  td: ({ children, style }) => <td dir="auto" style={style}>{children}</td>,
 };
 
 const byLevel = [0, 1, 2, 3, 4, 5, 6].map((level): Components => ({ ...always, ...headings(level) }));

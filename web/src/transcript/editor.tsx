@@ -34,7 +34,7 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
   };
   return (
     <form
-      className="rounded-lg bg-sunken p-3"
+      className="rounded-lg bg-sunken p-3 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide"
       onSubmit={(event) => {
         event.preventDefault();
         if (ready) onSend(value.trim());
@@ -48,7 +48,7 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
         value={value}
         onChange={(event) => setValue(event.target.value)}
         onKeyDown={pressed}
-        className="field-sizing-content max-h-[50dvh] min-h-16 w-full resize-none rounded-md bg-transparent px-1 wrap-anywhere"
+        className="field-sizing-content max-h-[50dvh] min-h-16 w-full resize-none bg-transparent px-1 wrap-anywhere outline-none"
       />
       <div className="mt-2 flex flex-wrap items-center justify-end gap-2">
         <p className="grow text-xs text-faint">{say("transcript.edit_hint")}</p>
