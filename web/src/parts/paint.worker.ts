@@ -58,9 +58,10 @@ const grammars: Record<Language, LanguageInput> = {
   zig: () => import("shiki/langs/zig.mjs"),
 };
 
-/** Lines beyond this length stay plain, in characters; work on one piece of code ends after so many milliseconds a line. */
+/** Lines beyond this length stay plain, in characters; work on a line ends after so many milliseconds, which the first of a
+ * language needs to read its grammar. */
 const longestLine = 2_000;
-const longestWork = 200;
+const longestWork = 2_000;
 
 const theme = createCssVariablesTheme({ name: "inks", variablePrefix: "--", fontStyle: false });
 let painter: Promise<HighlighterCore> | null = null;

@@ -33,7 +33,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
   return (
     <Room value={context}>
       <div className="relative flex min-h-0 grow flex-col">
-        <div ref={scroll.scroller} data-scroll="" className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] [scrollbar-gutter:stable_both-edges]">
+        <div ref={scroll.scroller} data-scroll="" className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]">
           <div ref={scroll.content} className="mx-auto w-full max-w-(--width-prose) px-4 pt-2 pb-6">
             <div role="log" aria-live="off" aria-label={say("transcript.name")}>
               {room.hasOlder && <p className="h-10 animate-late text-center text-sm text-faint">{say("transcript.older")}</p>}
