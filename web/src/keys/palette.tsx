@@ -51,11 +51,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <Item icon="keyboard" keys={keysOf("shortcuts")} onSelect={then(() => act("shortcuts"))}>
                   {say("rooms.keys.title")}
                 </Item>
-                {(["system", "light", "dark"] as const).map((theme) => (
-                  <Item key={theme} icon="moon" onSelect={then(() => void change({ theme }, language))}>
-                    {say("rooms.palette.theme", { theme: say(`rooms.theme.${theme}`) })}
-                  </Item>
-                ))}
                 <Item icon="leave" onSelect={then(signOut)}>
                   {say("rooms.sign_out")}
                 </Item>
@@ -73,6 +68,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   ))}
                 </Group>
               )}
+              <Group heading={say("rooms.settings.look")}>
+                {(["system", "light", "dark"] as const).map((theme) => (
+                  <Item key={theme} icon="moon" onSelect={then(() => void change({ theme }, language))}>
+                    {say("rooms.palette.theme", { theme: say(`rooms.theme.${theme}`) })}
+                  </Item>
+                ))}
+              </Group>
             </Command.List>
           </Command>
         </Dialog.Content>

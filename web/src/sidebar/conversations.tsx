@@ -25,7 +25,7 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   const lines = useMemo(() => linesOf(conversations, today, zone), [conversations, today]);
   if (list.isError && list.data === undefined) {
     return (
-      <div className="px-2.5 py-4 text-sm text-soft">
+      <div className="px-4.5 py-4 text-sm text-soft">
         <p>{say("rooms.list.failed")}</p>
         <Button className="mt-3" icon="retry" onClick={() => void list.refetch()}>
           {say("rooms.again")}
@@ -34,14 +34,14 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
     );
   }
   if (list.data === undefined) return <Waiting />;
-  if (lines.length === 0) return <p className="px-2.5 py-4 text-sm text-soft">{say("rooms.list.empty")}</p>;
+  if (lines.length === 0) return <p className="px-4.5 py-4 text-sm text-soft">{say("rooms.list.empty")}</p>;
   return <Lines lines={lines} current={current} onOpen={onOpen} more={list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null} />;
 }
 
 function Waiting() {
   const { say } = useSpeech();
   return (
-    <div role="status" className="flex flex-col gap-4 px-2.5 py-4">
+    <div role="status" className="flex flex-col gap-4 px-4.5 py-4">
       <span className="sr-only">{say("rooms.list.loading")}</span>
       {["w-3/4", "w-1/2", "w-2/3"].map((width) => (
         <span key={width} className={`h-3 rounded-sm bg-hover ${width}`} />
