@@ -68,6 +68,15 @@ describe("the outbox", () => {
     }
   });
 
+  test("one tab sends; the others stand by and ask nothing", async () => {
+    const browser = new FakeBrowser(new FakeService());
+    const [writer, ...others] = [new FakeTab(browser), new FakeTab(browser), new FakeTab(browser)];
+    for (const one of three()) writer!.work(writer!.delivery.take(one));
+    for (const tab of [writer!, ...others]) await tab.idle();
+    expectOnce(writer!, "three tabs");
+    expect(browser.service.requests).toBe(4); // the conversation, and each message
+  });
+
   test("what was taken back while it waited is not sent", async () => {
     const browser = new FakeBrowser(new FakeService());
     browser.service.conversations.add("conv_1");
