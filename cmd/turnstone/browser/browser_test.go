@@ -1,0 +1,156 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
+)
+
+const (
+	webFolder = "../../../web"
+	// whole is how long all tests of the browser may take; each has its own limit in web/vitest.browser.config.ts.
+	whole = 9 * time.Minute
+)
+
+// report is what vitest writes down.
+type report struct {
+	TestResults []struct {
+		Name             string
+		Message          string
+		Status           string
+		AssertionResults []struct {
+			FullName        string
+			Status          string
+			FailureMessages []string
+		}
+	}
+}
+
+// errand is what a test of the browser asks of the program: down is kill -9, up is a start.
+type errand struct {
+	verb string
+	done chan struct{}
+}
+
+func TestInTheBrowser(t *testing.T) {
+	site := sitetest.NewDevelopment(t,
+		"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
+		"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000")
+	process := site.Up(t)
+	errands := make(chan errand)
+	control := listen(t, errands)
+
+	tests := start(t, "vitest.browser.config.ts", "TURNSTONE_URL=http://"+site.Public, "TURNSTONE_CONTROL="+control, "TURNSTONE_FOLDER="+site.Folder)
+	for {
+		select {
+		case e := <-errands:
+			switch e.verb {
+			case "down":
+				process.Kill()
+			case "up":
+				process = site.Up(t)
+			}
+			close(e.done)
+		case <-tests.done:
+			tests.tell(t)
+			return
+		}
+	}
+}
+
+// What needs neither service nor browser: folding, following, words.
+func TestTheAppByItself(t *testing.T) {
+	tests := start(t, "vite.config.ts")
+	<-tests.done
+	tests.tell(t)
+}
+
+// vitest is a run of the app's own tests.
+type vitest struct {
+	results string // a file
+	// Set before done is closed.
+	output  []byte
+	failure error
+	done    chan struct{}
+}
+
+func start(t *testing.T, config string, environment ...string) *vitest {
+	t.Helper()
+	v := &vitest{results: filepath.Join(t.TempDir(), "results.json"), done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(t.Context(), whole)
+	command := exec.CommandContext(ctx, "npx", "vitest", "run", "--config", config, "--reporter=json", "--outputFile="+v.results)
+	command.Dir = webFolder
+	command.Env = append(os.Environ(), environment...)
+	go func() {
+		defer close(v.done)
+		defer cancel()
+		v.output, v.failure = command.CombinedOutput()
+	}()
+	return v
+}
+
+// listen lets the browser's tests send errands: POST /down, POST /up.
+func listen(t *testing.T, errands chan<- errand) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := errand{strings.TrimPrefix(r.URL.Path, "/"), make(chan struct{})}
+		select {
+		case errands <- e:
+			<-e.done
+		case <-r.Context().Done():
+		}
+	})}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// tell makes a test of each that ran.
+func (v *vitest) tell(t *testing.T) {
+	t.Helper()
+	written, err := os.ReadFile(v.results)
+	if err != nil {
+		t.Fatalf("vitest wrote no results: %v\n%s", v.failure, v.output)
+	}
+	var all report
+	if err := json.Unmarshal(written, &all); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range all.TestResults {
+		if len(file.AssertionResults) == 0 {
+			t.Errorf("%s: %s %s", filepath.Base(file.Name), file.Status, file.Message)
+		}
+		for _, one := range file.AssertionResults {
+			ran++
+			t.Run(one.FullName, func(t *testing.T) {
+				if one.Status != "passed" {
+					t.Errorf("%s: %s", one.Status, strings.Join(one.FailureMessages, "\n"))
+				}
+			})
+		}
+	}
+	if ran == 0 || v.failure != nil && !t.Failed() {
+		t.Fatalf("%d tests ran: %v\n%s", ran, v.failure, v.output)
+	}
+}
