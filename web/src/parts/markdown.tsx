@@ -2,15 +2,15 @@
 // open marks closed for the moment.
 import { memo, useMemo, useRef } from "react";
 import ReactMarkdown from "react-markdown";
-import remarkGfm from "remark-gfm";
-import remend from "remend";
 import { useSpeech } from "../words/speech";
 import { followable } from "./address";
 import { growBlocks, headingLevels, withoutHalfFence, type Block, type Blocks } from "./blocks";
+import { withMarksClosed } from "./closing";
 import { Code } from "./code";
 import { longestText, previewOf } from "./cut";
 import { elementsAt } from "./elements";
 import { Formula } from "./formula";
+import { gfm } from "./gfm";
 import { takeFormulas } from "./math";
 import "./prose.css";
 import { withFormulas, wordsOnly } from "./tree";
@@ -67,14 +67,12 @@ const Shown = memo(function Shown({ block, level, open, definitions }: ShownProp
   }
 });
 
-const closing = { katex: false, inlineKatex: false, htmlTags: false, comparisonOperators: false, singleTilde: false, linkMode: "text-only" } as const;
-
 function Prose({ source, level, open, definitions }: { source: string; level: number; open: boolean; definitions: string }) {
   const { text, formulas } = takeFormulas(source);
-  const whole = open ? remend(withoutHalfFence(text), closing) : text;
+  const whole = open ? withMarksClosed(withoutHalfFence(text)) : text;
   return (
     <ReactMarkdown
-      remarkPlugins={[[remarkGfm, { singleTilde: false }], wordsOnly]}
+      remarkPlugins={[gfm, wordsOnly]}
       rehypePlugins={[() => withFormulas(formulas)]}
       urlTransform={(address) => followable(address) ?? ""}
       components={elementsAt(level)}

@@ -5,11 +5,11 @@ import { putFormulas, withoutPlaces, type Formula } from "./math";
 export type Element = NonNullable<ExtraProps["node"]>;
 type Node = Element["children"][number];
 
-/** Parsing that Markdown is to leave out: raw HTML is text, and blocks that are read one by one have no footnotes. */
+/** Parsing that Markdown is to leave out: raw HTML is text. */
 export function wordsOnly(this: { data(): object }): void {
   const data = this.data() as { micromarkExtensions?: object[] };
   (data.micromarkExtensions ??= []).push({
-    disable: { null: ["htmlFlow", "htmlText", "gfmFootnoteDefinition", "gfmFootnoteCall", "gfmPotentialFootnoteCall"] },
+    disable: { null: ["htmlFlow", "htmlText"] },
   });
 }
 

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
-import { createIntl, createIntlCache, type IntlShape } from "react-intl";
+import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
 import { sessionQuery, settingsQuery } from "../api/queries";
 import { isolated, type Values } from "./isolated";
 import { choose, english, languages, type Word, type Words } from "./words";
