@@ -178,7 +178,10 @@ describe("every page, for everybody", () => {
       ] as const) {
         await visit.page.goto(new URL(path, visit.page.url()).href);
         await visit.page.getByRole("heading", { level: 1 }).waitFor();
-        if (name === "conversation") await visit.page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+        if (name === "conversation") {
+          await visit.page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+          expect(await visit.page.locator("[data-scroll]").evaluate((element) => element.clientHeight), "room to read in").toBeGreaterThan(120);
+        }
         await shown(visit.page, `${name}-${look.name}`);
       }
       await visit.close();

@@ -7,7 +7,7 @@ import { send, type Schemas } from "./client";
 import { Delivery } from "./delivery";
 import { bodyOf, laneOf, type Busy, type Letter, type Profile, type Trouble } from "./letter";
 import { browserStore } from "./letter-store";
-import { conversationQuery, queryClient, sessionQuery } from "./queries";
+import { again, conversationQuery, queryClient, sessionQuery } from "./queries";
 
 export type { Busy, Letter, Profile, Trouble };
 
@@ -121,7 +121,7 @@ async function settled(letter: Letter): Promise<void> {
 }
 
 const reload = (conversation: string): Promise<unknown> =>
-  Promise.all(["conversation", "messages", "branches"].map((what) => queryClient.invalidateQueries({ queryKey: [what, conversation] })));
+  Promise.all(["conversation", "messages", "branches"].map((what) => again([what, conversation])));
 
 /** Sends a message, or steers the turn that is live: kept on this device first, then sent once. */
 export function sendMessage(message: Sending): string {

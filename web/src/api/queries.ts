@@ -2,6 +2,7 @@
 // thing, and the words by which tabs tell each other what changed.
 import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, askSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+import { withNewest } from "./newest";
 
 /** Times in milliseconds. A device that nobody tells of changes asks again so often while it is looked at. */
 const listFreshness = 15_000;
@@ -44,30 +45,57 @@ export const conversationQuery = (id: string) =>
     refetchOnWindowFocus: "always",
   });
 
+/** The newest messages of a branch, or those behind a cursor. */
+const newestMessages = (id: string, branch: string, cursor: string | null = null) =>
+  body(
+    api.GET("/conversations/{conversation_id}/messages", {
+      params: { path: { conversation_id: id }, query: { branch_id: branch, direction: "older", limit: 100, ...(cursor === null ? {} : { cursor }) } },
+    }),
+  );
+
 /** The messages of the active branch, the newest page first; older pages are asked for by scrolling up. */
 export const messagesQuery = (id: string, branch: string) =>
   infiniteQueryOptions({
     queryKey: ["messages", id, branch],
     initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/conversations/{conversation_id}/messages", {
-          params: { path: { conversation_id: id }, query: { branch_id: branch, direction: "older", limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-        }),
-      ),
+    queryFn: ({ pageParam }) => newestMessages(id, branch, pageParam),
     getNextPageParam: (page) => page.older_cursor,
+    // Whoever learns that there are others says so: changed("messages", id).
+    staleTime: Infinity,
   });
 
 export const branchesQuery = (id: string) =>
   queryOptions({ queryKey: ["branches", id], queryFn: () => body(api.GET("/conversations/{conversation_id}/branches", { params: { path: { conversation_id: id }, query: { limit: 100 } } })) });
 
 const changes = new BroadcastChannel("turnstone-changes");
-changes.onmessage = ({ data }: MessageEvent<readonly string[]>) => void queryClient.invalidateQueries({ queryKey: data });
+changes.onmessage = ({ data }: MessageEvent<readonly string[]>) => void again(data);
 
 /** Asks again for what changed, here and in the other tabs. */
 export function changed(...key: readonly string[]): Promise<void> {
   changes.postMessage(key);
-  return queryClient.invalidateQueries({ queryKey: key });
+  return again(key);
+}
+
+/** Asks again for what changed, in this tab. */
+export async function again(key: readonly string[]): Promise<void> {
+  if (key[0] !== "messages") return queryClient.invalidateQueries({ queryKey: key });
+  await Promise.all(queryClient.getQueryCache().findAll({ queryKey: key }).map(({ queryKey: [, id, branch] }) => newestAgain(String(id), String(branch))));
+}
+
+/** Asks again for the newest messages of a branch; for all that were read when that does not do. */
+async function newestAgain(id: string, branch: string): Promise<void> {
+  const { queryKey } = messagesQuery(id, branch);
+  const many = (queryClient.getQueryData(queryKey)?.pages.length ?? 0) > 1;
+  if (!many || queryClient.isFetching({ queryKey }) > 0) return queryClient.invalidateQueries({ queryKey });
+  try {
+    const newest = await newestMessages(id, branch);
+    const known = queryClient.getQueryData(queryKey);
+    const together = known === undefined ? null : withNewest(known, newest);
+    if (together === null) return await queryClient.invalidateQueries({ queryKey });
+    queryClient.setQueryData(queryKey, together);
+  } catch {
+    return queryClient.invalidateQueries({ queryKey }); // it tries again, and tells when it cannot
+  }
 }
 
 /** Puts a draft that was just kept into the conversation here; the other tabs ask for it. */

@@ -58,7 +58,7 @@ export function Frame({ children }: { children: ReactNode }) {
       </Suspense>
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Head page={id === null ? undefined : page} id={id} onShow={wide && shown ? null : () => show(true)} />
-        <div className="relative flex min-h-0 grow flex-col">{children}</div>
+        <div className="relative flex min-h-0 grow flex-col short:overflow-y-auto">{children}</div>
       </main>
       {(path === "/" || id !== null) && <RoomTitle {...(page === undefined || id === null ? {} : { name: page.title || say("rooms.untitled") })} />}
       <Badge />

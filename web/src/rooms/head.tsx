@@ -40,7 +40,7 @@ function Title({ page }: { page: ConversationPage }) {
   if (edited) return <TitleEditor conversation={page} className="h-9 max-w-lg" onDone={(byKey) => byKey && requestAnimationFrame(() => document.getElementById("conversation-menu")?.focus())} />;
   return (
     <>
-      <h1 dir="auto" className="min-w-0 truncate px-1.5 text-sm font-medium text-soft">
+      <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
       <Menu trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={say("rooms.head.menu")} />}>

@@ -23,7 +23,7 @@ export function AccountMenu({ onOpen }: { onOpen: () => void }) {
             {[...name][0]?.toLocaleUpperCase()}
           </span>
           <span className="flex min-w-0 grow">
-            <span dir="auto" className="truncate">
+            <span dir="auto" className="truncate [text-align:match-parent]">
               {name}
             </span>
           </span>
