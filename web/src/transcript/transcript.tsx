@@ -32,7 +32,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
   const context = useMemo(() => ({ id, busy, scroll: { hold } }), [id, busy, hold]);
   return (
     <Room value={context}>
-      <div className="relative flex min-h-0 grow flex-col short:min-h-48 short:shrink-0">
+      <div className="relative flex min-h-0 grow flex-col short:h-48 short:shrink-0">
         <div ref={scroll.scroller} data-scroll="" className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]">
           <div ref={scroll.content} className="mx-auto w-full max-w-(--width-prose) px-4 pt-2 pb-6">
             <div role="log" aria-live="off" aria-label={say("transcript.name")}>
