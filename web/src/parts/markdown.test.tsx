@@ -4,7 +4,7 @@ import { random } from "../turn/turn.fake";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1" });
 const { Markdown } = await import("./markdown");
-await (await import("./closing")).closingLoaded;
+await (await import("./closing")).loadClosing();
 
 const html = (text: string, open = false) => renderToString(<Markdown text={text} open={open} />).replaceAll("<!-- -->", "");
 
