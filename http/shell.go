@@ -32,7 +32,7 @@ const (
 	localeCookie = "language" // as en, ar, ja
 	// shellPolicy: what the app may load and do. Its one policy for trusted types makes the addresses of workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
-		"connect-src 'self'; frame-src 'none'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 )
 

@@ -61,7 +61,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatMayRunOnlyItsOwn(t *testing.T) {
 		}
 		seen[nonce[1]] = true
 		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
-			"connect-src 'self'; frame-src 'none'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
+			"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 		if got := w.Header().Get("Content-Security-Policy"); got != want {
 			t.Errorf("%s: %s", path, got)
