@@ -43,7 +43,7 @@ func TestABodyIsLetGoOfOnceItIsSent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = call.HTTP().Do(request) //nolint:bodyclose // call.end closes it
+		_, err = call.HTTP().Do(request) // call.end closes its answer
 		return err
 	}); err != nil {
 		t.Fatal(err)
