@@ -52,6 +52,7 @@ type soak struct {
 	restarts  atomic.Int64
 
 	draining chan struct{} // closed when no more turns begin
+	alive    chan struct{} // holds a place for each turn that a client follows; made when their number is known
 	acks     acks
 
 	mu       sync.Mutex
@@ -119,7 +120,7 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	if turns < 1 {
 		return errors.New("no turn can be kept alive here")
 	}
-	k.result.Turns = turns
+	k.result.Turns, k.alive = turns, make(chan struct{}, turns)
 	k.say("signing up the accounts of %d live turns", turns)
 	if _, err := k.site.users(ctx, max(4, turns/turnsEach)); err != nil {
 		return err
@@ -288,7 +289,9 @@ func (k *soak) soak(ctx context.Context) error {
 	return k.rest(ctx)
 }
 
-// arrive begins turns, open loop, as many as keep the load alive: each begins when it is due.
+// arrive begins turns as many as keep the load alive: each when it is due, and there is a place for it. What is steered,
+// or asked again after a fault, lives longer than it was drawn for; without places the load would grow beyond what the run
+// is about.
 func (k *soak) arrive(ctx, lives context.Context) {
 	random := rand.New(rand.NewPCG(k.command.Seed, 0))
 	mean := float64(meanTokens) * float64(tokenInterval) / float64(k.result.Turns)
@@ -297,7 +300,15 @@ func (k *soak) arrive(ctx, lives context.Context) {
 		if waitUntil(ctx, due) != nil {
 			return
 		}
+		select {
+		case k.alive <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		k.running.Go(func() { k.live(lives, n) })
+		if now := time.Now(); due.Before(now) { // what waited for a place is not made up for
+			due = now
+		}
 		due = due.Add(time.Duration(random.ExpFloat64() * mean))
 	}
 }

@@ -63,8 +63,10 @@ func drawTokens(random *rand.Rand) int {
 // meanTokens is what drawTokens draws in the middle.
 const meanTokens = 0.70*350 + 0.25*1050 + 0.05*3000
 
-// live is the whole life of turn n.
+// live is the whole life of turn n, which has its place until it has ended.
 func (k *soak) live(ctx context.Context, n int) {
+	leave := sync.OnceFunc(func() { <-k.alive })
+	defer leave()
 	random := rand.New(rand.NewPCG(k.command.Seed, uint64(n)+2))
 	a := k.site.accounts[random.IntN(len(k.site.accounts))]
 	t := &soakTurn{
@@ -85,6 +87,7 @@ func (k *soak) live(ctx context.Context, n int) {
 	k.acks.starts.Add(1)
 	t.planErrands(ctx, lifetime)
 	ended := t.follow(ctx, conn, answer)
+	leave()
 	close(t.over)
 	t.errands.Wait()
 	if !ended {
