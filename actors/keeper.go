@@ -20,7 +20,8 @@ const (
 	deadLooks     = 5
 	deadAfter     = 3 * time.Second
 	keeperTimeout = time.Second // of one call to the directory
-	claimLimit    = 20
+	claimLimit    = 20                     // so that the nodes that are left share what a dead one had
+	claimAgain    = 100 * time.Millisecond // between two claims while there are more orphans
 	queueEvery    = 7 // rounds between two looks at standing queues: about 5 s
 	tailPoll      = 250 * time.Millisecond
 	releaseWait   = 5 * time.Second // for the appends that are in flight when a drain's grace is over
@@ -40,6 +41,7 @@ type keeper struct {
 	renewed time.Time
 	missing map[protocol.TurnID]int32 // own turns without an actor at the last look, by epoch
 	round   int
+	full    bool // the last claim took as many as it may: there may be more
 }
 
 // keep runs until the node stops. The first round comes at once, so that a restart adopts without waiting.
@@ -47,16 +49,25 @@ func (n *Node) keep() {
 	k := &keeper{node: n, seen: map[protocol.NodeID]sighting{}, missing: map[protocol.TurnID]int32{}}
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
+	work := k.turn
 	for {
-		if err := k.turn(time.Now()); errors.Is(err, protocol.ErrFenced) {
+		k.full = false
+		if err := work(time.Now()); errors.Is(err, protocol.ErrFenced) {
 			n.log.Error("declared dead by others: giving up every turn")
 			n.giveUp()
 			return
 		} else if err != nil && n.ctx.Err() == nil {
 			n.log.Warn("lease round failed", zap.Error(err))
 		}
+		var more <-chan time.Time
+		if k.full {
+			more = time.After(claimAgain)
+		}
 		select {
 		case <-ticker.C:
+			work = k.turn
+		case <-more:
+			work = k.claimMore
 		case <-n.ctx.Done():
 			return
 		}
@@ -137,8 +148,18 @@ func (k *keeper) reap(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// adopt takes over orphans, and own turns whose actor is gone for two looks.
-func (k *keeper) adopt(ctx context.Context) error {
+// claimMore goes on with orphans of which one claim did not take all.
+func (k *keeper) claimMore(time.Time) error {
+	if k.node.Draining() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(k.node.ctx, keeperTimeout)
+	defer cancel()
+	return k.claim(ctx)
+}
+
+// claim takes over orphans.
+func (k *keeper) claim(ctx context.Context) error {
 	n := k.node
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return err
@@ -147,13 +168,26 @@ func (k *keeper) adopt(ctx context.Context) error {
 	if err = failpoint.After(failpoint.TurnBeforeClaim, err); err != nil {
 		return err
 	}
+	for _, claim := range claims {
+		n.takeOver(claim)
+	}
+	k.full = len(claims) == claimLimit
+	return nil
+}
+
+// adopt takes over orphans, and own turns whose actor is gone for two looks.
+func (k *keeper) adopt(ctx context.Context) error {
+	n := k.node
+	if err := k.claim(ctx); err != nil {
+		return err
+	}
 	own, err := n.directory.OwnTurns(ctx, n.id)
 	if err != nil {
 		return err
 	}
 	missing := map[protocol.TurnID]int32{}
 	for _, turn := range own {
-		if live := n.live(turn.TurnID); live != nil && live.epoch == turn.Epoch || claimed(claims, turn.TurnID) {
+		if n.holds(turn.TurnID, turn.Epoch) {
 			continue
 		}
 		if epoch, twice := k.missing[turn.TurnID]; !twice || epoch != turn.Epoch {
@@ -166,27 +200,24 @@ func (k *keeper) adopt(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		claims = append(claims, claim)
+		n.takeOver(claim)
 	}
 	k.missing = missing
-	for _, claim := range claims {
-		n.goes(func() { n.adopt(claim) })
-	}
 	return nil
 }
 
-func claimed(claims []protocol.Claim, turn protocol.TurnID) bool {
-	for _, claim := range claims {
-		if claim.TurnID == turn {
-			return true
-		}
-	}
-	return false
+// takeOver begins the adoption of a claimed turn. Until it is over the keeper does not miss the turn.
+func (n *Node) takeOver(claim protocol.Claim) {
+	n.mu.Lock()
+	n.adopting[claim.TurnID] = claim.Epoch
+	n.mu.Unlock()
+	n.goes(func() { n.adopt(claim) })
 }
 
 // adopt brings a claimed turn back to life from its log. When that fails now, the keeper finds it without an actor and
 // tries again.
 func (n *Node) adopt(claim protocol.Claim) {
+	defer n.adopted(claim)
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
 	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
 	defer cancel()
@@ -211,6 +242,15 @@ func (n *Node) adopt(claim protocol.Claim) {
 	n.stats.adopted.Add(1)
 	log.Info("turn adopted", zap.String("cause", claim.Cause), zap.Int64("sequence", m.sequence))
 	n.spawn(m, claim.Epoch, s, adoptTurn{claim.Cause})
+}
+
+// adopted notes that an adoption is over: the turn lives, or the keeper may take it again.
+func (n *Node) adopted(claim protocol.Claim) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.adopting[claim.TurnID] == claim.Epoch {
+		delete(n.adopting, claim.TurnID)
+	}
 }
 
 // giveUp ends every actor without a word to the store, then tells the process.

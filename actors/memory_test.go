@@ -18,6 +18,7 @@ type memory struct {
 	onAppend func(batch *protocol.TurnAppend, store func() error, done func(error))
 	onFinish func() error // an error before anything is stored
 	onRead   func() error // of History
+	onLoad   func()       // before a turn is read
 	wg       sync.WaitGroup
 }
 
@@ -102,7 +103,23 @@ func (s *memory) FinishTurn(_ context.Context, finish *protocol.TurnFinish) (*pr
 	return nil, nil //nolint:nilnil // nothing follows
 }
 
+func (s *memory) ChangeFollowUp(_ context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, *protocol.StartedTurn, error) {
+	item := &protocol.FollowUp{FollowUpID: change.FollowUpID, State: change.State}
+	if change.Begin == nil {
+		return item, nil, nil
+	}
+	started, err := s.StartTurn(context.Background(), &protocol.TurnStart{AccountID: change.AccountID, Owner: change.Owner, Begin: change.Begin})
+	if err != nil {
+		return nil, nil, err
+	}
+	item.State, item.TurnID = protocol.FollowUpStarted, &started.Spec.TurnID
+	return item, &protocol.StartedTurn{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
+}
+
 func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error) {
+	if s.onLoad != nil {
+		s.onLoad()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[turn]
@@ -228,6 +245,18 @@ func (s *memory) OwnTurns(_ context.Context, node protocol.NodeID) ([]protocol.C
 		}
 	}
 	return own, nil
+}
+
+// taken counts the turns that were taken over.
+func (s *memory) taken() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.turns {
+		if t.epoch > 1 {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (protocol.Claim, error) {

@@ -64,6 +64,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	turns    map[protocol.TurnID]*liveTurn // guarded by mu: actors that are alive or linger
+	adopting map[protocol.TurnID]int32     // guarded by mu: claimed turns that are being read, by epoch
 	draining bool                          // guarded by mu
 	stopped  bool                          // guarded by mu
 	quiet    chan struct{}                 // guarded by mu: non-nil while Drain waits for the last turn
@@ -96,7 +97,7 @@ func NewNode(c Config) *Node {
 		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
-		turns: map[protocol.TurnID]*liveTurn{},
+		turns: map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{},
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
@@ -171,6 +172,24 @@ func (n *Node) StartTurn(ctx context.Context, start *protocol.TurnStart) (*proto
 		n.run(protocol.StartedTurn{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
 	}
 	return result, nil
+}
+
+// ChangeFollowUp changes an item of a queue. Where that lets the queue go on, its next turn comes to life here.
+func (n *Node) ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error) {
+	n.mu.Lock()
+	draining := n.draining || n.stopped
+	n.mu.Unlock()
+	if !draining { // else another node, or the next process, goes on with the queue
+		change.Owner, change.Begin, change.MaxLiveTurns = n.id, n.Begin, n.maxLiveTurns
+	}
+	item, started, err := n.store.ChangeFollowUp(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	if started != nil {
+		n.run(*started)
+	}
+	return item, nil
 }
 
 // run brings a turn that was just committed to life.
@@ -261,6 +280,16 @@ func (n *Node) live(turn protocol.TurnID) *liveTurn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.turns[turn]
+}
+
+// holds says whether a turn of an epoch lives here, or is about to.
+func (n *Node) holds(turn protocol.TurnID, epoch int32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if live := n.turns[turn]; live != nil && live.epoch == epoch {
+		return true
+	}
+	return n.adopting[turn] == epoch // epochs begin with 1
 }
 
 // leased says whether what lives here lives nowhere else for sure.

@@ -20,6 +20,16 @@ const patience = 20 * time.Second // for what must happen; never how fast
 
 func startNode(t *testing.T, store *memory, model Model, change func(*Config)) *Node {
 	t.Helper()
+	n := makeNode(t, store, model, change)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// makeNode makes a node whose keeper does not run.
+func makeNode(t *testing.T, store *memory, model Model, change func(*Config)) *Node {
+	t.Helper()
 	c := Config{
 		Store: store, Log: store, Directory: store, Model: model, Routes: DefaultRoutes("b", "d", "c"), MaxLiveTurns: 5,
 		Logger: zaptest.NewLogger(t),
@@ -28,9 +38,6 @@ func startNode(t *testing.T, store *memory, model Model, change func(*Config)) *
 		change(&c)
 	}
 	n := NewNode(c)
-	if err := n.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		n.Stop()
 		store.wg.Wait()
@@ -271,6 +278,24 @@ type probe struct {
 func (p *probe) Spec() ToolSpec                                       { return p.spec }
 func (p *probe) Run(context.Context, json.RawMessage) (string, error) { return p.run() }
 
+func TestAReleasedFollowUpComesToLifeHere(t *testing.T) {
+	n := startNode(t, newMemory(), saying("fine"), nil)
+	change := &protocol.FollowUpChange{AccountID: protocol.NewAccountID(), FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
+	item, err := n.ChangeFollowUp(t.Context(), change)
+	if err != nil || item.TurnID == nil {
+		t.Fatalf("%+v, %v", item, err)
+	}
+	if got := kinds(read(t, n, &protocol.TurnSpec{AccountID: change.AccountID, TurnID: *item.TurnID}, 0, nil)); !strings.HasSuffix(got, "turn.finished") {
+		t.Errorf("events: %s", got)
+	}
+	if err := n.Drain(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := n.ChangeFollowUp(t.Context(), &protocol.FollowUpChange{State: protocol.FollowUpQueued}); err != nil || item.TurnID != nil {
+		t.Errorf("while it drains: %+v, %v", item, err)
+	}
+}
+
 func TestAFencedActorIsSilentAndAnotherNodeGoesOn(t *testing.T) {
 	store := newMemory()
 	hold := make(chan struct{})
@@ -383,6 +408,66 @@ func TestAnActorThatBreaksIsTakenUpAgain(t *testing.T) {
 	spec := startTurn(t, n, "hi")
 	if got := kinds(read(t, n, spec, 0, nil)); !strings.Contains(got, "turn.recovering") || !strings.HasSuffix(got, "turn.finished") {
 		t.Errorf("events: %s", got)
+	}
+}
+
+func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
+	store := newMemory()
+	n := makeNode(t, store, saying("fine"), nil)
+	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	started, err := store.StartTurn(t.Context(), &protocol.TurnStart{
+		AccountID: protocol.NewAccountID(), Input: "hi", Owner: protocol.NewNodeID(), Begin: n.Begin,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading, goOn := make(chan struct{}, 8), make(chan struct{})
+	store.onLoad = func() {
+		reading <- struct{}{}
+		<-goOn
+	}
+	k := &keeper{node: n}
+	for range 4 {
+		if err := k.adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-reading
+	if turn := store.turns[started.Spec.TurnID]; turn.epoch != 2 {
+		t.Errorf("it is in epoch %d", turn.epoch)
+	}
+	close(goOn)
+	if got := kinds(read(t, n, started.Spec, 0, nil)); strings.Count(got, "turn.recovering") != 1 || !strings.HasSuffix(got, "turn.finished") {
+		t.Errorf("events: %s", got)
+	}
+}
+
+func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
+	store := newMemory()
+	n := makeNode(t, store, saying("fine"), nil)
+	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	const orphans = 2*claimLimit + 1
+	for range orphans {
+		_, err := store.StartTurn(t.Context(), &protocol.TurnStart{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &keeper{node: n, seen: map[protocol.NodeID]sighting{}}
+	if err := k.turn(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for k.full {
+		if err := k.claimMore(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if taken := store.taken(); taken != orphans {
+		t.Errorf("%d of %d were taken over", taken, orphans)
 	}
 }
 

@@ -23,6 +23,9 @@ type TurnStore interface {
 	// FinishTurn stores the last batch and all that ends with a turn, in one transaction, and begins what follows from
 	// the queue.
 	FinishTurn(ctx context.Context, finish *protocol.TurnFinish) (*protocol.StartedTurn, error)
+	// ChangeFollowUp changes an item of a queue, in one transaction, and begins what follows from the queue where nothing
+	// is live; started is nil when nothing was begun.
+	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (item *protocol.FollowUp, started *protocol.StartedTurn, err error)
 	// LoadTurn reads what adoption needs.
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
 	// History reads the messages of a branch that end with message, oldest first, going back until about maxBytes of

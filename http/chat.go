@@ -19,6 +19,7 @@ import (
 // Turns is what lives: the node that owns or finds every turn.
 type Turns interface {
 	StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error)
+	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error)
 	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *actors.Command) (protocol.SteeringReceipt, error)
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
 	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader

@@ -328,6 +328,7 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 		{"GET", "/messages?around=" + said[0], nil},
 		{"GET", "/branches", nil},
 		{"GET", "/follow-ups", nil},
+		{"PATCH", "/follow-ups/" + protocol.NewFollowUpID().String(), map[string]any{"state": "held", "version": 1}},
 		{"GET", "/usage", nil},
 		{"PUT", "/title", map[string]any{"title": "x"}},
 		{"PUT", "/read", map[string]any{"message_id": said[1]}},

@@ -86,7 +86,10 @@ var examples = map[string]example{
 		return object{"branch_id": of["branch_id"], "version": m.versionOf(of)}
 	}},
 	"GET /conversations/{conversation_id}/follow-ups": {},
-	"GET /conversations/{conversation_id}/usage":      {},
+	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}": {body: func(*matrix, things) object {
+		return object{"state": "held", "version": 1}
+	}},
+	"GET /conversations/{conversation_id}/usage": {},
 	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, things) object {
 		return object{"kind": "characters", "quantity": 3, "unit": "character"}
 	}},
@@ -114,6 +117,8 @@ func fresh(name string) string {
 		return protocol.NewMessageID().String()
 	case "branch_id":
 		return protocol.NewBranchID().String()
+	case "follow_up_id":
+		return protocol.NewFollowUpID().String()
 	case "turn_id":
 		return protocol.NewTurnID().String()
 	case "session_id":
@@ -232,8 +237,18 @@ func (m *matrix) conversation(c *client) things {
 	of := m.thingsOf(c)
 	of["conversation_id"], of["branch_id"] = started.ConversationID.String(), started.BranchID.String()
 	of["message_id"], of["turn_id"] = started.UserMessageID.String(), answer.header.Get("X-Turn-Id")
+	of["follow_up_id"] = m.held(c.account.AccountID, started.ConversationID).String()
 	of["provider"] = "none"
 	return of
+}
+
+// held puts an item into a queue that waits for a word of its owner.
+func (w *world) held(account protocol.AccountID, conversation protocol.ConversationID) protocol.FollowUpID {
+	w.t.Helper()
+	id := protocol.NewFollowUpID()
+	w.database.Admin(w.t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position) values ($1, $2, $3, 'held', 'later', 1)`,
+		account, id, conversation)
+	return id
 }
 
 // thingsOf are the things of a client that has no conversation.

@@ -3,6 +3,7 @@ package http
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"turnstone/protocol"
@@ -119,4 +120,40 @@ func TestTheQueueIsListed(t *testing.T) {
 	wantField(t, page, "data.0.content", "later 2")
 	wantField(t, page, "has_more", false)
 	wantField(t, u.do(200, "GET", "/conversations/"+id, nil), "follow_ups.2.content", "later 2")
+}
+
+func TestAnItemOfTheQueueIsChanged(t *testing.T) {
+	m := newMatrix(t)
+	c := m.owner
+	path := "/conversations/" + m.mine["conversation_id"] + "/follow-ups/" + m.mine["follow_up_id"]
+	unversioned := c.expect(409, "PATCH", path, object{"state": "queued"})
+	if unversioned.Code != protocol.CodeVersionRequired || !strings.Contains(string(unversioned.body), `"later"`) {
+		t.Errorf("without a version: %s", unversioned.body)
+	}
+	if stale := c.expect(409, "PATCH", path, object{"state": "queued", "version": 7}); stale.Code != protocol.CodeStaleVersion {
+		t.Errorf("with another version: %s", stale.body)
+	}
+	for _, content := range []object{
+		{"state": "started", "version": 1}, {"version": 1}, {"state": "held", "content": " ", "version": 1},
+		{"state": "held", "content": strings.Repeat("x", protocol.MaxInputRunes+1), "version": 1},
+	} {
+		c.expect(422, "PATCH", path, content)
+	}
+	c.expect(422, "PATCH", path, object{"state": "held", "version": 2}, "If-Match", `"v1"`)
+	edited := c.expect(200, "PATCH", path, object{"state": "held", "content": "What is 6*7?"}, "If-Match", `"v1"`)
+	if edited.header.Get("ETag") != `"v2"` {
+		t.Errorf("ETag %s", edited.header.Get("ETag"))
+	}
+	var item protocol.FollowUp
+	c.expect(200, "PATCH", path, object{"state": "queued", "version": 2}).into(t, &item)
+	if item.State != protocol.FollowUpStarted || item.TurnID == nil || item.Content != "What is 6*7?" {
+		t.Fatalf("released: %+v", item)
+	}
+	events := c.expect(200, "GET", "/chat/turns/"+item.TurnID.String()+"/events", nil)
+	if !strings.Contains(string(events.body), "turn.finished") {
+		t.Errorf("the turn: %s", events.body)
+	}
+	if late := c.expect(409, "PATCH", path, object{"state": "cancelled", "version": item.Version}); late.Code != protocol.CodeConflict {
+		t.Errorf("after it was started: %s", late.body)
+	}
 }

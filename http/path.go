@@ -25,7 +25,7 @@ var pathParams = map[string]pathParam{
 	"turn_id":         {parse: identifier[protocol.TurnID]},
 	"message_id":      {parse: identifier[protocol.MessageID]},
 	"branch_id":       {parse: identifier[protocol.BranchID]},
-	"follow_up_id":    {parse: identifier[protocol.FollowUpID]},
+	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: (*Server).ownsFollowUp},
 	"provider":        {parse: func(string) error { return nil }},
 }
 
@@ -88,4 +88,12 @@ func (s *Server) ownsConversation(ctx context.Context, account protocol.AccountI
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return s.DB.OwnsConversation(ctx, account, id)
+}
+
+func (s *Server) ownsFollowUp(ctx context.Context, account protocol.AccountID, value string) error {
+	var id protocol.FollowUpID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return s.DB.OwnsFollowUp(ctx, account, id)
 }

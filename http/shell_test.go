@@ -3,9 +3,11 @@ package http
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,5 +134,20 @@ func TestABuildWithoutTheAppSaysSo(t *testing.T) {
 func TestRobotsAreToldToStayAway(t *testing.T) {
 	if w := getPage(shellServer(t, nil), "/robots.txt"); w.Code != stdhttp.StatusOK || w.Body.String() != robots {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// The app's own list is TypeScript; the document's has to be the same.
+func TestTheDocumentSpeaksTheLanguagesOfTheApp(t *testing.T) {
+	source, err := os.ReadFile("../web/src/words/words.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoken := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^  (\w+): \{ name: .*direction: "(ltr|rtl)"`).FindAllStringSubmatch(string(source), -1) {
+		spoken[line[1]] = line[2]
+	}
+	if len(spoken) == 0 || !maps.Equal(spoken, directions) {
+		t.Errorf("the app speaks %v, the document %v", spoken, directions)
 	}
 }

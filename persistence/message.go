@@ -111,11 +111,25 @@ func (l path) window(query *MessageQuery) *MessagePage {
 const messageColumns = `
 	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
 	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, siblings.older, siblings.total,
-	siblings.previous_message, siblings.previous_branch, siblings.next_message, siblings.next_branch,
+	siblings.previous_message, ` + newestBranch + `siblings.previous_branch` + newestFirst + `,
+	siblings.next_message, ` + newestBranch + `siblings.next_branch` + newestFirst + `,
 	case when m.status = 'streaming'
 		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
 			where e.account_id = m.account_id and e.turn_id = m.turn_id)
 	end as frames`
+
+// newestBranch begins the look-up of the branch on which a sibling was gone on with last: the newest that shows it and has
+// something of its own. The branch where the sibling was written follows.
+const newestBranch = `(
+		select shown.branch_id
+		from branch_segments shown
+		join branches b on b.account_id = shown.account_id and b.branch_id = shown.branch_id
+			and b.head_message_id is distinct from b.base_message_id
+		where shown.account_id = m.account_id and m.depth between shown.from_depth and shown.to_depth
+			and shown.source_branch_id = `
+
+const newestFirst = `
+		order by shown.branch_id desc limit 1)`
 
 // messageSiblings counts the versions of a message and names its neighbours among them. The first ones of a conversation have no parent to share.
 const messageSiblings = `

@@ -15,6 +15,7 @@ import (
 // tree is the naive model of a conversation: every branch is the list of all its messages.
 type tree struct {
 	paths    map[protocol.BranchID][]protocol.MessageID
+	bases    map[protocol.BranchID]int // how many messages of a path were there when its branch was made
 	active   protocol.BranchID
 	parents  map[protocol.MessageID]protocol.MessageID
 	children map[protocol.MessageID][]protocol.MessageID // in the order of their making
@@ -41,7 +42,7 @@ func TestPagesAgreeWithANaiveModelOnEveryBranch(t *testing.T) {
 		id := conversation.ConversationID
 		model := &tree{
 			paths: map[protocol.BranchID][]protocol.MessageID{}, parents: map[protocol.MessageID]protocol.MessageID{},
-			children: map[protocol.MessageID][]protocol.MessageID{}, active: conversation.ActiveBranchID,
+			children: map[protocol.MessageID][]protocol.MessageID{}, bases: map[protocol.BranchID]int{}, active: conversation.ActiveBranchID,
 		}
 		grow := func(most int) {
 			texts := make([]string, rapid.IntRange(1, most).Draw(r, "messages"))
@@ -79,7 +80,7 @@ func TestPagesAgreeWithANaiveModelOnEveryBranch(t *testing.T) {
 				t.Error("the new branch is not active")
 			}
 			model.active = branch.BranchID
-			model.paths[branch.BranchID] = path[:depth:depth]
+			model.paths[branch.BranchID], model.bases[branch.BranchID] = path[:depth:depth], depth
 			if rapid.Bool().Draw(r, "speak") {
 				grow(laterMost)
 			}
@@ -139,18 +140,29 @@ func compareMessages(t *testing.T, model *tree, path []protocol.MessageID, found
 			m.SiblingCount != len(siblings) || siblings[m.SiblingIndex] != m.MessageID || len(m.Parts) != 1 {
 			t.Fatalf("message %d of %d is %+v", i, len(path), m)
 		}
-		compareNeighbour(t, m.PreviousSibling, siblings[:m.SiblingIndex], -1)
-		compareNeighbour(t, m.NextSibling, siblings[m.SiblingIndex+1:], 0)
+		compareNeighbour(t, model, m.PreviousSibling, siblings[:m.SiblingIndex], -1)
+		compareNeighbour(t, model, m.NextSibling, siblings[m.SiblingIndex+1:], 0)
 	}
 }
 
-// compareNeighbour holds a neighbour to the one of its side that stands at, or before its end.
-func compareNeighbour(t *testing.T, found *protocol.Sibling, side []protocol.MessageID, at int) {
+// compareNeighbour holds a neighbour to the one of its side that stands at, or before its end, and its branch to the newest
+// that shows it and goes on by itself.
+func compareNeighbour(t *testing.T, model *tree, found *protocol.Sibling, side []protocol.MessageID, at int) {
 	t.Helper()
-	switch {
-	case len(side) == 0 && found == nil:
-	case len(side) == 0 || found == nil || found.BranchID.IsZero() || found.MessageID != side[(at+len(side))%len(side)]:
-		t.Fatalf("the neighbour among %v is %+v", side, found)
+	if len(side) == 0 {
+		if found != nil {
+			t.Fatalf("there is no neighbour, and %+v was told", found)
+		}
+		return
+	}
+	want := protocol.Sibling{MessageID: side[(at+len(side))%len(side)]}
+	for _, branch := range sortedBranches(model) {
+		if path := model.paths[branch]; len(path) > model.bases[branch] && slices.Contains(path, want.MessageID) {
+			want.BranchID = branch
+		}
+	}
+	if found == nil || *found != want {
+		t.Fatalf("the neighbour among %v is %+v, want %+v", side, found, want)
 	}
 }
 

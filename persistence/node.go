@@ -245,29 +245,11 @@ func (d *Directory) startQueue(ctx context.Context, node protocol.NodeID, accoun
 		if err != nil || locked.LiveTurnID != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, nextQueuedSQL, account, conversation)
-		if err != nil {
+		plan := turnPlan{account: account, conversation: conversation, owner: node, at: millis(time.Now())}
+		var batch *pgx.Batch
+		if started, batch, err = startNext(ctx, tx, plan, d.options.MaxLiveTurns, begin, d.options.Logger); err != nil || started == nil {
 			return err
 		}
-		items, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[queueItem])
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		plan, err := queuedTurn(ctx, tx, turnPlan{account: account, conversation: conversation, owner: node, at: millis(time.Now())},
-			items[0], 0, d.options.MaxLiveTurns)
-		if err != nil || plan == nil {
-			return err
-		}
-		spec, first, err := plan.begin(begin)
-		if err != nil {
-			d.options.Logger.Error("a queued turn cannot begin", zap.Stringer("conversation_id", conversation), zap.Error(err))
-			return nil
-		}
-		batch := &pgx.Batch{}
-		if err := plan.queueStarted(batch, spec, first); err != nil {
-			return err
-		}
-		started = &protocol.StartedTurn{Spec: spec, Begin: first, Epoch: 1}
 		return tx.CommitWith(ctx, batch)
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
 
 	"turnstone/protocol"
 )
@@ -98,6 +99,35 @@ func queuedTurn(ctx context.Context, tx *Tx, plan turnPlan, item *queueItem, end
 	plan.requested = firstProfile(item.Profile, c.profile, f.defaultProfile)
 	plan.branch, plan.parent, plan.depth = c.branch, c.head, c.headDepth
 	return &plan, nil
+}
+
+// startNext plans a turn for the first queued item of a conversation that the caller has locked, and in which nothing is
+// live. The batch stores it; nil when nothing is queued, or it has to wait.
+func startNext(ctx context.Context, tx *Tx, plan turnPlan, maxLive int, begin func(*protocol.TurnSpec) (protocol.TurnBegin, error),
+	log *zap.Logger,
+) (*protocol.StartedTurn, *pgx.Batch, error) {
+	rows, err := tx.Query(ctx, nextQueuedSQL, plan.account, plan.conversation)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[queueItem])
+	if err != nil || len(items) == 0 {
+		return nil, nil, err
+	}
+	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, maxLive)
+	if err != nil || planned == nil {
+		return nil, nil, err
+	}
+	spec, first, err := planned.begin(begin)
+	if err != nil {
+		log.Error("a queued turn cannot begin", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
+		return nil, nil, nil
+	}
+	batch := &pgx.Batch{}
+	if err := planned.queueStarted(batch, spec, first); err != nil {
+		return nil, nil, err
+	}
+	return &protocol.StartedTurn{Spec: spec, Begin: first, Epoch: 1}, batch, nil
 }
 
 // queueStarted adds the statements that store a turn from the queue.

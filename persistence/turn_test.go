@@ -313,17 +313,7 @@ func TestQueueGoesOnByItself(t *testing.T) {
 	w := newWorld(t)
 	turn := w.start(w.request(nil, "one"))
 	conversation := &turn.spec.ConversationID
-	queue := func(text string) *protocol.FollowUp {
-		t.Helper()
-		start := w.request(conversation, text)
-		start.IfBusy = protocol.BusyQueue
-		result, err := w.try(start)
-		if err != nil || result.FollowUp == nil {
-			t.Fatalf("queueing: %+v, %v", result, err)
-		}
-		return result.FollowUp
-	}
-	second, third := queue("two"), queue("three")
+	second, third := w.queued(*conversation, "two"), w.queued(*conversation, "three")
 	started := turn.end(nil)
 	if started == nil || started.Spec.Input != "two" || *started.Spec.FollowUpID != second.FollowUpID || started.Epoch != 1 {
 		t.Fatalf("the end began %+v", started)

@@ -157,6 +157,22 @@ type TurnStartResult struct {
 	Busy     *TurnID   // IfBusy steer: the live turn that is to be steered
 }
 
+// FollowUpChange is what an account does to an item of its queue.
+type FollowUpChange struct {
+	AccountID      AccountID
+	ConversationID ConversationID
+	FollowUpID     FollowUpID
+	State          string  // queued, held or cancelled
+	Content        *string // nil: as it is
+	Version        *int64  // the one that the account saw; nil: it did not say
+	At             time.Time
+
+	// Set by the node that would run the queue's next turn; without Begin none is begun.
+	Owner        NodeID
+	MaxLiveTurns int
+	Begin        func(spec *TurnSpec) (TurnBegin, error)
+}
+
 // TurnAppend is one batch of a turn's log: events that become visible once it is durable, and what goes with them.
 // It is stored only if the turn is still owned by (Owner, Epoch), is not terminal and its next sequence is First.
 type TurnAppend struct {

@@ -120,10 +120,27 @@ type guardedTurns struct {
 // StartTurn implements http.Turns: protocol.CodeUnavailable while the disk is nearly full. A repeat of a start finds its
 // turn before it comes here.
 func (t guardedTurns) StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
+	if err := t.room(); err != nil {
+		return nil, err
+	}
+	return t.Turns.StartTurn(ctx, start)
+}
+
+// ChangeFollowUp implements http.Turns: what would let a queue go on is refused as a start is.
+func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error) {
+	if change.State == protocol.FollowUpQueued {
+		if err := t.room(); err != nil {
+			return nil, err
+		}
+	}
+	return t.Turns.ChangeFollowUp(ctx, change)
+}
+
+func (t guardedTurns) room() error {
 	if _, err := t.disk.check(); err != nil {
-		return nil, &protocol.Error{
+		return &protocol.Error{
 			Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full: no turn begins. What lives goes on.", RetryAfter: diskRetry,
 		}
 	}
-	return t.Turns.StartTurn(ctx, start)
+	return nil
 }

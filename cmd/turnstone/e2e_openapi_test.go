@@ -88,6 +88,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"steer", w.steer},
 				{"queue", w.queue},
 				{"cancel", w.cancel},
+				{"hold and release", w.hold},
 				{"branches", w.branches},
 				{"usage", w.usage},
 				{"write a conversation", w.write},
@@ -376,6 +377,28 @@ func (w *walk) cancel() {
 		w.t.Error("the vendor was not told")
 	}
 	w.call("steerTurn", nil, cancel).Value(w.t, http.StatusConflict, "current", "state")
+}
+
+// hold: what is queued behind a turn that is stopped waits for a word, and goes on when it is given.
+func (w *walk) hold() {
+	s := w.say("Tell me "+askWithoutEnd+".", nil)
+	s.AwaitKind(w.t, "answer.delta")
+	item := w.call("startTurn", nil, map[string]any{
+		"conversation_id": w.conversation, "input": []any{map[string]any{"type": "text", "text": "And later?"}}, "if_busy": "queue",
+	}).Text(w.t, http.StatusAccepted, "follow_up_id")
+	w.call("steerTurn", nil, map[string]any{"type": "cancel", "turn_id": s.Turn}).Text(w.t, http.StatusAccepted, "steering_id")
+	w.finish(s, protocol.TurnCancelled)
+	here := args{"conversation_id": w.conversation, "follow_up_id": item}
+	current := w.call("changeFollowUp", here, map[string]any{"state": "queued"})
+	if state := current.Text(w.t, http.StatusConflict, "current", "state"); state != protocol.FollowUpHeld {
+		w.t.Errorf("it is %s", state)
+	}
+	version := current.Value(w.t, http.StatusConflict, "current", "version")
+	turn := w.call("changeFollowUp", here, map[string]any{"state": "queued", "version": version}).Text(w.t, http.StatusOK, "turn_id")
+	events := w.finish(w.guest.stream(w.t, "followTurn", args{"turn_id": turn}, nil), protocol.TurnCompleted)
+	if said := w.saidIn(events); said != "You said: And later?" {
+		w.t.Errorf("the released turn says %q", said)
+	}
 }
 
 func (w *walk) branches() {

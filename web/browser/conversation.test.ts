@@ -117,6 +117,49 @@ describe("writing", () => {
   });
 });
 
+describe("what is held", () => {
+  test("goes on when it is sent, or comes back into the field", async () => {
+    const account = await Account.register();
+    const { conversation } = await account.begin(live(2_000));
+    for (const text of ["What is 6*7?", "And something later."]) await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text }], if_busy: "queue" });
+    const visit = await Visit.open(`/c/${conversation}`, account);
+    await stop(visit.page).waitFor();
+    await composer(visit.page).press("Escape");
+    const items = visit.page.getByRole("region", { name: "What waits" }).getByRole("listitem");
+    const later = items.filter({ hasText: "And something later." });
+    await later.getByText(/^Held/).waitFor();
+    await later.getByRole("button", { name: "Back into the composer" }).press("Enter");
+    await expect.poll(() => composer(visit.page).inputValue()).toBe("And something later.");
+    await items.getByRole("button", { name: "Send now" }).press("Enter");
+    await messages(visit.page).last().getByText(/\b42\b/).first().waitFor();
+    await items.first().waitFor({ state: "hidden" });
+    expect(await composer(visit.page).inputValue()).toBe("And something later.");
+    const queue = await account.read<{ data: { state: string }[] }>(`/conversations/${conversation}/follow-ups`);
+    expect(queue.data.map(({ state }) => state)).toEqual(["started", "cancelled"]);
+    await visit.close();
+  });
+
+  test("that was sent from another device meanwhile is shown as it stands", async () => {
+    const account = await Account.register();
+    const { conversation, turn } = await account.begin(live(2_000));
+    await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "What is 6*7?" }], if_busy: "queue" });
+    await account.ask("POST", "/chat/steering", { type: "cancel", turn_id: turn });
+    const visit = await Visit.open(`/c/${conversation}`, account);
+    const release = visit.page.getByRole("button", { name: "Send now" });
+    await release.waitFor();
+    await visit.page.route(`${url}/conversations/*/follow-ups/*`, async (route) => {
+      const [item] = (await account.read<{ data: { follow_up_id: string; version: number }[] }>(`/conversations/${conversation}/follow-ups`)).data;
+      await account.ask("PATCH", `/conversations/${conversation}/follow-ups/${item!.follow_up_id}`, { state: "queued", version: item!.version });
+      await route.continue();
+    });
+    await release.press("Enter");
+    await visit.page.getByText(/changed or sent elsewhere meanwhile/).waitFor();
+    await messages(visit.page).last().getByText(/\b42\b/).first().waitFor();
+    await release.waitFor({ state: "hidden" });
+    await visit.close();
+  });
+});
+
 describe("reading", () => {
   test("10 a reload in the middle of an answer goes on with it, without a gap or a repetition", async () => {
     const account = await Account.register();

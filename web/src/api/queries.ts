@@ -64,9 +64,6 @@ export const messagesQuery = (id: string, branch: string) =>
     staleTime: Infinity,
   });
 
-export const branchesQuery = (id: string) =>
-  queryOptions({ queryKey: ["branches", id], queryFn: () => body(api.GET("/conversations/{conversation_id}/branches", { params: { path: { conversation_id: id }, query: { limit: 100 } } })) });
-
 const changes = new BroadcastChannel("turnstone-changes");
 changes.onmessage = ({ data }: MessageEvent<readonly string[]>) => void again(data);
 

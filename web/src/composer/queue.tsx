@@ -1,7 +1,7 @@
 // What waits for its turn in a conversation, and what became of what steers its answer. All of it but what is still on its
 // way from this device is the service's, so every device shows the same.
 import { useParams } from "@tanstack/react-router";
-import { memo, type ReactNode } from "react";
+import { memo, useState, type ReactNode } from "react";
 import { useShallow } from "zustand/react/shallow";
 import type { ConversationPage, FollowUp } from "../api/client";
 import { useLetters, type Letter } from "../api/outbox";
@@ -11,9 +11,10 @@ import { LetterNotice } from "../rooms/problem-letter";
 import type { Steering } from "../turn/fold";
 import type { LiveTurn } from "../turn/live";
 import { useSpeech } from "../words/speech";
+import { changeFollowUp } from "./follow-ups";
 import { useStanding } from "./standing";
 import { useAsked, withdraw } from "./stop";
-import { wishText } from "./wishes";
+import { wishFocus, wishText } from "./wishes";
 
 const none: readonly Steering[] = [];
 
@@ -47,6 +48,9 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
   if (rows === 0) return null;
   return (
     <section aria-label={say("composer.waiting")} {...(rows > 3 ? { tabIndex: 0 } : {})} className="mb-2 max-h-[30dvh] overflow-y-auto rounded-md">
+      <p role="status" className={queued.length + held.length > 1 ? "bg-sunken px-3 pt-2 text-xs text-soft" : "sr-only"}>
+        {[queued.length > 0 && say("composer.waiting.items", { count: queued.length }), held.length > 0 && say("composer.waiting.held.items", { count: held.length })].filter(Boolean).join(" · ")}
+      </p>
       <ol className="flex flex-col divide-y divide-line bg-sunken px-3">
         {steering.map((one) => (
           <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} />
@@ -55,10 +59,10 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
           <LetterItem key={letter.key} letter={letter} />
         ))}
         {queued.map((item, at) => (
-          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say(at > 0 ? "composer.waiting.after" : turn === null ? "composer.waiting.starting" : "composer.waiting.next", { count: at })} />
+          <FollowUpItem key={item.follow_up_id} id={id} live={turn !== null} item={item} says={say(at > 0 ? "composer.waiting.after" : turn === null ? "composer.waiting.starting" : "composer.waiting.next", { count: at })} />
         ))}
         {held.map((item) => (
-          <FollowUpItem key={item.follow_up_id} id={id} item={item} says={say("composer.waiting.held.why")} />
+          <FollowUpItem key={item.follow_up_id} id={id} live={turn !== null} item={item} says={say("composer.waiting.held.why")} />
         ))}
       </ol>
     </section>
@@ -82,16 +86,30 @@ function Row({ icon, state, text, mirrored = false, children }: { icon: IconName
   );
 }
 
-function FollowUpItem({ id, item, says }: { id: string; item: FollowUp; says: string }) {
+function FollowUpItem({ id, item, says, live }: { id: string; item: FollowUp; says: string; live: boolean }) {
   const { say } = useSpeech();
+  const [asking, setAsking] = useState(false);
   const held = item.state === "held";
+  const change = async (state: "queued" | "cancelled") => {
+    setAsking(true);
+    const done = await changeFollowUp(id, item, state, say);
+    setAsking(false);
+    if (!done) return;
+    if (state === "cancelled") wishText(id, item.content);
+    else wishFocus(); // the button that was pressed goes
+  };
   return (
     <Row icon={held ? "clock" : "queue"} state={`${say(held ? "composer.waiting.held" : "composer.waiting.queued")} · ${says}`} text={item.content} mirrored={!held}>
-      {held && (
-        <Button look="quiet" icon="copy" onClick={() => wishText(id, item.content)} className="-ms-3">
-          {say("composer.waiting.copy")}
+      <div className="-ms-3 flex flex-wrap">
+        {held && (
+          <Button look="quiet" icon={live ? "queue" : "arrowUp"} disabled={asking} onClick={() => void change("queued")}>
+            {say(live ? "composer.waiting.queue" : "composer.waiting.send")}
+          </Button>
+        )}
+        <Button look="quiet" icon="undo" disabled={asking} onClick={() => void change("cancelled")}>
+          {say("composer.letter.back")}
         </Button>
-      )}
+      </div>
     </Row>
   );
 }
@@ -110,13 +128,18 @@ function LetterItem({ letter }: { letter: Letter }) {
 function SteeringItem({ turn, steering, open }: { turn: string | null; steering: Steering; open: boolean }) {
   const { say } = useSpeech();
   const asked = useAsked(({ byID }) => byID[steering.id]?.state);
+  const takeBack = (from: string) => {
+    withdraw(from, steering.id);
+    // The button goes. Not where the field would bring a keyboard up.
+    if (matchMedia("(hover: hover)").matches) wishFocus();
+  };
   if (steering.state === "returned") {
     return <Row icon="undo" text={steering.text} state={say(steering.reason === "withdrawn" ? "composer.steering.withdrawn" : "composer.steering.returned")} />;
   }
   return (
     <Row icon="steer" text={steering.text} state={say("composer.steering.accepted")} mirrored>
       {open && turn !== null && (
-        <Button look="quiet" icon="undo" disabled={asked !== undefined} onClick={() => withdraw(turn, steering.id)} className="-ms-3">
+        <Button look="quiet" icon="undo" disabled={asked !== undefined} onClick={() => takeBack(turn)} className="-ms-3">
           {say(asked === undefined ? "composer.steering.withdraw" : "composer.steering.withdrawing")}
         </Button>
       )}

@@ -297,6 +297,7 @@ export interface TurnFinished extends Envelope<"turn.finished"> {
 
 export interface Sibling {
   message_id: MessageID;
+  /** The newest branch that shows it and goes on by itself: PUT …/active-branch with this one. */
   branch_id: BranchID;
 }
 

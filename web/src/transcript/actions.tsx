@@ -27,13 +27,14 @@ export function Siblings({ message }: { message: Message }) {
   const { say, intl } = useSpeech();
   const { id, busy, scroll } = useRoom();
   const [going, setGoing] = useState(false);
-  const { sibling_index: at, sibling_count: count } = message;
+  const { sibling_index: at, sibling_count: count, previous_sibling: before, next_sibling: after } = message;
   if (count < 2) return null;
-  const show = async (index: number) => {
+  const show = async (sibling: Message["next_sibling"]) => {
+    if (sibling === undefined) return;
     setGoing(true);
     scroll.hold(message.parent_message_id ?? "first");
     try {
-      if (!(await showSibling(id, message, index))) toast(say("transcript.version_missing"), { kind: "problem" });
+      await showSibling(id, sibling);
     } catch (refusal) {
       toast(say(refusal instanceof Refusal && refusal.code === "turn_in_progress" ? "transcript.version_busy" : "transcript.version_refused"), { kind: "problem" });
     } finally {
@@ -42,12 +43,12 @@ export function Siblings({ message }: { message: Message }) {
   };
   return (
     <span role="group" aria-label={say("transcript.versions")} className="flex items-center">
-      <IconButton size="small" icon="chevronLeft" mirrored label={say("transcript.version_before")} disabled={at === 0 || busy || going} onClick={() => void show(at - 1)} />
+      <IconButton size="small" icon="chevronLeft" mirrored label={say("transcript.version_before")} disabled={before === undefined || busy || going} onClick={() => void show(before)} />
       <span className="px-0.5 tabular-nums">
         <span aria-hidden="true">{`${intl.formatNumber(at + 1)}/${intl.formatNumber(count)}`}</span>
         <span className="sr-only">{say("transcript.version_of", { at: at + 1, count })}</span>
       </span>
-      <IconButton size="small" icon="chevronRight" mirrored label={say("transcript.version_after")} disabled={at === count - 1 || busy || going} onClick={() => void show(at + 1)} />
+      <IconButton size="small" icon="chevronRight" mirrored label={say("transcript.version_after")} disabled={after === undefined || busy || going} onClick={() => void show(after)} />
     </span>
   );
 }
