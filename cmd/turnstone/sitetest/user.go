@@ -98,6 +98,9 @@ func (u *User) Open(ctx context.Context, method, path string, body any, headers 
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
+		// Without this, net/http repeats what carries an Idempotency-Key by itself when its connection breaks, and the one
+		// answer that is seen says that it was replayed.
+		request.GetBody = nil
 	}
 	if u.csrf != "" {
 		request.Header.Set("X-CSRF-Token", u.csrf)
