@@ -134,6 +134,10 @@ func encodeCurrent(current any) json.RawMessage {
 func (s *Server) fail(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	p := problemOf(err)
 	s.finishProblem(w, r, p, err)
+	if turnsAway(r) {
+		redirectToApp(w, p)
+		return
+	}
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = writeJSON(w, p) // the client may be gone

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	stdhttp "net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -357,6 +358,18 @@ func (s *Server) flowCookie(value string, maxAge int) string {
 		Name: s.flowCookieName(), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: s.secure(), SameSite: stdhttp.SameSiteLaxMode,
 	}
 	return cookie.String()
+}
+
+// turnsAway says that it is a person's browser, on its way to a provider or back, that is refused. Nobody reads a problem
+// document there.
+func turnsAway(r *stdhttp.Request) bool {
+	return strings.HasPrefix(exchangeOf(r.Context()).pattern, "/auth/oidc/") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// redirectToApp has the app tell in words what was refused.
+func redirectToApp(w stdhttp.ResponseWriter, p *Problem) {
+	w.Header().Del("Retry-After") // of a redirect it would mean to wait before following it
+	redirect(w, "/?refused="+url.QueryEscape(string(p.Code)))
 }
 
 // localPath accepts only what a browser cannot take for another host.

@@ -208,6 +208,31 @@ func TestASignInAtAProviderIsRefusedWhen(t *testing.T) {
 	}
 }
 
+func TestABrowserThatIsTurnedAwayIsSentToTheAppWithTheReason(t *testing.T) {
+	w, provider := oidcWorld(t)
+	provider.SignIn(person, oidctest.Faults{})
+	w.client().register(person.Email)
+	c := w.client()
+	back := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil, "Sec-Fetch-Mode", "navigate"))
+	for _, one := range []struct{ path, told string }{
+		{back, "email_taken"},
+		{back, "csrf"}, // the state works once
+		{"/auth/oidc/main/callback?state=other&error=access_denied", "csrf"},
+		{"/auth/oidc/other/start", "unavailable"},
+		{"/auth/oidc/unknown/start", "not_found"},
+		{"/auth/oidc/main/start?link=true", "unauthenticated"},
+	} {
+		answer := c.expect(302, "GET", one.path, nil, "Sec-Fetch-Mode", "navigate")
+		if answer.header.Get("Location") != "/?refused="+one.told || answer.header.Get("Retry-After") != "" || c.token() != "" || len(answer.body) > 0 {
+			t.Errorf("%s: %v %s", one.path, answer.header, answer.body)
+		}
+	}
+	again := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil))
+	if to := c.expect(302, "GET", again+"&error=access_denied", nil, "Sec-Fetch-Mode", "navigate").header.Get("Location"); to != "/?refused=unauthenticated" {
+		t.Errorf("who declined is sent to %s", to)
+	}
+}
+
 func TestClosedRegistrationHoldsForProvidersToo(t *testing.T) {
 	w, provider := oidcWorld(t, func(c *Config) { c.RegistrationOpen = false })
 	provider.SignIn(person, oidctest.Faults{})

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"html/template"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -57,19 +58,27 @@ type Provider struct {
 	now        func() time.Time
 
 	mu     sync.Mutex
-	person Person                // guarded by mu
-	faults Faults                // guarded by mu
-	codes  map[string]url.Values // guarded by mu: what each code was asked for with
+	person Person           // guarded by mu
+	asks   bool             // guarded by mu
+	faults Faults           // guarded by mu
+	codes  map[string]grant // guarded by mu
+}
+
+// grant is what a code stands for: who signed in, and what it was asked for with.
+type grant struct {
+	person Person
+	asked  url.Values
 }
 
 // New starts a provider whose clock is now.
 func New(t testing.TB, now func() time.Time) *Provider {
 	t.Helper()
-	p := &Provider{now: now, codes: map[string]url.Values{}, key: newKey(t), other: newKey(t)}
+	p := &Provider{now: now, codes: map[string]grant{}, key: newKey(t), other: newKey(t)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("GET /answer", p.answered)
 	mux.HandleFunc("POST /token", p.token)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -93,6 +102,13 @@ func (p *Provider) SignIn(person Person, faults Faults) {
 	p.person, p.faults = person, faults
 }
 
+// Ask has it ask everybody who they are, on a page of its own, where they may also decline.
+func (p *Provider) Ask() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asks = true
+}
+
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]any{
 		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
@@ -108,7 +124,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// authorize signs the person in without a word and sends the browser back with a code.
+// authorize signs the person in without a word and sends the browser back with a code, or asks first.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("client_id") != ClientID || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" ||
@@ -116,19 +132,65 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "invalid_request", http.StatusBadRequest)
 		return
 	}
-	code := rand.Text()
 	p.mu.Lock()
-	p.codes[code] = query
+	asks, person := p.asks, p.person
 	p.mu.Unlock()
-	back := url.Values{"code": {code}, "state": {query.Get("state")}, "iss": {p.Issuer}}
-	http.Redirect(w, r, query.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	if asks {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = page.Execute(w, r.URL.RawQuery) // a browser that is gone is its test's business
+		return
+	}
+	p.sendBack(w, r, query, url.Values{"code": {p.codeFor(grant{person, query})}})
+}
+
+var page = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en">
+<title>Harbour</title>
+<h1>Harbour</h1>
+<form action="/answer">
+<input type="hidden" name="asked" value="{{.}}">
+<p><label>Name <input name="name"></label>
+<p><label>E-mail <input name="email"></label>
+<p><button name="answer" value="allow">Allow</button> <button name="answer" value="decline">Decline</button>
+</form>
+</html>
+`))
+
+// answered takes what somebody wrote into the page. Who comes with the same address is the same person.
+func (p *Provider) answered(w http.ResponseWriter, r *http.Request) {
+	asked, err := url.ParseQuery(r.FormValue("asked"))
+	if err != nil {
+		http.Error(w, "invalid_request", http.StatusBadRequest)
+		return
+	}
+	if r.FormValue("answer") != "allow" {
+		p.sendBack(w, r, asked, url.Values{"error": {"access_denied"}})
+		return
+	}
+	email := r.FormValue("email")
+	person := Person{Subject: "who has " + email, Email: email, EmailVerified: true, Name: r.FormValue("name")}
+	p.sendBack(w, r, asked, url.Values{"code": {p.codeFor(grant{person, asked})}})
+}
+
+func (p *Provider) codeFor(g grant) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	code := rand.Text()
+	p.codes[code] = g
+	return code
+}
+
+func (p *Provider) sendBack(w http.ResponseWriter, r *http.Request, asked, with url.Values) {
+	with.Set("state", asked.Get("state"))
+	with.Set("iss", p.Issuer)
+	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+with.Encode(), http.StatusFound)
 }
 
 // token redeems a code, once, for the client that has the verifier of its challenge.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked := p.codes[r.PostFormValue("code")]
+	given, known := p.codes[r.PostFormValue("code")]
 	delete(p.codes, r.PostFormValue("code"))
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	id, secret, _ := r.BasicAuth()
@@ -139,23 +201,23 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	case id != ClientID || secret != url.QueryEscape(ClientSecret):
 		refuse(w, http.StatusUnauthorized, "invalid_client")
 		return
-	case asked == nil || asked.Get("code_challenge") != encode(challenge[:]) || asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
+	case !known || given.asked.Get("code_challenge") != encode(challenge[:]) || given.asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
 		refuse(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
 	body := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": int(tokenFor.Seconds())}
 	if !p.faults.NoIDToken {
-		body["id_token"] = p.identity(asked)
+		body["id_token"] = p.identity(given)
 	}
 	answer(w, body)
 }
 
 // identity makes the signed token. Called under mu.
-func (p *Provider) identity(asked url.Values) string {
+func (p *Provider) identity(given grant) string {
 	now := p.now()
 	claims := map[string]any{
-		"iss": or(p.faults.Issuer, p.Issuer), "aud": or(p.faults.Audience, ClientID), "nonce": or(p.faults.Nonce, asked.Get("nonce")),
-		"sub": p.person.Subject, "email": p.person.Email, "email_verified": p.person.EmailVerified, "name": p.person.Name,
+		"iss": or(p.faults.Issuer, p.Issuer), "aud": or(p.faults.Audience, ClientID), "nonce": or(p.faults.Nonce, given.asked.Get("nonce")),
+		"sub": given.person.Subject, "email": given.person.Email, "email_verified": given.person.EmailVerified, "name": given.person.Name,
 		"iat": now.Unix(), "exp": now.Add(tokenFor).Unix(),
 	}
 	if p.faults.Expired {

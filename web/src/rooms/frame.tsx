@@ -14,6 +14,7 @@ import { useSpeech } from "../words/speech";
 import { Head } from "./head";
 import { useUnsent } from "./sign-out";
 import { Badge, RoomTitle } from "./title";
+import { useTurnedAway } from "./turned-away";
 
 // What is in front of the room is loaded when it is first wanted.
 const Drawer = lazy(() => import("../sidebar/drawer").then((m) => ({ default: m.Drawer })));
@@ -30,6 +31,7 @@ export function Frame({ children }: { children: ReactNode }) {
   const deleting = useDeletion((deletion) => deletion.asked !== null || deletion.confirm !== null);
   const unsent = useUnsent(({ count }) => count > 0);
   useSendWhenHidden();
+  useTurnedAway();
   const navigate = useNavigate();
   const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
   const shown = wide ? beside : drawer;

@@ -47,6 +47,18 @@ export function useEntry(run: () => Promise<void>, creates = false): Entry {
   return { busy, refused, form, problem, refuse, submit };
 }
 
+/** What is wrong as a whole. */
+export function Wrong({ children }: { children: ReactNode }) {
+  return (
+    <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
+      <span className="mt-0.5">
+        <Icon name="warning" size={16} />
+      </span>
+      {children}
+    </p>
+  );
+}
+
 /** The foot of such a form: what was refused as a whole, and the button, which waits as long as the service asks for. */
 export function EntryFoot({ entry, children, extra }: { entry: Entry; children: ReactNode; extra?: ReactNode }) {
   const { say } = useSpeech();
@@ -54,14 +66,7 @@ export function EntryFoot({ entry, children, extra }: { entry: Entry; children: 
   return (
     <>
       <div role="alert" className="empty:hidden">
-        {entry.refused.whole !== null && (
-          <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
-            <span className="mt-0.5">
-              <Icon name="warning" size={16} />
-            </span>
-            {say(entry.refused.whole)}
-          </p>
-        )}
+        {entry.refused.whole !== null && <Wrong>{say(entry.refused.whole)}</Wrong>}
       </div>
       <div className="flex flex-wrap justify-end gap-2">
         {extra}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Problem } from "../api/problem";
-import { explain } from "./refused";
+import { explain, turnedAwayIn } from "./refused";
 
 const refusal = (status: number, code: string, errors: { field: string; message: string }[] = [], retryAfter = 0) => ({
   status, code, retryAfter, problem: { status, code, errors, detail: "", request_id: "", title: "", type: "" } satisfies Problem,
@@ -27,5 +27,19 @@ describe("what a refused sign-in is told as", () => {
     expect(explain(refusal(503, "unavailable"), true).whole).toBe("rooms.entry.unknown");
     expect(explain(refusal(0, "unreachable"), false).whole).toBe("rooms.entry.unreachable");
     expect(explain(refusal(503, "unavailable"), false).whole).toBe("rooms.entry.away");
+  });
+});
+
+describe("who comes back from a provider without being signed in", () => {
+  test("is told why, in words for every reason", () => {
+    expect(turnedAwayIn("?refused=unauthenticated")).toBe("rooms.providers.declined");
+    expect(turnedAwayIn("?refused=email_taken")).toBe("rooms.providers.taken");
+    expect(turnedAwayIn("?refused=csrf")).toBe("rooms.providers.late");
+    for (const other of ["unavailable", "", "constructor"]) expect(turnedAwayIn(`?refused=${other}`)).toBe("rooms.providers.away");
+  });
+
+  test("any other address says nothing", () => {
+    expect(turnedAwayIn("")).toBeNull();
+    expect(turnedAwayIn("?q=refused")).toBeNull();
   });
 });

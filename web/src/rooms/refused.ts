@@ -46,6 +46,22 @@ export function explain(refusal: Pick<Refusal, "status" | "code" | "problem" | "
   }
 }
 
+/** What the service writes into the address that it sends a browser to, which it has turned away from signing in with a provider. */
+const providerWords: Readonly<Record<string, Word>> = {
+  unauthenticated: "rooms.providers.declined",
+  email_taken: "rooms.providers.taken",
+  registration_closed: "rooms.entry.closed",
+  csrf: "rooms.providers.late",
+  rate_limited: "rooms.entry.too_many",
+};
+
+/** Why signing in with a provider did not work, by the query of the address; null: nothing says that it did not. */
+export function turnedAwayIn(query: string): Word | null {
+  const code = new URLSearchParams(query).get("refused");
+  if (code === null) return null;
+  return (Object.hasOwn(providerWords, code) ? providerWords[code] : undefined) ?? "rooms.providers.away";
+}
+
 function ofFields(errors: readonly { field: string }[]): Refused {
   const fields: Refused["fields"] = {};
   for (const { field } of errors) {

@@ -6,9 +6,10 @@ import { Button } from "../controls/button";
 import { Field, PasswordField } from "../controls/field";
 import { useSpeech } from "../words/speech";
 import { nothingRefused, shortestPassword } from "./refused";
-import { EntryFoot, useEntry } from "./refused-form";
+import { EntryFoot, useEntry, Wrong } from "./refused-form";
 import { Threshold } from "./threshold";
 import { Providers } from "./providers";
+import { turnedAway } from "./turned-away";
 
 const registrationOpen = document.querySelector<HTMLMetaElement>('meta[name="turnstone-registration"]')?.content !== "false";
 
@@ -22,6 +23,11 @@ export function SignIn() {
       <h1 className="text-xl font-semibold">{say(fresh ? "rooms.register.title" : "rooms.sign_in.title")}</h1>
       <p className="mt-1 text-soft">{say("rooms.sign_in.promise")}</p>
       <div className="mt-8 flex flex-col gap-6">
+        {turnedAway !== null && (
+          <div role="alert">
+            <Wrong>{say(turnedAway)}</Wrong>
+          </div>
+        )}
         {fresh ? <Register email={email} setEmail={setEmail} /> : <Login email={email} setEmail={setEmail} />}
         <Providers returnTo={location.pathname} />
         {registrationOpen && (
