@@ -1,7 +1,7 @@
 // The app: who is signed in, in which language and look, and which room is shown.
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, RouterProvider } from "@tanstack/react-router";
-import { lazy, Suspense, type ReactNode } from "react";
+import { lazy, Suspense, useRef, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useAccess } from "./api/access";
@@ -50,14 +50,20 @@ export function App() {
   );
 }
 
+/** Asks at once who is signed in, also while the next try is waited for. */
+const askAgain = (): void => void queryClient.cancelQueries({ queryKey: sessionQuery.queryKey }).then(() => queryClient.refetchQueries({ queryKey: sessionQuery.queryKey }));
+
 /** Lets in who is signed in. A session that ends later is renewed in place: the room stays as it is, and what was typed. */
 function Door({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
   const lost = useAccess((access) => access.lost);
+  // Stands while it is asked again: what is shown about it does not come and go.
+  const failure = useRef<unknown>(null);
+  failure.current = session.failureReason ?? failure.current;
   if (session.data === undefined) {
     if (session.error instanceof Refusal && session.error.status === 401) return <SignIn />;
     // Told from the first failure on: the query tries again for a while before it gives up.
-    if (session.failureReason !== null) return <Unreachable refusal={session.failureReason} again={() => void session.refetch()} />;
+    if (failure.current !== null) return <Unreachable refusal={failure.current} again={askAgain} />;
     return null;
   }
   return (

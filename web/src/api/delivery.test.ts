@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../turn/turn.fake";
 import { FakeBrowser, FakeService, FakeTab, letter } from "./delivery.fake";
-import { judge, outlivedItsKey } from "./letter";
+import { judge, outlivedItsKey, saidOf } from "./letter";
 import { Refusal } from "./problem";
 
 const three = () => [letter("one", 1, { fresh: { profile: null } }), letter("two", 2), letter("three", 3)];
@@ -168,6 +168,11 @@ describe("what follows from a refusal", () => {
     expect(at(0).wait).toBe(2_000);
     expect(at(1).wait).toBe(4_000);
     expect((judge(letter("x", 1), new Refusal(0, "unreachable", "", null, 0), 40, 1) as { wait: number }).wait).toBe(30_000);
+  });
+
+  test("what is wrong with a field is told before what is wrong with the whole", () => {
+    expect(saidOf({ fields: [{ field: "body.input", message: "holds no text" }, { field: "body.profile", message: "is none" }], detail: "The request holds a wrong value." })).toBe("holds no text is none");
+    expect(saidOf({ fields: [], detail: "The request holds a wrong value." })).toBe("The request holds a wrong value.");
   });
 
   test("a key lives for a day, and an untried letter for ever", () => {

@@ -71,6 +71,11 @@ export function bodyOf(letter: Omit<Letter, "body">): string {
   });
 }
 
+/** What the service itself says of a trouble: what is wrong with each field, else the whole. */
+export function saidOf({ fields, detail }: Pick<Trouble, "fields" | "detail">): string {
+  return fields.map((one) => one.message).join(" ") || detail;
+}
+
 /** What is done after a refusal: the same request again, after a while, or nothing until the user decides. */
 export type Verdict = { again: true; wait: number } | { again: false };
 

@@ -121,7 +121,7 @@ async function settled(letter: Letter): Promise<void> {
 }
 
 const reload = (conversation: string): Promise<unknown> =>
-  Promise.all(["conversation", "messages", "branches"].map((what) => again([what, conversation])));
+  Promise.all(["conversation", "messages"].map((what) => again([what, conversation])));
 
 /** Sends a message, or steers the turn that is live: kept on this device first, then sent once. */
 export function sendMessage(message: Sending): string {
@@ -157,14 +157,23 @@ let last = 0;
 /** The time, but always later than before: it is the order of letters. */
 const later = (): number => (last = Math.max(Date.now(), last + 1));
 
+/** The letters of this tab. */
+const own = new Set<string>();
+/** Whether a message was sent from this tab; the others show it, too. */
+export const sentHere = (key: string): boolean => own.has(key);
+
 function post(letter: Letter): void {
+  own.add(letter.key);
   show(letter.key, letter);
   void navigator.storage?.persist?.().catch(() => false);
   void delivery.take(letter);
 }
 
-/** Sends a refused letter again, or a waiting one now. With changes it is another letter, which is sent in its place. */
-export function retryOutgoing(key: string, changes?: { busy?: Busy; anyHead?: boolean }): void {
+/**
+ * Sends a refused letter again, or a waiting one now. With changes it is another letter, which is sent in its place, and on top
+ * of whatever stands then: who decides has seen what came in between.
+ */
+export function retryOutgoing(key: string, changes?: { busy: Busy }): void {
   const letter = useLetters.getState().list.find((one) => one.key === key);
   if (letter === undefined || letter.state === "sending" || letter.state === "accepted") return;
   if (changes === undefined && letter.state === "waiting") {
@@ -181,7 +190,7 @@ export function retryOutgoing(key: string, changes?: { busy?: Busy; anyHead?: bo
     ...kept,
     busy: steers && target === undefined ? ("queue" as const) : busy,
     ...(target === undefined ? {} : { turn: target }),
-    ...(changes?.anyHead || head === undefined ? {} : { head }),
+    ...(changes !== undefined || head === undefined ? {} : { head }),
     key: crypto.randomUUID(),
     tried: null,
     state: "sending" as const,

@@ -85,6 +85,8 @@ export function saveDraft(id: string): void {
 
 function put(id: string, draft: DraftState): void {
   useDrafts.setState(({ byID }) => ({ byID: { ...byID, [id]: draft } }));
+  // What the service has is not on this device alone, however it came there.
+  if (draft.base !== null && !isDirty(draft)) unable(id, false);
   const timer = timersOf(id);
   timer.copy ??= setTimeout(() => writeCopy(id), copyAfter);
 }

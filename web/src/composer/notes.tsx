@@ -1,4 +1,5 @@
 // What there is to say below the field: how long the text is, what the service refused, when a limit ends.
+import { saidOf } from "../api/letter";
 import { useLetters, usePatience, type Trouble } from "../api/outbox";
 import { useSpeech } from "../words/speech";
 import { longestMessage } from "./length";
@@ -29,7 +30,7 @@ export function Notes({ id, length, refused, limit, unsaved, turn }: NotesProps)
       )}
       {refused !== null && (
         <p role="alert" className="text-danger">
-          {refused.status === 413 ? say("composer.refused.length") : say("composer.refused.field", { detail: refused.fields.map((one) => one.message).join(" ") || refused.detail })}
+          {refused.status === 413 ? say("composer.refused.length") : say("composer.refused.field", { detail: saidOf(refused) })}
         </p>
       )}
       {limit.seconds > 0 && <Limit seconds={limit.seconds} />}

@@ -1,6 +1,6 @@
 // A dialog in front of the room: focus stays in it and returns to where it was.
 import { Dialog as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { IconButton } from "./button";
 import { useSpeech } from "../words/speech";
 
@@ -18,11 +18,12 @@ interface DialogProps {
 
 export function Dialog({ title, description, onClose, returnTo, children, wide = false }: DialogProps) {
   const { say } = useSpeech();
+  // Radix knows the way back to a button of its own only.
+  const [before] = useState(() => document.activeElement);
   const goBack = (event: Event) => {
-    const element = returnTo?.();
-    if (element === undefined || element === null) return;
     event.preventDefault();
-    element.focus();
+    const element = returnTo?.() ?? before;
+    if (element instanceof HTMLElement) element.focus();
   };
   return (
     <Radix.Root open onOpenChange={(open) => open || onClose?.()}>

@@ -30,6 +30,7 @@ function NewChat() {
 function Known({ id }: { id: string }) {
   const { say } = useSpeech();
   const room = useConversation(id);
+  const Heading = room.page === undefined ? "h1" : "h2"; // the head has the title, once there is one
   if (room.refusal !== null && room.refusal.status === 404) {
     return (
       <Suspense>
@@ -41,7 +42,7 @@ function Known({ id }: { id: string }) {
     <>
       {room.refusal !== null ? (
         <div role="alert" className="m-auto max-w-md px-6 text-center">
-          <p className="font-medium">{say("transcript.not_loaded")}</p>
+          <Heading className="font-medium">{say("transcript.not_loaded")}</Heading>
           <p className="mt-1 text-sm text-soft">{say(room.refusal.status === 0 ? "transcript.not_loaded.network" : "transcript.not_loaded.service")}</p>
           <Button className="mt-4" icon="retry" onClick={room.again}>
             {say("transcript.retry")}

@@ -1,5 +1,6 @@
 // What became of a message that the service does not have yet, and what can be done about it.
-import { discardOutgoing, retryOutgoing, useLetters, waitForLimit, type Letter, type Trouble } from "../api/outbox";
+import { saidOf } from "../api/letter";
+import { discardOutgoing, retryOutgoing, useLetters, waitForLimit, type Busy, type Letter, type Trouble } from "../api/outbox";
 import { draftBack } from "../composer/drafts";
 import { lengthOf, longestSteering } from "../composer/length";
 import { wishFocus } from "../composer/wishes";
@@ -48,7 +49,7 @@ export function reasonOf(letter: Letter, trouble: Trouble, say: Speech["say"], l
     if (trouble.down.length > 0) return say("composer.letter.down", { parts: list(trouble.down.map((part) => say(partWords[part] ?? "composer.part.other"))) });
     return say("composer.letter.unavailable");
   }
-  return say(codeWords[trouble.code] ?? "composer.letter.refused", { detail: trouble.detail });
+  return say(codeWords[trouble.code] ?? "composer.letter.refused", { detail: saidOf(trouble) });
 }
 
 const partWords: Readonly<Record<string, Word>> = {
@@ -79,30 +80,35 @@ function Remedies({ letter, trouble, early }: { letter: Letter; trouble: Trouble
   const busy = trouble.code === "turn_in_progress";
   const closed = trouble.code.startsWith("steering_");
   const moved = trouble.code === "conversation_head_moved";
+  const again = (changes?: { busy: Busy }) => {
+    retryOutgoing(key, changes);
+    // The button that was pressed goes. A touch screen is spared its keyboard.
+    if (matchMedia("(hover: hover)").matches) wishFocus();
+  };
   return (
     <div className="flex flex-wrap items-center gap-1 ps-4">
       {state === "refused" && (busy || closed) && letter.branch === undefined && (
-        <Button look="quiet" icon="queue" onClick={() => retryOutgoing(key, { busy: "queue" })}>
+        <Button look="quiet" icon="queue" onClick={() => again({ busy: "queue" })}>
           {say("composer.letter.queue")}
         </Button>
       )}
       {state === "refused" && busy && letter.branch === undefined && lengthOf(letter.text) <= longestSteering && (
-        <Button look="quiet" icon="steer" onClick={() => retryOutgoing(key, { busy: "steer" })}>
+        <Button look="quiet" icon="steer" onClick={() => again({ busy: "steer" })}>
           {say("composer.letter.steer")}
         </Button>
       )}
       {moved && (
-        <Button look="quiet" onClick={() => retryOutgoing(key, { anyHead: true })}>
+        <Button look="quiet" onClick={() => again({ busy: letter.busy })}>
           {say("composer.letter.anyway")}
         </Button>
       )}
-      {state === "refused" && !busy && !closed && !moved && !early && trouble.status !== 404 && trouble.status !== 413 && (
-        <Button look="quiet" icon="retry" onClick={() => retryOutgoing(key)}>
+      {state === "refused" && (!busy || letter.branch !== undefined) && !closed && !moved && !early && trouble.status !== 404 && trouble.status !== 413 && (
+        <Button look="quiet" icon="retry" onClick={() => again()}>
           {say("composer.letter.retry")}
         </Button>
       )}
       {state === "waiting" && trouble.status !== 401 && !limited && (
-        <Button look="quiet" icon="retry" onClick={() => retryOutgoing(key)}>
+        <Button look="quiet" icon="retry" onClick={() => again()}>
           {say("composer.letter.again")}
         </Button>
       )}

@@ -1,6 +1,6 @@
 // The devices that are signed in to the account, and how to end that.
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { notice } from "../api/access";
 import { api, Refusal, type Device } from "../api/client";
 import { changed, devicesQuery } from "../api/queries";
@@ -16,11 +16,20 @@ export function Devices() {
   const { data, isError, refetch } = useQuery(devicesQuery);
   const [busy, setBusy] = useState<string | null>(null);
   const proof = useProof();
+  const list = useRef<HTMLUListElement>(null);
+  const ended = useRef(false);
+  useEffect(() => {
+    // The button that was pressed went with its device.
+    if (ended.current && document.activeElement === document.body) list.current?.focus();
+    ended.current = false;
+  }, [data]);
   const run = (what: string, done: string, request: () => Promise<unknown>) => {
+    if (busy !== null) return;
     setBusy(what);
     proof
       .withProof(async () => {
         await request();
+        ended.current = true;
         toast(done);
       })
       .catch((refusal: unknown) => {
@@ -43,13 +52,13 @@ export function Devices() {
   const devices = (data?.data ?? []).toSorted((a, b) => Number(b.current) - Number(a.current)); // then the last used first
   return (
     <>
-      <ul className="flex flex-col gap-4">
+      <ul ref={list} tabIndex={-1} aria-label={say("rooms.devices.title")} className="flex flex-col gap-4 outline-none">
         {devices.map((device) => (
           <Row key={device.session_id} device={device} busy={busy !== null} onEnd={() => run(device.session_id, say("rooms.devices.ended"), () => api.DELETE("/auth/sessions/{session_id}", { params: { path: { session_id: device.session_id } } }))} />
         ))}
       </ul>
       {devices.length > 1 && (
-        <Button className="w-fit" disabled={busy !== null} onClick={() => run("all", say("rooms.devices.others_ended"), () => api.DELETE("/auth/sessions"))}>
+        <Button className="w-fit aria-disabled:text-faint" aria-disabled={busy !== null} onClick={() => run("all", say("rooms.devices.others_ended"), () => api.DELETE("/auth/sessions"))}>
           {say("rooms.devices.end_others")}
         </Button>
       )}
@@ -74,7 +83,7 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
         </span>
       </span>
       {!device.current && (
-        <Button disabled={busy} aria-label={say("rooms.devices.end_one", { name })} onClick={onEnd}>
+        <Button aria-disabled={busy} className="aria-disabled:text-faint" aria-label={say("rooms.devices.end_one", { name })} onClick={onEnd}>
           {say("rooms.sign_out")}
         </Button>
       )}

@@ -13,7 +13,7 @@ interface Seen {
 }
 
 /** Follows a turn whose connections are what answer makes of them; it is given the number of the connection and the cursor. */
-async function following(answer: (connection: number, after: number) => Response | Error, after = 0): Promise<Seen> {
+async function following(answer: (connection: number, after: number, signal: AbortSignal) => Response | Error | Promise<Response>, after = 0): Promise<Seen> {
   const seen: Seen = { events: [], links: [], pauses: [], asked: [] };
   const stop = new AbortController();
   await follow(
@@ -22,10 +22,10 @@ async function following(answer: (connection: number, after: number) => Response
     { events: (events) => seen.events.push(...events), link: (link) => seen.links.push(link) },
     stop.signal,
     {
-      fetch: (input) => {
+      fetch: (input, init) => {
         const cursor = Number(/after=(\d+)$/.exec(String(input))![1]);
         seen.asked.push(cursor);
-        const got = answer(seen.asked.length - 1, cursor);
+        const got = answer(seen.asked.length - 1, cursor, init!.signal!);
         return got instanceof Error ? Promise.reject(got) : Promise.resolve(got);
       },
       pause: (ms) => {
@@ -138,6 +138,18 @@ describe("following a turn", () => {
     const seen = await followed;
     expect(seen.asked).toEqual([0, 2]);
     expect(seen.events.map((event) => event.sequence)).toEqual(events.map((event) => event.sequence));
+  });
+
+  test("a request that nobody answers is given up and made again", async () => {
+    vi.useFakeTimers();
+    const events = turnOf(random(5), "turn_1");
+    const never = (signal: AbortSignal) => new Promise<Response>((_, reject) => signal.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError"))));
+    const followed = following((connection, _, signal) => (connection === 0 ? never(signal) : stream(framesOf(events))));
+    await vi.advanceTimersByTimeAsync(20_500);
+    const seen = await followed;
+    expect(seen.asked).toEqual([0, 0]);
+    expect(seen.links).toContain("waiting");
+    expect(seen.links.at(-1)).toBe("ended");
   });
 
   test("who stops following hears nothing more", async () => {

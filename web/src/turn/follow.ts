@@ -43,7 +43,7 @@ export async function follow(turn: string, after: number, to: Follower, signal: 
     to.link(failures === 0 ? "connecting" : "waiting");
     let wait = Math.min(longestPause, firstPause * 2 ** failures) * (0.5 + Math.random() / 2);
     try {
-      const answer = await around.fetch(`/chat/turns/${turn}/events?after=${last}`, { headers: { Accept: "text/event-stream" }, signal, cache: "no-store" });
+      const answer = await ask(`/chat/turns/${turn}/events?after=${last}`, signal, around);
       if (answer.status === 200 && answer.body !== null) {
         to.link("open");
         const ended = await read(answer.body, signal, (events) => {
@@ -69,6 +69,17 @@ export async function follow(turn: string, after: number, to: Follower, signal: 
     failures += 1;
     to.link("waiting");
     await around.pause(wait, signal);
+  }
+}
+
+/** Asks for a stream; one that is not answered for too long is given up. */
+async function ask(path: string, signal: AbortSignal, around: Surroundings): Promise<Response> {
+  const unanswered = new AbortController();
+  const watchdog = setTimeout(() => unanswered.abort(), silence);
+  try {
+    return await around.fetch(path, { headers: { Accept: "text/event-stream" }, signal: AbortSignal.any([signal, unanswered.signal]), cache: "no-store" });
+  } finally {
+    clearTimeout(watchdog);
   }
 }
 
