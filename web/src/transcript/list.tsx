@@ -6,7 +6,7 @@ import { useSpeech } from "../words/speech";
 import { Answer } from "./answer";
 import { Question } from "./question";
 import type { Row } from "./rows";
-import type { Scroll } from "./use-scroll";
+import type { By, Scroll } from "./use-scroll";
 
 const mostInPage = 200;
 /** Heights of rows that were not measured yet, in pixels. */
@@ -15,7 +15,7 @@ const guess = { question: 96, answer: 360 };
 /** Finds the place of rows that are not in the page. */
 export interface Finder {
   /** The distance of a row from the top of the list; null when there is no such row. */
-  locate(key: string): number | null;
+  locate(key: string, by: By): number | null;
 }
 
 /** The question that is wished to be edited, and a count of such wishes. */
@@ -53,8 +53,8 @@ function Virtual({ rows, scroll, finder, wish }: ListProps) {
   // The room keeps things in their place by itself.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = () => false;
   useImperativeHandle(finder, () => ({
-    locate(key) {
-      const at = rows.findIndex((row) => row.key === key || slotOf(row) === key);
+    locate(key, by) {
+      const at = rows.findIndex((row) => (by === "row" ? row.key : slotOf(row)) === key);
       return at < 0 ? null : (virtualizer.measurementsCache[at]?.start ?? null);
     },
   }));

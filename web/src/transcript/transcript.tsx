@@ -1,6 +1,7 @@
 // The transcript of a conversation: its rows, where one stands in them, and the way back to the newest.
 import { useEffect, useMemo, useRef, useState } from "react";
 import { api, body } from "../api/client";
+import { sentHere } from "../api/outbox";
 import { changed, keep } from "../api/queries";
 import { useWishes } from "../composer/wishes";
 import { Icon } from "../controls/icon";
@@ -21,7 +22,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
   older.current = room.loadOlder;
   const scroll = useScroll(
     () => older.current(),
-    (key) => finder.current?.locate(key) ?? null,
+    (key, by) => finder.current?.locate(key, by) ?? null,
   );
   const { following, hold } = scroll;
   const seen = useSeen(rows, following);
@@ -44,7 +45,7 @@ export function Transcript({ id, room }: { id: string; room: Conversation }) {
         </div>
         {!following && <Jump count={newSince(rows, seen)} live={turnID !== null} onJump={scroll.toEnd} />}
       </div>
-      <Status turnID={turnID} />
+      <Status turnID={turnID} rows={rows} />
     </Room>
   );
 }
@@ -73,9 +74,9 @@ function useSeen(rows: readonly Row[], following: boolean): string | null {
   return seen;
 }
 
-/** Brings what was just sent from here to the top of the window. */
+/** Brings what was just sent from here to the top of the window. What another tab sends moves nobody. */
 function useNewQuestion(rows: readonly Row[], toQuestion: () => void): void {
-  const sent = rows.findLast((row) => row.outgoing !== null && row.outgoing.state === "sending")?.key ?? null;
+  const sent = rows.findLast(({ outgoing }) => outgoing?.state === "sending" && sentHere(outgoing.key))?.key ?? null;
   useEffect(() => {
     if (sent !== null) toQuestion();
   }, [sent, toQuestion]);

@@ -20,19 +20,22 @@ export interface Scroll {
   settle(): void;
 }
 
+/** By its own name, or by the place that it shares with its other versions. */
+export type By = "row" | "slot";
+
 interface Standing {
   follows: boolean;
   /** How far it was scrolled when this was last looked at; another value is the reader's doing. */
   top: number;
-  anchor: (Anchor & { inner: Element | null; innerOffset: number }) | null;
-  /** A place that is held, and the row that stands there until another version takes it. */
-  held: { slot: string; row: string } | null;
+  anchor: (Anchor & { by: By; inner: Element | null; innerOffset: number }) | null;
+  /** A place that is held, and the row that stands there until another version takes it, and the focus if this one has it. */
+  held: { slot: string; row: string; focused: boolean } | null;
   /** The last question has its room. */
   roomy: boolean;
 }
 
 /** locate gives the distance of a row from the top of the content when it is not in the document. */
-export function useScroll(onOlder: () => void, locate: (key: string) => number | null): Scroll {
+export function useScroll(onOlder: () => void, locate: (key: string, by: By) => number | null): Scroll {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const room = useRef<HTMLDivElement>(null);
@@ -70,7 +73,9 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
     const to = state.follows ? element.scrollHeight - element.clientHeight : element.scrollTop + moved(element, inside, state.anchor, asks.current.locate);
     if (Math.abs(element.scrollTop - to) >= 1) element.scrollTop = to;
     state.top = element.scrollTop;
-    if (state.held !== null && rowAt(inside, state.held.slot)?.dataset["row"] !== state.held.row) {
+    const taker = state.held === null ? null : rowAt(inside, state.held.slot);
+    if (state.held !== null && taker?.dataset["row"] !== state.held.row) {
+      if (state.held.focused && document.activeElement === document.body) taker?.focus({ preventScroll: true });
       state.held = null;
       state.anchor = anchorIn(element, inside);
       if (isAtEnd(metricsOf(element))) follow(true);
@@ -111,8 +116,8 @@ export function useScroll(onOlder: () => void, locate: (key: string) => number |
       const [element, row] = [scroller.current, content.current === null ? null : rowAt(content.current, slot)];
       if (element === null || row === null) return;
       follow(false);
-      standing.current.held = { slot, row: row.dataset["row"]! };
-      standing.current.anchor = { key: slot, offset: offsetOf(element, row), inner: null, innerOffset: 0 };
+      standing.current.held = { slot, row: row.dataset["row"]!, focused: row.contains(document.activeElement) };
+      standing.current.anchor = { key: slot, by: "slot", offset: offsetOf(element, row), inner: null, innerOffset: 0 };
     },
     [follow],
   );
@@ -145,7 +150,7 @@ function anchorIn(element: Element, inside: Element): Standing["anchor"] {
   const row = firstBelow(inside.querySelectorAll("[data-row]"), top);
   if (!(row instanceof HTMLElement) || offsetOf(element, row) > element.clientHeight) return null;
   const inner = firstBelow(row.querySelectorAll(".prose > *"), top);
-  return { key: row.dataset["row"]!, offset: offsetOf(element, row), inner, innerOffset: inner === null ? 0 : offsetOf(element, inner) };
+  return { key: row.dataset["row"]!, by: "row", offset: offsetOf(element, row), inner, innerOffset: inner === null ? 0 : offsetOf(element, inner) };
 }
 
 /** The first of some elements, in the order of the page, whose end is below a line. */
@@ -160,12 +165,11 @@ function firstBelow(elements: NodeListOf<Element>, line: number): Element | null
 }
 
 /** How far an anchor has moved from its place. */
-function moved(element: Element, inside: Element, anchor: Standing["anchor"], locate: (key: string) => number | null): number {
+function moved(element: Element, inside: Element, anchor: Standing["anchor"], locate: (key: string, by: By) => number | null): number {
   if (anchor === null) return 0;
   if (anchor.inner?.isConnected) return correction({ key: anchor.key, offset: anchor.innerOffset }, offsetOf(element, anchor.inner));
-  const name = CSS.escape(anchor.key);
-  const row = inside.querySelector(`[data-row="${name}"], [data-slot="${name}"]`);
+  const row = inside.querySelector(`[data-${anchor.by}="${CSS.escape(anchor.key)}"]`);
   if (row !== null) return correction(anchor, offsetOf(element, row));
-  const far = locate(anchor.key);
+  const far = locate(anchor.key, anchor.by);
   return correction(anchor, far === null ? null : far + offsetOf(element, inside));
 }
