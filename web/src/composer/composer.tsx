@@ -59,6 +59,8 @@ const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps
   const wrong = refused !== null || way.length > longestMessage;
   const { turn, stopping } = standing;
   const stop = (scope: "turn" | "turn_and_follow_ups") => turn !== null && !stopping && stopTurn(id, turn, lastSeen(turn, page), scope);
+  // Not where that would bring a keyboard up.
+  const returnTo = () => (matchMedia("(hover: hover)").matches ? field.current : null);
   useEscape(field, () => stop("turn"));
   useFocus(field);
   useWishedText(id);
@@ -95,9 +97,9 @@ const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps
         <div className="flex items-center gap-2 p-2 pt-0.5">
           <Picker chat={chat} once={once} onOnce={setOnce} />
           <span className="grow" />
-          {turn !== null && <StopButton stopping={stopping} queued={page?.follow_ups.filter((item) => item.state === "queued").length ?? 0} onStop={stop} />}
+          {turn !== null && <StopButton stopping={stopping} queued={page?.follow_ups.filter((item) => item.state === "queued").length ?? 0} onStop={stop} returnTo={returnTo} />}
           {(turn === null || draft.text.trim() !== "") && (
-            <SendButton verb={way.verb} verbs={way.verbs} keysOf={(one) => keysOf(one, way.verb, sendKey)} disabled={!way.canSend} reason={noteID} onSend={way.submit} />
+            <SendButton verb={way.verb} verbs={way.verbs} keysOf={(one) => keysOf(one, way.verb, sendKey)} disabled={!way.canSend} reason={noteID} onSend={way.submit} returnTo={returnTo} />
           )}
         </div>
       </div>

@@ -19,9 +19,11 @@ interface SendProps {
   /** Why it is, for who asks; the identifier of the text. */
   reason: string | undefined;
   onSend: (verb: Verb | null) => void;
+  /** Where focus goes when what had it goes away. */
+  returnTo: () => HTMLElement | null;
 }
 
-export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend }: SendProps) {
+export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, returnTo }: SendProps) {
   const { say } = useSpeech();
   const name = say(verb === null ? "composer.send" : `composer.${verb}`);
   return (
@@ -44,6 +46,7 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend }: Se
         <Menu
           side="top"
           align="end"
+          returnTo={returnTo}
           trigger={
             <button type="button" aria-label={say("composer.verbs")} title={say("composer.verbs")} disabled={disabled} className="ms-px inline-flex h-9 w-7 items-center justify-center rounded-e-md bg-tide text-tide-ink transition-colors hover:brightness-110 disabled:bg-hover disabled:text-faint pointer-coarse:h-11 pointer-coarse:w-9">
               <Icon name="chevronDown" size={14} />
@@ -66,12 +69,14 @@ interface StopProps {
   /** How many messages wait behind the answer. */
   queued: number;
   onStop: (scope: "turn" | "turn_and_follow_ups") => void;
+  /** Where focus goes when what had it goes away. */
+  returnTo: () => HTMLElement | null;
 }
 
 /** Most turns stop so fast that another word would only flicker, in milliseconds. */
 const unnoticed = 300;
 
-export function StopButton({ stopping, queued, onStop }: StopProps) {
+export function StopButton({ stopping, queued, onStop, returnTo }: StopProps) {
   const { say } = useSpeech();
   const [long, setLong] = useState(false);
   useEffect(() => {
@@ -90,11 +95,11 @@ export function StopButton({ stopping, queued, onStop }: StopProps) {
   }
   return (
     <span className="flex shrink-0">
-      <Button look="plain" icon="stop" aria-keyshortcuts="Escape" disabled={stopping} onClick={() => onStop("turn")} className={queued > 0 ? "rounded-e-none border-e-0" : ""}>
+      <Button look="plain" icon="stop" aria-keyshortcuts="Escape" disabled={stopping} onClick={() => (returnTo()?.focus(), onStop("turn"))} className={queued > 0 ? "rounded-e-none border-e-0" : ""}>
         {say("composer.stop")}
       </Button>
       {queued > 0 && !stopping && (
-        <Menu side="top" align="end" trigger={<IconButton icon="chevronDown" size="normal" look="plain" label={say("composer.stop.more")} className="w-7! rounded-s-none" />}>
+        <Menu side="top" align="end" returnTo={returnTo} trigger={<IconButton icon="chevronDown" size="normal" look="plain" label={say("composer.stop.more")} className="w-7! rounded-s-none" />}>
           <MenuItem icon="stop" hint={say("composer.stop.only.hint")} onSelect={() => onStop("turn")}>
             {say("composer.stop.only")}
           </MenuItem>

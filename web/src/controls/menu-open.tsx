@@ -4,12 +4,14 @@ import { Icon } from "./icon";
 import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu";
 
 /** Opens at once; from then on its button does it. */
-export function Opened({ trigger, children, side = "bottom", align = "start" }: MenuProps) {
+export function Opened({ trigger, children, side = "bottom", align = "start", returnTo }: MenuProps) {
+  // Behind the menu's own way back, which leads to the button.
+  const goBack = () => queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
   return (
     <DropdownMenu.Root defaultOpen>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content side={side} align={align} sideOffset={6} collisionPadding={8} className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float">
+        <DropdownMenu.Content side={side} align={align} sideOffset={6} collisionPadding={8} onCloseAutoFocus={goBack} className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float">
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>

@@ -8,6 +8,8 @@ export interface MenuProps {
   children: ReactNode;
   side?: "top" | "bottom";
   align?: "start" | "end";
+  /** Where focus goes afterwards, when the button is no longer there. */
+  returnTo?: () => HTMLElement | null;
 }
 
 export interface ItemProps {

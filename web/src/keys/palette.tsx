@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
-import { useMemo, type ReactNode } from "react";
+import { useMemo, useState, type ReactNode } from "react";
 import { conversationsQuery } from "../api/queries";
 import { Icon, type IconName } from "../controls/icon";
 import { change } from "../rooms/settings-store";
@@ -18,6 +18,12 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const conversations = useMemo(() => loaded(client.getQueryData(conversationsQuery.queryKey)?.pages ?? []), [client]);
   const navigate = useNavigate();
   const signOut = useSignOut();
+  // Radix knows the way back to a button of its own only.
+  const [before] = useState(() => document.activeElement);
+  const goBack = (event: Event) => {
+    event.preventDefault();
+    if (document.activeElement === document.body && before instanceof HTMLElement) before.focus({ preventScroll: true });
+  };
   const then = (run: () => void) => () => {
     onClose();
     run();
@@ -26,9 +32,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
     <Dialog.Root open onOpenChange={(open) => open || onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-40 bg-veil" />
-        <Dialog.Content aria-describedby={undefined} className="fixed inset-x-0 top-[min(12dvh,8rem)] z-50 mx-auto w-[min(calc(100vw-2rem),36rem)] overflow-hidden rounded-lg border border-line bg-raised shadow-float outline-none">
+        <Dialog.Content aria-describedby={undefined} onCloseAutoFocus={goBack} className="fixed inset-x-0 top-[min(12dvh,8rem)] z-50 mx-auto w-[min(calc(100vw-2rem),36rem)] overflow-hidden rounded-lg border border-line bg-raised shadow-float outline-none">
           <Dialog.Title className="sr-only">{say("rooms.palette.title")}</Dialog.Title>
-          <Command label={say("rooms.palette.title")} loop>
+          <Command label={say("rooms.palette.title")} loop vimBindings={false}>
             <div className="flex items-center gap-3 border-b border-line px-4">
               <Icon name="search" />
               <Command.Input placeholder={say("rooms.palette.hint")} className="min-h-13 min-w-0 grow bg-transparent text-base outline-none placeholder:text-faint" />

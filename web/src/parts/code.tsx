@@ -32,10 +32,15 @@ export const Code = memo(function Code({ code, language, filename, open }: CodeP
   const [folded, setFolded] = useState(!open && count > foldedAbove);
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
+  const text = useRef<HTMLPreElement>(null);
   const painted = usePainted(figure, code, language, open);
   const { lines, cut } = previewOf(shown, folded ? foldedTo : undefined);
   const name = filename ?? languageName(language);
   const partly = folded || cut;
+  const unfold = () => {
+    setFolded(false);
+    text.current?.focus({ preventScroll: true }); // the button goes
+  };
   return (
     <figure ref={figure} className="my-4 overflow-clip rounded-md bg-sunken">
       <figcaption className="flex min-h-10 items-center justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
@@ -46,7 +51,7 @@ export const Code = memo(function Code({ code, language, filename, open }: CodeP
           <CopyButton label={say("transcript.code.copy")} text={() => code} marks={{ "data-copy": "" }} />
         </span>
       </figcaption>
-      <pre tabIndex={0} role="group" aria-label={say("transcript.code.of", { name: name === "" ? say("transcript.code") : name })} dir="ltr" className="overflow-x-auto px-4 pt-1 pb-4 font-mono text-sm">
+      <pre ref={text} tabIndex={0} role="group" aria-label={say("transcript.code.of", { name: name === "" ? say("transcript.code") : name })} dir="ltr" className="overflow-x-auto px-4 pt-1 pb-4 font-mono text-sm">
         {/* What is cut or folded can still be copied whole, by whatever looks for code in the page. */}
         {partly && (
           <code data-code="" hidden>
@@ -62,7 +67,7 @@ export const Code = memo(function Code({ code, language, filename, open }: CodeP
       {partly && (
         <div className="flex flex-wrap items-center gap-x-3 px-2 pb-2 text-xs text-faint">
           {folded ? (
-            <Button look="quiet" icon="chevronDown" onClick={() => setFolded(false)}>
+            <Button look="quiet" icon="chevronDown" onClick={unfold}>
               {say("transcript.code.all", { count })}
             </Button>
           ) : (
