@@ -1,5 +1,5 @@
 // Tells that the connection is lost, once it has been for a second: most losses are over by then, and nobody needs to know.
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Icon } from "../controls/icon";
 import type { LiveTurn } from "../turn/live";
 import { useSpeech } from "../words/speech";
@@ -9,10 +9,10 @@ const patience = 1_000;
 
 export function Banner({ live }: { live: LiveTurn | null }) {
   const { say } = useSpeech();
-  const online = useOnline();
+  const offline = useLongLost(useOfflineSince());
   const lost = useLongLost(live?.lostAt ?? null);
   const turning = live !== null && live.view.finished === null;
-  const text = !online ? say(turning ? "composer.banner.offline.live" : "composer.banner.offline") : lost && turning ? say("composer.banner.reconnecting") : null;
+  const text = offline ? say(turning ? "composer.banner.offline.live" : "composer.banner.offline") : lost && turning ? say("composer.banner.reconnecting") : null;
   return (
     <div role="status" className="pointer-events-none flex justify-center px-4">
       {text !== null && (
@@ -37,8 +37,9 @@ function useLongLost(since: number | null): boolean {
   return long && since !== null;
 }
 
-function useOnline(): boolean {
-  return useSyncExternalStore(
+/** Since when there is no network, of the page's clock; null while there is. */
+function useOfflineSince(): number | null {
+  const online = useSyncExternalStore(
     (tell) => {
       window.addEventListener("online", tell);
       window.addEventListener("offline", tell);
@@ -48,6 +49,6 @@ function useOnline(): boolean {
       };
     },
     () => navigator.onLine,
-    () => true,
   );
+  return useMemo(() => (online ? null : performance.now()), [online]);
 }
