@@ -6,19 +6,62 @@ import { expect } from "vitest";
 
 const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+interface Node {
+  target: string[];
+  failureSummary?: string;
+  any: { message: string; data?: { messageKey?: string } }[];
+}
+
 interface Found {
   id: string;
-  nodes: { target: string[]; failureSummary?: string; any: { message: string }[] }[];
+  nodes: Node[];
+}
+
+interface Colour {
+  alpha: number;
+  parseString(text: string): Colour;
+}
+
+interface Axe {
+  run(options: object): Promise<{ violations: Found[]; incomplete: Found[] }>;
+  commons: { color: { Color: new () => Colour; getContrast(ground: Colour, text: Colour): number } };
 }
 
 /** Nothing is wrong with the page, and nothing about its contrasts is in doubt. */
 export async function expectAccessible(page: Page, what: string): Promise<void> {
   await page.evaluate(source);
   const { violations, incomplete } = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run(options: object): Promise<{ violations: Found[]; incomplete: Found[] }> } };
-    return axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+    const { axe } = window as unknown as { axe: Axe };
+    const { violations, incomplete } = await axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+    // Looking through a dialog at the room behind it, axe finds another ground at each line of a text, and gives up. The
+    // ground is what the text lies on.
+    const { Color, getContrast } = axe.commons.color;
+    const colour = (text: string) => new Color().parseString(text);
+    const ground = (element: Element): Colour => {
+      const own = colour(getComputedStyle(element).backgroundColor);
+      return own.alpha === 1 || element.parentElement === null ? own : ground(element.parentElement);
+    };
+    const decided = ({ target, any }: Node) => {
+      const element = document.querySelector(target[0]!);
+      if (any[0]?.data?.messageKey !== "elmPartiallyObscuring" || element === null || element.closest('[role="dialog"]') === null) return false;
+      return getContrast(ground(element), colour(getComputedStyle(element).color)) >= 4.5;
+    };
+    return { violations, incomplete: incomplete.map(({ id, nodes }) => ({ id, nodes: nodes.filter((node) => !decided(node)) })) };
   });
   const told = (list: Found[]) => list.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target.join(" ")} (${node.any[0]?.message ?? node.failureSummary ?? ""})`).join("; ")}`);
   expect(told(violations), `${what}: violations`).toEqual([]);
-  expect(told(incomplete.filter((one) => one.id === "color-contrast")), `${what}: contrasts in doubt`).toEqual([]);
+  expect(told(incomplete.filter((one) => one.id === "color-contrast" && one.nodes.length > 0)), `${what}: contrasts in doubt`).toEqual([]);
+}
+
+/** The same, in the light and in the dark look. */
+export async function expectAccessibleInBothLooks(page: Page, what: string): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    // Nothing is looked at on its way from one look to the other.
+    await page.evaluate(async () => {
+      await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+      await Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished));
+    });
+    await expectAccessible(page, `${what}, ${colorScheme}`);
+  }
 }

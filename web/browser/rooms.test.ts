@@ -1,4 +1,4 @@
-// The rooms around a conversation: signing in, the sidebar, settings, keys, languages; and every page held to WCAG 2.2 AA
+// The rooms around a conversation: the sidebar, settings, keys, languages; and every page held to WCAG 2.2 AA
 // in every look. Pictures of each are kept for whoever wants to see them.
 import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
@@ -13,30 +13,6 @@ mkdirSync(pictures, { recursive: true });
 
 const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
 const sidebar = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
-
-describe("signing in", () => {
-  test("a newcomer makes an account, signs out and in again, by the keyboard", async () => {
-    const visit = await Visit.open("/");
-    const { page } = visit;
-    const email = `${crypto.randomUUID()}@turnstone.localhost`;
-    await page.getByRole("button", { name: "Create an account" }).press("Enter");
-    await page.getByLabel("Name", { exact: true }).fill("Robin");
-    await page.getByLabel("E-mail").fill(email);
-    await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");
-    await page.keyboard.press("Enter");
-    await composer(page).waitFor();
-    await page.getByRole("button", { name: /^Account: Robin/ }).press("Enter");
-    await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
-    await page.getByLabel("E-mail").fill(email);
-    await page.getByLabel("Password", { exact: true }).fill("wrong entirely");
-    await page.keyboard.press("Enter");
-    await page.getByText("The e-mail address or the password is wrong.").waitFor();
-    await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");
-    await page.keyboard.press("Enter");
-    await composer(page).waitFor();
-    await visit.close();
-  });
-});
 
 describe("the sidebar", () => {
   test("26 a title is changed in place, and a conversation deleted, with a way back first", async () => {

@@ -9,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/http/oidctest"
 )
 
 const (
@@ -35,14 +37,19 @@ type report struct {
 	}
 }
 
-// errand is what a test of the browser asks of the program: down is kill -9, up is a start.
+// errand is what a test of the browser asks of the program: down is kill -9, up is a start; between freeze and thaw it
+// stands still, with its connections open.
 type errand struct {
 	verb string
 	done chan struct{}
 }
 
 func TestInTheBrowser(t *testing.T) {
+	provider := oidctest.New(t, time.Now)
+	provider.Ask()
 	site := sitetest.NewDevelopment(t,
+		"TURNSTONE_OIDC_HARBOUR_ISSUER="+provider.Issuer,
+		"TURNSTONE_OIDC_HARBOUR_CLIENT_ID="+oidctest.ClientID, "TURNSTONE_OIDC_HARBOUR_CLIENT_SECRET="+oidctest.ClientSecret,
 		"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
 		"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000")
 	process := site.Up(t)
@@ -58,6 +65,10 @@ func TestInTheBrowser(t *testing.T) {
 				process.Kill()
 			case "up":
 				process = site.Up(t)
+			case "freeze":
+				process.Signal(syscall.SIGSTOP)
+			case "thaw":
+				process.Signal(syscall.SIGCONT)
 			}
 			close(e.done)
 		case <-tests.done:
@@ -98,7 +109,7 @@ func start(t *testing.T, config string, environment ...string) *vitest {
 	return v
 }
 
-// listen lets the browser's tests send errands: POST /down, POST /up.
+// listen lets the browser's tests send errands: POST /down, /up, /freeze, /thaw.
 func listen(t *testing.T, errands chan<- errand) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
