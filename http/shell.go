@@ -34,6 +34,8 @@ const (
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
 		"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
+	// assetPolicy: a worker obeys the policy of its own file, not of its page, and loads grammars.
+	assetPolicy = "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 // directions are the languages that the app speaks, and how they are written.
@@ -171,6 +173,7 @@ func (s *Server) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", a.mediaType)
+	header.Set("Content-Security-Policy", assetPolicy)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Vary", "Accept-Encoding")
 	content := a.plain

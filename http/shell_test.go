@@ -108,6 +108,9 @@ func TestAssetsAreKeptForeverAndSentAsSmallAsTheReaderTakesThem(t *testing.T) {
 		if got := w.Header().Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
 			t.Errorf("%q: Cache-Control %s", accepted, got)
 		}
+		if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'; script-src 'self';") {
+			t.Errorf("%q: a worker could load nothing: %s", accepted, got)
+		}
 		if got := w.Header().Get("Content-Type"); got != "text/javascript; charset=utf-8" {
 			t.Errorf("%q: Content-Type %s", accepted, got)
 		}

@@ -82,9 +82,36 @@ describe("writing", () => {
     await visit.close();
   });
 
+  test("5 a menu that is still on its way is not wanted any more after Esc", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await Visit.open("/settings", account);
+    const { page } = visit;
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    await page.route(/\/assets\/menu-open-[^/]*\.js$/, async (route) => {
+      await gate;
+      await route.continue();
+    });
+    await page.goto(`${url}/c/${conversation}`);
+    const button = page.getByRole("button", { name: /^Answer with/ });
+    const asked = page.waitForRequest(/menu-open-/);
+    await button.press("Enter");
+    await asked;
+    await page.keyboard.press("Escape");
+    const loaded = page.waitForResponse(/menu-open-/);
+    release();
+    await (await loaded).finished();
+    await composer(page).fill("Not behind a menu");
+    await button.press("Enter");
+    await page.getByRole("menuitemradio", { name: /^Coding/ }).waitFor();
+    expect(await page.getByRole("menu").count()).toBe(1);
+    await visit.close();
+  });
+
   test("6 and 8 while an answer streams: queue, steer and interrupt, each with its receipt shown as it stands", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(500));
+    const { conversation } = await account.begin(live(300));
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     const box = composer(visit.page);
@@ -245,7 +272,9 @@ describe("reading", () => {
     expect(await thought.getAttribute("aria-expanded")).toBe("true");
     await last.getByText(/calculat/i).first().waitFor();
     await last.getByText(/failed/i).first().waitFor();
-    await last.locator("[data-code]").first().waitFor();
+    const code = last.locator("[data-code]").filter({ hasText: "package main" }).first();
+    const colours = () => code.evaluate((element) => new Set([...element.querySelectorAll("span")].map((span) => getComputedStyle(span).color)).size);
+    await expect.poll(colours, { message: "colours of the code" }).toBeGreaterThan(3);
     await last.getByRole("button", { name: /copy code/i }).first().click();
     expect(await visit.page.evaluate(() => navigator.clipboard.readText())).toContain("package main");
     await visit.close();

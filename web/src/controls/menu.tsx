@@ -1,6 +1,6 @@
 // A menu behind a button. What menus are made of comes with the first that is opened, or as soon as one is pointed at: until
 // then there is the button alone.
-import { cloneElement, lazy, Suspense, useState, type ComponentProps, type JSX, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
+import { cloneElement, lazy, Suspense, useEffect, useState, type ComponentProps, type JSX, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
 import type { IconName } from "./icon";
 
 export interface MenuProps {
@@ -57,13 +57,33 @@ export function Menu(props: MenuProps) {
     },
     onClick: open, // of what works without keys and pointers
   });
+  const waiting = (
+    <>
+      {closed}
+      <Waiting onGone={() => setWanted(false)} />
+    </>
+  );
   return wanted ? (
-    <Suspense fallback={closed}>
+    <Suspense fallback={waiting}>
       <Opened {...props} />
     </Suspense>
   ) : (
     closed
   );
+}
+
+/** While a menu is loaded for the first time: who presses Esc, goes on, or presses something else does not want it any more. */
+function Waiting({ onGone }: { onGone: () => void }) {
+  useEffect(() => {
+    const key = (event: globalThis.KeyboardEvent) => ["Escape", "Tab"].includes(event.key) && onGone();
+    window.addEventListener("keydown", key, true);
+    window.addEventListener("pointerdown", onGone, true);
+    return () => {
+      window.removeEventListener("keydown", key, true);
+      window.removeEventListener("pointerdown", onGone, true);
+    };
+  });
+  return null;
 }
 
 export const MenuItem = lazy(() => load().then((m) => ({ default: m.MenuItem })));
