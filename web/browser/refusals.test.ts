@@ -3,28 +3,14 @@
 import type { Locator, Page, Route } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothLooks } from "./axe";
-import { Account, freeze, phone, problem, thaw, url, Visit, withBrowser } from "./site";
+import { composer, expectFocus, heldText, messages, refusal, speaking, stop, stored } from "./room";
+import { Account, freeze, phone, thaw, url, Visit, withBrowser } from "./site";
 
 withBrowser();
 
-const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
-const messages = (page: Page) => page.locator("[data-message]");
-const stop = (page: Page) => page.getByRole("button", { name: "Stop", exact: true });
 const send = (page: Page) => page.getByRole("button", { name: "Send", exact: true });
 const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).press("Enter");
 const slow = (tokens: number) => `A long story, please. [[script tokens=${tokens} ttft=10ms interval=40ms]]`;
-
-interface Stored {
-  role: string;
-  status: string;
-  sibling_count: number;
-  parts: { text?: string }[];
-}
-
-/** What the service has of a conversation: who said what, and what became of it. */
-async function stored(account: Account, conversation: string): Promise<Stored[]> {
-  return (await account.read<{ data: Stored[] }>(`/conversations/${conversation}/messages`)).data;
-}
 
 async function said(account: Account, conversation: string): Promise<(string | undefined)[]> {
   return (await stored(account, conversation)).filter((message) => message.role === "user").map((message) => message.parts[0]?.text);
@@ -68,8 +54,6 @@ async function described(control: Locator): Promise<string> {
   return control.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "").join(" "));
 }
 
-const focused = (locator: Locator) => locator.evaluate((element) => element === document.activeElement);
-
 describe("changed in two places", () => {
   test("38 a draft: both versions are shown by name, and the chosen one stands on both devices", async () => {
     const account = await Account.register();
@@ -96,7 +80,7 @@ describe("changed in two places", () => {
     const settled = async (text: string) => {
       await clash.waitFor({ state: "hidden" });
       await here.waitFor({ state: "hidden" });
-      expect(await focused(composer(train.page))).toBe(true);
+      await expectFocus(composer(train.page));
       expect(await composer(train.page).inputValue()).toBe(text);
       await expect.poll(() => composer(desk.page).inputValue(), { timeout: 30_000 }).toBe(text);
       expect(await draftOf(account, conversation)).toBe(text);
@@ -146,7 +130,7 @@ describe("changed in two places", () => {
     await dialog.waitFor({ state: "hidden" });
     await expect.poll(() => choice(/^Queue it/).isChecked()).toBe(true);
     expect(await busy()).toBe("queue");
-    await expect.poll(() => focused(choice(/^Steer the answer/))).toBe(true);
+    await expectFocus(choice(/^Steer the answer/));
 
     await elsewhere({ busy_action: "interrupt" });
     await choice(/^Steer the answer/).press("Space");
@@ -177,7 +161,7 @@ describe("changed in two places", () => {
     await page.getByText(/\b42\b/).first().waitFor();
     await stop(page).waitFor({ state: "hidden" });
     expect(await said(account, conversation)).toEqual(["Hello!", "From another device.", "What is 6*7?"]);
-    await expect.poll(() => focused(composer(page))).toBe(true);
+    await expectFocus(composer(page));
     await visit.close();
   });
 });
@@ -204,7 +188,7 @@ describe("an answer that nobody here knew of", () => {
     await page.getByText("Next, when this answer is done").waitFor();
     expect((await kept(account, conversation)).follow_ups).toMatchObject([{ content: "And then?", state: "queued" }]);
     await expect.poll(() => page.getByRole("alert").getByText(/Not sent/).count()).toBe(0);
-    await expect.poll(() => focused(composer(page))).toBe(true);
+    await expectFocus(composer(page));
     await cancel(account, turn);
     expect(await said(account, conversation)).toEqual(["Hello!", slow(2_000)]);
     await visit.close();
@@ -224,7 +208,7 @@ describe("an answer that nobody here knew of", () => {
     const { account, conversation, visit, page, turn } = await refused("A thought");
     await press(page, "Back into the composer");
     await expect.poll(() => composer(page).inputValue()).toBe("A thought");
-    expect(await focused(composer(page))).toBe(true);
+    await expectFocus(composer(page));
     await expect.poll(() => draftOf(account, conversation)).toBe("A thought");
     await cancel(account, turn);
     expect(await said(account, conversation)).toEqual(["Hello!", slow(2_000)]);
@@ -299,7 +283,7 @@ describe("over a limit", () => {
     const asked: number[] = [];
     await page.route(`${url}/chat`, (route) => {
       asked.push(Date.now());
-      return asked.length > 1 ? route.continue() : route.fulfill(problem(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": String(wait) }));
+      return asked.length > 1 ? route.continue() : route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": String(wait) }));
     });
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
@@ -349,7 +333,7 @@ describe("over a limit", () => {
 
   test("39 what the service finds too long is back in the field, with the reason", async () => {
     const { visit, page } = await somebody();
-    await page.route(`${url}/chat`, (route) => route.fulfill(problem(413, "too_large", "The body is too large.")), { times: 1 });
+    await page.route(`${url}/chat`, (route) => route.fulfill(refusal(413, "too_large", "The body is too large.")), { times: 1 });
     await composer(page).fill("A long story");
     await composer(page).press("Enter");
     await page.getByRole("alert").getByText("The service found this too long. It is back here, unsent.").waitFor();
@@ -372,13 +356,13 @@ describe("over a limit", () => {
     await composer(page).fill("With a wrong sign");
     await composer(page).press("Enter");
     await composer(page).fill("Meanwhile");
-    await (await asked).fulfill(problem(422, "invalid", "The request holds a wrong value.", {}, { errors: [{ field: "body.input", message: "holds a sign that is not allowed" }] }));
+    await (await asked).fulfill(refusal(422, "invalid", "The request holds a wrong value.", {}, { errors: [{ field: "body.input", message: "holds a sign that is not allowed" }] }));
     await page.getByRole("alert").getByText("Not sent. The service says: holds a sign that is not allowed").waitFor();
     expect(await composer(page).inputValue()).toBe("Meanwhile");
     await expectAccessibleInBothLooks(page, "a message that was refused");
     await press(page, "Back into the composer");
     await expect.poll(() => composer(page).inputValue()).toBe("Meanwhile\n\nWith a wrong sign");
-    expect(await focused(composer(page))).toBe(true);
+    await expectFocus(composer(page));
     await expect.poll(() => draftOf(account, conversation)).toBe("Meanwhile\n\nWith a wrong sign");
     expect(await said(account, conversation)).toEqual(["Hello!"]);
     await visit.close();
@@ -393,7 +377,7 @@ describe("a service that cannot", () => {
     const checks = { persistence: "down", cache: "slow", object_storage: "ok", malware_scanning: "ok", model_access: "down" };
     await page.route(`${url}/ready`, (route) => (down ? route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ status: "not_ready", checks }) }) : route.continue()));
     await page.route(`${url}/chat`, (route) => {
-      if (down) return route.fulfill(problem(503, "unavailable", "The service cannot do this right now. Try again.", { "Retry-After": "30" }));
+      if (down) return route.fulfill(refusal(503, "unavailable", "The service cannot do this right now. Try again.", { "Retry-After": "30" }));
       taken++;
       return route.continue();
     });
@@ -413,12 +397,12 @@ describe("a service that cannot", () => {
   test("40 a page that is opened meanwhile says so, and tries at once when it is asked to", async () => {
     const { visit, page } = await somebody();
     let down = true;
-    await page.route(`${url}/auth/session`, (route) => (down ? route.fulfill(problem(503, "unavailable", "The service cannot do this right now. Try again.", { "Retry-After": "120" })) : route.continue()));
+    await page.route(`${url}/auth/session`, (route) => (down ? route.fulfill(refusal(503, "unavailable", "The service cannot do this right now. Try again.", { "Retry-After": "120" })) : route.continue()));
     await page.reload();
     await page.getByRole("heading", { name: "The service is not available right now" }).waitFor();
     await expectAccessibleInBothLooks(page, "a service that is away");
     await press(page, "Try now");
-    await expect.poll(() => focused(page.getByRole("button", { name: "Try now" }))).toBe(true);
+    await expectFocus(page.getByRole("button", { name: "Try now" }));
     down = false;
     await press(page, "Try now");
     await messages(page).nth(1).waitFor();
@@ -428,7 +412,7 @@ describe("a service that cannot", () => {
   test("40 a conversation that cannot be read is not taken for one that is lost", async () => {
     const { conversation, visit, page } = await somebody();
     let down = true;
-    await page.route(`${url}/conversations/${conversation}`, (route) => (down ? route.fulfill(problem(503, "unavailable", "The service cannot do this right now. Try again.")) : route.continue()));
+    await page.route(`${url}/conversations/${conversation}`, (route) => (down ? route.fulfill(refusal(503, "unavailable", "The service cannot do this right now. Try again.")) : route.continue()));
     await page.reload();
     await page.getByRole("alert").getByText("The service cannot answer right now. Nothing is lost.").waitFor();
     await expectAccessibleInBothLooks(page, "a conversation that cannot be read");
@@ -443,8 +427,7 @@ describe("a service that cannot", () => {
     const { conversation } = await account.begin(slow(300));
     const visit = await Visit.open(`/c/${conversation}`, account);
     const { page } = visit;
-    const whole = () => messages(page).last().locator(".prose").evaluateAll((parts) => parts.map((part) => (part as HTMLElement).innerText.trim()).join("\n"));
-    await expect.poll(async () => (await whole()).length).toBeGreaterThan(20);
+    await speaking(page);
     await freeze();
     try {
       await page.getByText("Reconnecting. The answer continues on the server.").waitFor({ timeout: 60_000 });
@@ -454,10 +437,10 @@ describe("a service that cannot", () => {
     }
     await stop(page).waitFor({ state: "hidden", timeout: 60_000 });
     expect((await stored(account, conversation)).map((message) => `${message.role} ${message.status}`)).toEqual(["user complete", "assistant complete"]);
-    const seen = await whole();
+    const seen = await heldText(page);
     await page.reload();
     await messages(page).nth(1).waitFor();
-    await expect.poll(whole).toBe(seen);
+    await expect.poll(() => heldText(page)).toBe(seen);
     await visit.close();
   });
 });

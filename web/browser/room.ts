@@ -73,9 +73,9 @@ export async function intercept(page: Page, method: string, address: string | Re
   return asked;
 }
 
-/** A refusal as the service writes it. */
-export function refusal(status: number, code: string, detail = "No."): { status: number; headers: Record<string, string>; body: string } {
-  return { status, headers: { "Content-Type": "application/problem+json" }, body: JSON.stringify({ type: "about:blank", title: code, status, detail, code, request_id: "req_1" }) };
+/** A refusal as the service writes it, with further headers and members. */
+export function refusal(status: number, code: string, detail = "No.", headers: Record<string, string> = {}, more: object = {}): { status: number; headers: Record<string, string>; body: string } {
+  return { status, headers: { "Content-Type": "application/problem+json", ...headers }, body: JSON.stringify({ type: "about:blank", title: code, status, detail, code, request_id: "req_1", ...more }) };
 }
 
 export interface Heard {

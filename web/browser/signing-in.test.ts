@@ -2,12 +2,11 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothLooks } from "./axe";
-import { Account, phone, problem, url, Visit, withBrowser } from "./site";
+import { composer, expectFocus, messages, refusal } from "./room";
+import { Account, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
 
-const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
-const messages = (page: Page) => page.locator("[data-message]");
 const press = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true }).press("Enter");
 const again = (page: Page) => page.getByRole("dialog", { name: "Sign in again" });
 const safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
@@ -67,15 +66,15 @@ describe("by a password", () => {
     await page.getByText("Use at least 8 characters.").waitFor();
     const password = page.getByLabel("Password", { exact: true });
     expect(await password.getAttribute("aria-invalid")).toBe("true");
-    expect(await password.evaluate((field) => field === document.activeElement)).toBe(true);
+    await expectFocus(password);
     await signIn(page, account);
     await page.getByText("There is an account with this address already.").waitFor();
-    await expect.poll(() => page.getByLabel("E-mail").evaluate((field) => field === document.activeElement)).toBe(true);
+    await expectFocus(page.getByLabel("E-mail"));
     await expectAccessibleInBothLooks(page, "an address that is taken");
     await press(page, "Sign in");
     expect(await page.getByLabel("E-mail").inputValue()).toBe(account.email);
 
-    await page.route(`${url}/auth/login`, (route) => route.fulfill(problem(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "3" })), { times: 1 });
+    await page.route(`${url}/auth/login`, (route) => route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "3" })), { times: 1 });
     await signIn(page, account);
     await page.getByRole("alert").getByText("Too many tries. Wait a little.").waitFor();
     await page.getByRole("button", { name: /^Again in \d seconds?$/ }).waitFor();
@@ -141,7 +140,7 @@ describe("by a password", () => {
     let asked = 0;
     await page.route(`${url}/conversations/${conversation}/draft`, (route) => {
       asked++;
-      return route.fulfill(problem(403, "csrf", "X-CSRF-Token is missing or wrong."));
+      return route.fulfill(refusal(403, "csrf", "X-CSRF-Token is missing or wrong."));
     });
     await composer(page).fill("A thought");
     await page.getByText(/This draft is on this device only/).waitFor();
@@ -159,17 +158,17 @@ describe("by a password", () => {
     page.on("response", (answer) => void (proven ||= answer.url() === `${url}/auth/reauthenticate` && answer.ok()));
     await page.route(`${url}/auth/sessions`, (route) => {
       if (proven || route.request().method() !== "DELETE") return route.continue();
-      return route.fulfill(problem(403, "reauth_required", "This needs a recent sign-in: POST /auth/reauthenticate first."));
+      return route.fulfill(refusal(403, "reauth_required", "This needs a recent sign-in: POST /auth/reauthenticate first."));
     });
     const dialog = page.getByRole("dialog", { name: "Confirm that it is you" });
     const endOthers = page.getByRole("button", { name: "Sign out all other devices" });
 
     await endOthers.press("Enter");
-    await expect.poll(() => dialog.getByLabel("Password", { exact: true }).evaluate((field) => field === document.activeElement)).toBe(true);
+    await expectFocus(dialog.getByLabel("Password", { exact: true }));
     await expectAccessibleInBothLooks(page, "a question for the password");
     await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    await expect.poll(() => endOthers.evaluate((button) => button === document.activeElement)).toBe(true);
+    await expectFocus(endOthers);
     expect(await standing(other)).toBe(200);
 
     await endOthers.press("Enter");
@@ -182,7 +181,7 @@ describe("by a password", () => {
     await page.getByRole("status").getByText("All other devices were signed out.").waitFor();
     await endOthers.waitFor({ state: "hidden" });
     await page.getByText("This device, in use now").waitFor();
-    await expect.poll(() => page.getByRole("list", { name: "Signed-in devices" }).evaluate((list) => list === document.activeElement)).toBe(true);
+    await expectFocus(page.getByRole("list", { name: "Signed-in devices" }));
     expect(await standing(other)).toBe(401);
     await visit.close();
   });
@@ -216,7 +215,7 @@ describe("by a password", () => {
     await pocket.page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
     expect(await composer(pocket.page).inputValue()).toBe("What is 6*7?");
-    await expect.poll(() => composer(pocket.page).evaluate((field) => field === document.activeElement)).toBe(true);
+    await expectFocus(composer(pocket.page));
     await expect.poll(() => draftOf(account, conversation)).toBe("What is 6*7?");
     await composer(pocket.page).press("Enter");
     await pocket.page.getByText(/\b42\b/).first().waitFor();

@@ -41,11 +41,6 @@ export async function thaw(): Promise<void> {
   expect((await fetch(`${control}/thaw`, { method: "POST" })).ok).toBe(true);
 }
 
-/** A problem document as the service writes it, for a route that answers in its place. */
-export function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}, more: object = {}) {
-  return { status, headers: { "Content-Type": "application/problem+json", ...headers }, body: JSON.stringify({ type: "about:blank", title: "Refused", status, detail, code, request_id: "req_1", ...more }) };
-}
-
 /** An account, and the API as it sees it. */
 export class Account {
   readonly password = `a calm tide ${crypto.randomUUID()}`;
