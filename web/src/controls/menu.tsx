@@ -1,6 +1,6 @@
 // A menu behind a button. What menus are made of comes with the first that is opened, or as soon as one is pointed at: until
 // then there is the button alone.
-import { cloneElement, lazy, Suspense, useEffect, useState, type ComponentProps, type JSX, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
+import { cloneElement, useEffect, useState, type ComponentProps, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
 import type { IconName } from "./icon";
 
 export interface MenuProps {
@@ -34,17 +34,31 @@ export interface ChoiceProps<T extends string> {
   options: readonly { value: T; label: string; hint?: string }[];
 }
 
-const load = () => import("./menu-open");
-const Opened = lazy(() => load().then((m) => ({ default: m.Opened })));
+type Parts = typeof import("./menu-open");
+
+let parts: Parts | null = null;
+const load = async (): Promise<Parts> => (parts ??= await import("./menu-open"));
 
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
+  const [there, setThere] = useState(parts !== null);
+  useEffect(() => {
+    if (!wanted || there) return;
+    let current = true;
+    // Not by Suspense, which holds back for a third of a second what was not there at once.
+    void load().then(
+      () => current && setThere(true),
+      () => current && setWanted(false), // the network is away: the next press tries again
+    );
+    return () => void (current = false);
+  }, [wanted, there]);
+  if (wanted && parts !== null) return <parts.Opened {...props} />;
   const open = () => setWanted(true);
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
     "aria-expanded": false,
-    onPointerEnter: () => void load(),
-    onFocus: () => void load(),
+    onPointerEnter: () => void load().catch(() => {}),
+    onFocus: () => void load().catch(() => {}),
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0 || event.ctrlKey || props.trigger.props.disabled === true) return;
       event.preventDefault(); // the focus goes to the menu
@@ -57,18 +71,11 @@ export function Menu(props: MenuProps) {
     },
     onClick: open, // of what works without keys and pointers
   });
-  const waiting = (
+  return (
     <>
       {closed}
-      <Waiting onGone={() => setWanted(false)} />
+      {wanted && <Waiting onGone={() => setWanted(false)} />}
     </>
-  );
-  return wanted ? (
-    <Suspense fallback={waiting}>
-      <Opened {...props} />
-    </Suspense>
-  ) : (
-    closed
   );
 }
 
@@ -86,12 +93,14 @@ function Waiting({ onGone }: { onGone: () => void }) {
   return null;
 }
 
-export const MenuItem = lazy(() => load().then((m) => ({ default: m.MenuItem })));
+// What stands in a menu: shown only within one that is open, so its parts are there.
+
+export const MenuItem = (props: ItemProps) => parts && <parts.MenuItem {...props} />;
 
 /** Something that is so or not; the menu stays open. */
-export const MenuCheck = lazy(() => load().then((m) => ({ default: m.MenuCheck })));
+export const MenuCheck = (props: CheckProps) => parts && <parts.MenuCheck {...props} />;
 
-export const MenuLine = lazy(() => load().then((m) => ({ default: m.MenuLine })));
+export const MenuLine = () => parts && <parts.MenuLine />;
 
 /** One of several; options may have a line that explains them. */
-export const MenuChoice = lazy(() => load().then((m) => ({ default: m.MenuChoice }))) as <T extends string>(props: ChoiceProps<T>) => JSX.Element;
+export const MenuChoice = <T extends string>(props: ChoiceProps<T>) => parts && <parts.MenuChoice {...props} />;
