@@ -39,6 +39,7 @@ describe("pictures for the README", () => {
     for (const [visit, name] of [[desk, "conversation"], [pocket, "phone"]] as const) {
       await visit.page.reload();
       await visit.page.locator("[data-message]").nth(5).getByText("Turnstone runs conversations").waitFor();
+      await visit.page.locator("figure [data-ink]").first().waitFor(); // code has its colours
       await visit.page.screenshot({ path: `${folder}/${name}.png` });
     }
     await desk.close();
