@@ -123,7 +123,7 @@ describe("what an answer is made of", () => {
     const account = await Account.register();
     const visit = await Visit.open("/", account);
     const { page } = visit;
-    await send(page, "Think. [[script tokens=30 ttft=10ms interval=30ms reasoning=250]]");
+    await send(page, "Think. [[script tokens=30 ttft=10ms interval=30ms reasoning=170]]");
     const thinking = page.getByRole("button", { name: /^Thinking/ });
     await thinking.getByText(/^\d+ s$/).waitFor();
     expect(await thinking.getAttribute("aria-expanded")).toBe("false");

@@ -275,9 +275,9 @@ describe("the size of things", () => {
 
       const account = await Account.register();
       const conversation = await account.chat("Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]");
-      await account.chat("Please fix the bug in src/main.go, the unit test panics with a nil pointer dereference", { conversation_id: conversation });
+      await account.chat(`Once. ${fast(30)}`, { conversation_id: conversation });
       const { message_id } = (await stored(account, conversation))[2]!;
-      await account.chat("Make me a table.", { conversation_id: conversation, branch: { message_id, mode: "edit" } });
+      await account.chat(`Again. ${fast(30)}`, { conversation_id: conversation, branch: { message_id, mode: "edit" } });
       await account.begin("Something long. [[script tokens=3000 ttft=10ms interval=100ms]]", { conversation_id: conversation });
       await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "And this comes next." }], if_busy: "queue" });
       const visit = await Visit.open(`/c/${conversation}`, account, options);
@@ -400,7 +400,7 @@ describe("other languages", () => {
   /** A window of somebody who has chosen a language. */
   const speaks = (language: string) => ({ storageState: { cookies: [{ name: "language", value: language, domain: new URL(url).hostname, path: "/", expires: -1, httpOnly: false, secure: false, sameSite: "Lax" as const }], origins: [] } });
   const languages = [
-    { language: "ar", field: "الرسالة", halt: "إيقاف", groups: ["اليوم", "أمس", /^آخر [7٧] أيام$/, /^آخر (30|٣٠) يومًا$/, /^مارس (2020|٢٠٢٠)$/], two: /^ستُحذف رسالتاها/, jump: ["انتقل إلى الأحدث (رسالتان جديدتان)", /^انتقل إلى الأحدث \([4٤] رسائل جديدة\)$/] },
+    { language: "ar", field: "الرسالة", halt: "إيقاف", groups: ["اليوم", "أمس", "آخر 7 أيام", "آخر 30 يومًا", "مارس 2020"], two: /^ستُحذف رسالتاها/, jump: ["انتقل إلى الأحدث (رسالتان جديدتان)", "انتقل إلى الأحدث (4 رسائل جديدة)"] },
     { language: "ja", field: "メッセージ", halt: "停止", groups: ["今日", "昨日", "過去7日間", "過去30日間", "2020年3月"], two: /^2件のメッセージ/, jump: ["最新へ移動(新着 2 件)", "最新へ移動(新着 4 件)"] },
   ] as const;
 
@@ -408,7 +408,7 @@ describe("other languages", () => {
     test(`43 days, months and counts are in the words of the language: ${language}`, async () => {
       const account = await Account.register();
       const conversation = await account.chat(`First. ${fast(900)}`);
-      for (let i = 0; i < 4; i++) await account.chat("Hello!");
+      for (let i = 0; i < 4; i++) await account.chat(`Hello! ${fast(5)}`);
       const visit = await Visit.open("/settings", account, speaks(language));
       const { page, context } = visit;
       const day = 86_400_000;
@@ -421,9 +421,7 @@ describe("other languages", () => {
       await page.reload();
       const headings = page.getByRole("navigation").getByRole("heading", { level: 2 });
       await headings.nth(4).waitFor();
-      const shown = await headings.allInnerTexts();
-      expect(shown.length).toBe(5);
-      shown.forEach((text, at) => expect(text.replace(/[\u200e\u200f]/g, "")).toMatch(typeof groups[at] === "string" ? new RegExp(`^${groups[at]}$`) : groups[at]!));
+      expect((await headings.allInnerTexts()).map((text) => text.replace(/[\u200e\u200f]/g, ""))).toEqual(groups);
 
       await page.getByRole("navigation").getByRole("listitem").getByRole("link").last().focus();
       await page.keyboard.press("Delete");
@@ -438,7 +436,7 @@ describe("other languages", () => {
       const second = await visit.tab(`/c/${conversation}`);
       for (const name of jump) {
         const writing = second.getByRole("textbox", { name: field, exact: true });
-        await writing.fill("Hello!");
+        await writing.fill(`Hello! ${fast(5)}`);
         await writing.press("Enter");
         await page.getByRole("button", { name, exact: true }).waitFor();
         await expect.poll(() => stored(account, conversation).then((all) => all.at(-1)!.status)).toBe("complete");

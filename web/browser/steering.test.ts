@@ -108,7 +108,7 @@ describe("steering", () => {
 describe("the queue", () => {
   test("7 what is queued runs one after the other, with no browser open", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(600));
+    const { conversation, turn } = await account.begin(live(450));
     const visit = await Visit.open(`/c/${conversation}`, account);
     await speaking(visit.page);
     await send(visit.page, "What is 6*7?");
@@ -199,7 +199,7 @@ describe("tabs and networks", () => {
 
   test("12 the tab that holds the connection is closed: the other one goes on to the end, without a gap", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(500));
+    const { conversation } = await account.begin(live(400));
     const visit = await Visit.open("/", account);
     const streams: { page: Page; after: number }[] = [];
     visit.context.on("request", (request) => {
