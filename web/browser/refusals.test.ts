@@ -279,7 +279,7 @@ describe("an answer that nobody here knew of", () => {
 describe("over a limit", () => {
   test("37 sending is off and says why; what is to be sent by itself is sent once, and not before", async () => {
     const { account, conversation, visit, page } = await somebody();
-    const wait = 20;
+    const wait = 12;
     const asked: number[] = [];
     await page.route(`${url}/chat`, (route) => {
       asked.push(Date.now());
