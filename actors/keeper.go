@@ -19,10 +19,10 @@ const (
 	staleLook     = 1400 * time.Millisecond // more than this between two own renewals: what was seen says nothing
 	deadLooks     = 5
 	deadAfter     = 3 * time.Second
-	keeperTimeout = time.Second // of one call to the directory
+	keeperTimeout = time.Second            // of one call to the directory
 	claimLimit    = 20                     // so that the nodes that are left share what a dead one had
 	claimAgain    = 100 * time.Millisecond // between two claims while there are more orphans
-	queueEvery    = 7 // rounds between two looks at standing queues: about 5 s
+	queueEvery    = 7                      // rounds between two looks at standing queues: about 5 s
 	tailPoll      = 250 * time.Millisecond
 	releaseWait   = 5 * time.Second // for the appends that are in flight when a drain's grace is over
 )

@@ -134,7 +134,9 @@ func TestAnItemOfTheQueueIsChanged(t *testing.T) {
 		t.Errorf("with another version: %s", stale.body)
 	}
 	for _, content := range []object{
-		{"state": "started", "version": 1}, {"version": 1}, {"state": "held", "content": " ", "version": 1},
+		{"state": "started", "version": 1},
+		{"version": 1},
+		{"state": "held", "content": " ", "version": 1},
 		{"state": "held", "content": strings.Repeat("x", protocol.MaxInputRunes+1), "version": 1},
 	} {
 		c.expect(422, "PATCH", path, content)

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
+import { badDays, patience } from "./vitest.bad-days.config";
 
-// The tests in a real Chromium, against a running service: cmd/turnstone/browser starts both. One file after the other,
-// since some of them kill the service.
+// All tests in a real Chromium but those that kill the service. They have accounts of their own and disturb nobody.
 export default defineConfig({
-  test: { include: ["browser/**/*.test.ts"], environment: "node", testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false, expect: { poll: { timeout: 20_000 } } },
+  test: { ...patience, include: ["browser/**/*.test.ts"], exclude: badDays, fileParallelism: true, maxWorkers: 2 },
 });

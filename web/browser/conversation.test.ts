@@ -157,6 +157,7 @@ describe("what is held", () => {
     await later.getByText(/^Held/).waitFor();
     await later.getByRole("button", { name: "Back into the composer" }).press("Enter");
     await expect.poll(() => composer(visit.page).inputValue()).toBe("And something later.");
+    await later.waitFor({ state: "hidden" });
     await items.getByRole("button", { name: "Send now" }).press("Enter");
     await messages(visit.page).last().getByText(/\b42\b/).first().waitFor();
     await items.first().waitFor({ state: "hidden" });

@@ -19,7 +19,7 @@ import (
 
 const (
 	webFolder = "../../../web"
-	// whole is how long all tests of the browser may take; each has its own limit in web/vitest.browser.config.ts.
+	// whole is how long all tests of the browser may take; each has its own limit in web/vitest.bad-days.config.ts.
 	whole = 9 * time.Minute
 )
 
@@ -45,18 +45,31 @@ type errand struct {
 }
 
 func TestInTheBrowser(t *testing.T) {
+	t.Parallel()
 	provider := oidctest.New(t, time.Now)
 	provider.Ask()
-	site := sitetest.NewDevelopment(t,
+	inTheBrowser(t, "vitest.browser.config.ts",
 		"TURNSTONE_OIDC_HARBOUR_ISSUER="+provider.Issuer,
-		"TURNSTONE_OIDC_HARBOUR_CLIENT_ID="+oidctest.ClientID, "TURNSTONE_OIDC_HARBOUR_CLIENT_SECRET="+oidctest.ClientSecret,
+		"TURNSTONE_OIDC_HARBOUR_CLIENT_ID="+oidctest.ClientID, "TURNSTONE_OIDC_HARBOUR_CLIENT_SECRET="+oidctest.ClientSecret)
+}
+
+// The tests that kill and freeze the service have one of their own.
+func TestBadDaysInTheBrowser(t *testing.T) {
+	t.Parallel()
+	inTheBrowser(t, "vitest.bad-days.config.ts")
+}
+
+// inTheBrowser runs the tests of a configuration against a service of their own.
+func inTheBrowser(t *testing.T, config string, settings ...string) {
+	t.Helper()
+	site := sitetest.NewDevelopment(t, append(settings,
 		"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
-		"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000")
+		"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000")...)
 	process := site.Up(t)
 	errands := make(chan errand)
 	control := listen(t, errands)
 
-	tests := start(t, "vitest.browser.config.ts", "TURNSTONE_URL=http://"+site.Public, "TURNSTONE_CONTROL="+control, "TURNSTONE_FOLDER="+site.Folder)
+	tests := start(t, config, "TURNSTONE_URL=http://"+site.Public, "TURNSTONE_CONTROL="+control, "TURNSTONE_FOLDER="+site.Folder)
 	for {
 		select {
 		case e := <-errands:
