@@ -186,6 +186,13 @@ func (s *spy) claim(q question, status int, where, run string, text []byte) {
 	s.mu.Unlock()
 }
 
+// searched counts what was looked at so far.
+func (s *spy) searched() (responses, lines int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.responses, s.lines
+}
+
 // log searches one line of the log: it may hold no text and no secret of anybody, and name no account.
 func (s *spy) log(line []byte) {
 	s.mu.Lock()

@@ -80,9 +80,10 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	mux.HandleFunc("GET /authorize", p.authorize)
 	mux.HandleFunc("GET /answer", p.answered)
 	mux.HandleFunc("POST /token", p.token)
-	server := httptest.NewServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	p.Issuer = "http://" + server.Listener.Addr().String()
+	server.Start()
 	t.Cleanup(server.Close)
-	p.Issuer = server.URL
 	return p
 }
 

@@ -30,6 +30,8 @@ async function somebody(): Promise<{ account: Account; conversation: string; vis
   const conversation = await account.chat("Hello!");
   const visit = await Visit.open(`/c/${conversation}`, account);
   await messages(visit.page).nth(1).waitFor();
+  // The answer to that it was read tells how the conversation stands, too.
+  await expect.poll(async () => (await account.read<{ unread: boolean }>(`/conversations/${conversation}`)).unread).toBe(false);
   return { account, conversation, visit, page: visit.page };
 }
 
