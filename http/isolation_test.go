@@ -367,15 +367,26 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 		body["turn_id"], body["input"], body["client_steering_id"] = turn, []object{{"type": "text", "text": w.canary()}}, w.canary()
 		return body
 	}
-	ask := func(w *walker, status int, method, path, pattern string, body object) {
+	ask := func(w *walker, status int, method, path, pattern string, body object) (told struct {
+		ConversationID string `json:"conversation_id"`
+		FollowUpID     string `json:"follow_up_id"`
+	}) {
 		_, answer := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
 		for again := 0; answer.status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
 			_, answer = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
 		}
 		if answer.status != status {
 			t.Errorf("%s: %s %s of a live turn of %s: %d %s, want %d", w.side, method, path, s, answer.status, answer.body, status)
+		} else if status < 300 {
+			_ = json.Unmarshal(answer.body, &told) // what is of another shape tells nothing of these
 		}
+		return told
 	}
+	conversation := ask(owner, stdhttp.StatusOK, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil).ConversationID
+	queued := ask(owner, stdhttp.StatusAccepted, "POST", "/chat", "/chat", object{
+		"conversation_id": conversation, "input": []object{{"type": "text", "text": owner.canary()}}, "if_busy": "queue",
+	})
+	item, held := "/conversations/"+conversation+"/follow-ups/"+queued.FollowUpID, object{"state": "held", "version": 1}
 	for w, status := range map[*walker]int{other: stdhttp.StatusNotFound, guest: stdhttp.StatusUnauthorized} {
 		ask(w, status, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil)
 		ask(w, status, "GET", "/chat/turns/"+turn+"/events", "/chat/turns/{turn_id}/events", nil)
@@ -383,7 +394,9 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 		for _, body := range []object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}} {
 			ask(w, status, "POST", "/chat/steering", "/chat/steering", steer(w, body))
 		}
+		ask(w, status, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
 	}
+	ask(owner, stdhttp.StatusOK, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
 	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "input", "delivery": "interrupt"}))
 	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "cancel"}))
 	<-ended

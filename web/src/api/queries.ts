@@ -28,10 +28,18 @@ export const settingsQuery = queryOptions({ queryKey: ["settings"], queryFn: () 
 
 export const devicesQuery = queryOptions({ queryKey: ["devices"], queryFn: () => body(api.GET("/auth/sessions")) });
 
+/** Titles that are on their way to the service: what it told of them before does not stand against them. */
+export const titlesOnTheWay = new Map<string, string>();
+
+const asWished = <T extends { conversation_id: string; title: string }>(one: T): T => ({ ...one, title: titlesOnTheWay.get(one.conversation_id) ?? one.title });
+
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
   initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) => body(api.GET("/conversations", { params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } } })),
+  queryFn: async ({ pageParam }) => {
+    const page = await body(api.GET("/conversations", { params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } } }));
+    return { ...page, data: page.data.map(asWished) };
+  },
   getNextPageParam: (page) => page.next_cursor,
   refetchInterval: listFreshness,
   refetchOnWindowFocus: "always",
@@ -40,7 +48,7 @@ export const conversationsQuery = infiniteQueryOptions({
 export const conversationQuery = (id: string) =>
   queryOptions<ConversationPage>({
     queryKey: ["conversation", id],
-    queryFn: () => body(api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } })) as Promise<ConversationPage>,
+    queryFn: async () => asWished((await body(api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } }))) as ConversationPage),
     refetchInterval: listFreshness,
     refetchOnWindowFocus: "always",
   });

@@ -3,7 +3,7 @@ import { useRef } from "react";
 import { create } from "zustand";
 import { notice } from "../api/access";
 import { api, body, type Conversation, Refusal } from "../api/client";
-import { changed, keep } from "../api/queries";
+import { changed, keep, titlesOnTheWay } from "../api/queries";
 import { toast } from "../controls/toast";
 import { useSpeech, type Speech } from "../words/speech";
 
@@ -21,10 +21,14 @@ function put(id: string, title: string, version: number): Promise<Conversation> 
 /** Stores a title. One that somebody else gave meanwhile stands, and the user is asked; what the service found by itself gives way. */
 export async function rename(before: Conversation, title: string, say: Speech["say"]): Promise<void> {
   const id = before.conversation_id;
+  titlesOnTheWay.set(id, title);
   keep({ ...before, title, title_source: "user" });
   try {
-    keep(await put(id, title, before.version));
+    const after = await put(id, title, before.version);
+    titlesOnTheWay.delete(id);
+    keep(after);
   } catch (refusal) {
+    titlesOnTheWay.delete(id);
     const current = refusal instanceof Refusal && refusal.code === "stale_version" ? (refusal.problem?.current as Conversation | null) : null;
     if (current && (current.title_source === "auto" || current.title === before.title)) return rename(current, title, say);
     notice(refusal);
