@@ -370,7 +370,8 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 	ask := func(w *walker, status int, method, path, pattern string, body object) (told struct {
 		ConversationID string `json:"conversation_id"`
 		FollowUpID     string `json:"follow_up_id"`
-	}) {
+	},
+	) {
 		_, answer := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
 		for again := 0; answer.status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
 			_, answer = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
