@@ -264,15 +264,22 @@ func eventually(t *testing.T, holds func() bool) {
 // awaitLocked waits until a statement of the database, known by its beginning, waits for a lock.
 func awaitLocked(t *testing.T, database pgtest.Database, beginning string) {
 	t.Helper()
+	awaitWaiting(t, database, beginning, true)
+}
+
+// awaitWaiting waits until a statement with this beginning waits for a lock, or until none does.
+func awaitWaiting(t *testing.T, database pgtest.Database, beginning string, want bool) {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database.AdminURL) // within a transaction the activity would stand still
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	eventually(t, func() (held bool) {
+	eventually(t, func() bool {
+		var waits bool
 		err := conn.QueryRow(t.Context(), `
 			select exists (select from pg_stat_activity
-				where datname = current_database() and wait_event_type = 'Lock' and starts_with(ltrim(query, E' \n'), $1))`, beginning).Scan(&held)
-		return err == nil && held
+				where datname = current_database() and wait_event_type = 'Lock' and starts_with(ltrim(query, E' \n'), $1))`, beginning).Scan(&waits)
+		return err == nil && waits == want
 	})
 }

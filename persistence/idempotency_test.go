@@ -240,7 +240,8 @@ func TestARequestWhoseTimeEndsWhileItLooksForItsTwinHasSeenItBefore(t *testing.T
 	}()
 	awaitLocked(t, database, look)
 	release()
-	release = lockKeys(t, admin) // waits for the first look
+	awaitWaiting(t, database, look, false) // else the lock could be taken before the first look has it
+	release = lockKeys(t, admin)
 	awaitLocked(t, database, look)
 	end()
 	if err := <-answered; protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
