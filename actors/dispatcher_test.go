@@ -55,12 +55,12 @@ func TestWorkersRunAllThatIsScheduledAndNoMoreAtOnce(t *testing.T) {
 // TestAFeedLosesNothingAndWakesWhoMustLook plays a model against an actor that is held at random.
 func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 	wakes := make(chan struct{}, 1)
-	woken := 0
+	var woken atomic.Int64
 	feed := &modelFeed{wake: func() {
-		woken++
+		woken.Add(1)
 		select {
 		case wakes <- struct{}{}:
-		default: // for what a look behind a hold has taken already: one that waits is enough
+		default: // one that waits is enough: a look behind a hold may overtake the wake that it makes needless
 		}
 	}}
 	var want strings.Builder
@@ -88,6 +88,7 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 		_ = feed.put(ctx, feedItem{over: true})
 	}()
 	var got strings.Builder
+	looks := int64(0)
 	random := rand.New(rand.NewPCG(1, 2))
 	for over := false; !over; {
 		select {
@@ -96,6 +97,7 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 			t.Fatalf("nobody was woken behind %.40q", got.String()[max(0, got.Len()-40):])
 		}
 		for look := true; look && !over; {
+			looks++
 			for _, item := range feed.take() {
 				got.WriteString(item.words())
 				over = over || item.over
@@ -113,7 +115,9 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 	if got.String() != want.String() {
 		t.Error("the text differs")
 	}
-	t.Logf("%d pieces, %d wakes", pieces, woken)
+	if n := woken.Load(); n > looks+1 {
+		t.Errorf("woken %d times for %d looks", n, looks)
+	}
 }
 
 // What is never idle must not grow with what it has run, and keeps the order.
