@@ -219,14 +219,17 @@ func (n *Node) takeOver(claim protocol.Claim) {
 func (n *Node) adopt(claim protocol.Claim) {
 	defer n.adopted(claim)
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
-	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
-	defer cancel()
-	if err := failpoint.Before(failpoint.TurnAfterClaim); err != nil {
-		log.Warn("adoption failed", zap.Error(err))
-		return
-	}
-	stored, err := n.store.LoadTurn(ctx, claim.AccountID, claim.TurnID)
-	if err = failpoint.After(failpoint.TurnAfterClaim, err); err != nil {
+	var stored *protocol.StoredTurn
+	err := n.reading(n.ctx, func() (failed error) {
+		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+		defer cancel()
+		if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
+			stored, failed = n.store.LoadTurn(ctx, claim.AccountID, claim.TurnID)
+			failed = failpoint.After(failpoint.TurnAfterClaim, failed)
+		}
+		return failed
+	})
+	if err != nil {
 		log.Warn("adoption failed", zap.Error(err))
 		return
 	}

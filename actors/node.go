@@ -55,6 +55,7 @@ type Node struct {
 	system       *actor.ActorSystem
 	dispatcher   *dispatcher
 	pacer        *pacer
+	reads        chan struct{} // a place for each turn that reads the store
 	stats        stats
 	renewed      atomic.Pointer[time.Time] // when the last renewal that succeeded was begun; nil before
 
@@ -97,6 +98,7 @@ func NewNode(c Config) *Node {
 		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
+		reads: make(chan struct{}, maxTurnReads),
 		turns: map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{},
 	}
 	for _, tool := range c.Tools {

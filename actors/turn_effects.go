@@ -19,6 +19,10 @@ const (
 	maxToolOutput      = 64 << 10 // what a tool may say to the model and the reader
 	storePause         = 50 * time.Millisecond
 	maxStorePause      = time.Second // between two tries while the store is away
+	// maxTurnReads is how many turns read the store at once: less than half of the connections that requests take theirs
+	// from. When a model's connections break, or a node dies, hundreds of turns read at the same moment, and a request
+	// waits for a connection for a second only.
+	maxTurnReads = 6
 )
 
 // ask makes one model call: it builds the request and streams the answer into the feed.
@@ -68,7 +72,10 @@ func (n *Node) requestApart(ctx context.Context, c callContext, route Route) (re
 // request builds the request of one model call. While the store is away it waits: the turn holds, as its log does.
 func (n *Node) request(ctx context.Context, c callContext, route Route) (request ModelRequest, trimmed bool, err error) {
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
-		request, trimmed, err = buildRequest(ctx, n.store, c, route, n.toolList)
+		err = n.reading(ctx, func() (failed error) {
+			request, trimmed, failed = buildRequest(ctx, n.store, c, route, n.toolList)
+			return failed
+		})
 		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
 			return request, trimmed, err
 		}
@@ -76,6 +83,17 @@ func (n *Node) request(ctx context.Context, c callContext, route Route) (request
 		if stopped := sleep(ctx, wait); stopped != nil {
 			return request, false, stopped
 		}
+	}
+}
+
+// reading runs read when there is a place among the turns that read the store.
+func (n *Node) reading(ctx context.Context, read func() error) error {
+	select {
+	case n.reads <- struct{}{}:
+		defer func() { <-n.reads }()
+		return read()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
