@@ -220,7 +220,7 @@ func (n *Node) adopt(claim protocol.Claim) {
 	defer n.adopted(claim)
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
 	var stored *protocol.StoredTurn
-	err := n.reading(n.ctx, func() (failed error) {
+	err := n.atStore(n.ctx, func() (failed error) {
 		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
 		defer cancel()
 		if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {

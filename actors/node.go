@@ -55,7 +55,7 @@ type Node struct {
 	system       *actor.ActorSystem
 	dispatcher   *dispatcher
 	pacer        *pacer
-	reads        chan struct{} // a place for each turn that reads the store
+	places       chan struct{} // held by turns that read or end, one each
 	stats        stats
 	renewed      atomic.Pointer[time.Time] // when the last renewal that succeeded was begun; nil before
 
@@ -98,8 +98,8 @@ func NewNode(c Config) *Node {
 		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
-		reads: make(chan struct{}, maxTurnReads),
-		turns: map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{},
+		places: make(chan struct{}, maxAtStore),
+		turns:  map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{},
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()

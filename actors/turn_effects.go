@@ -19,10 +19,10 @@ const (
 	maxToolOutput      = 64 << 10 // what a tool may say to the model and the reader
 	storePause         = 50 * time.Millisecond
 	maxStorePause      = time.Second // between two tries while the store is away
-	// maxTurnReads is how many turns read the store at once: less than half of the connections that requests take theirs
-	// from. When a model's connections break, or a node dies, hundreds of turns read at the same moment, and a request
-	// waits for a connection for a second only.
-	maxTurnReads = 6
+	// maxAtStore is how many turns read or end at once: with half of the connections that requests take theirs from. When
+	// a model's connections break, or a node dies, hundreds of turns do so at the same moment, and a request waits for a
+	// connection for a second only.
+	maxAtStore = 8
 )
 
 // ask makes one model call: it builds the request and streams the answer into the feed.
@@ -72,7 +72,7 @@ func (n *Node) requestApart(ctx context.Context, c callContext, route Route) (re
 // request builds the request of one model call. While the store is away it waits: the turn holds, as its log does.
 func (n *Node) request(ctx context.Context, c callContext, route Route) (request ModelRequest, trimmed bool, err error) {
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
-		err = n.reading(ctx, func() (failed error) {
+		err = n.atStore(ctx, func() (failed error) {
 			request, trimmed, failed = buildRequest(ctx, n.store, c, route, n.toolList)
 			return failed
 		})
@@ -86,12 +86,12 @@ func (n *Node) request(ctx context.Context, c callContext, route Route) (request
 	}
 }
 
-// reading runs read when there is a place among the turns that read the store.
-func (n *Node) reading(ctx context.Context, read func() error) error {
+// atStore runs do when there is a place among the turns that read or end.
+func (n *Node) atStore(ctx context.Context, do func() error) error {
 	select {
-	case n.reads <- struct{}{}:
-		defer func() { <-n.reads }()
-		return read()
+	case n.places <- struct{}{}:
+		defer func() { <-n.places }()
+		return do()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -180,7 +180,11 @@ func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, don
 	n.goes(func() {
 		pause := storePause
 		for {
-			next, err := n.store.FinishTurn(n.ctx, f)
+			var next *protocol.StartedTurn
+			err := n.atStore(n.ctx, func() (failed error) {
+				next, failed = n.store.FinishTurn(n.ctx, f)
+				return failed
+			})
 			if err == nil {
 				n.finishedTurn(end, next)
 				done(nil)

@@ -10,19 +10,19 @@ import (
 	"turnstone/protocol"
 )
 
-func TestTurnsReadTheStoreAFewAtATime(t *testing.T) {
+func TestTurnsAreAtTheStoreAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &Node{reads: make(chan struct{}, maxTurnReads)}
-		var inside, read atomic.Int64
+		n := &Node{places: make(chan struct{}, maxAtStore)}
+		var inside, left atomic.Int64
 		goOn := make(chan struct{})
-		const turns = 3 * maxTurnReads
+		const turns = 3 * maxAtStore
 		for range turns {
 			go func() {
-				_ = n.reading(t.Context(), func() error {
+				_ = n.atStore(t.Context(), func() error {
 					inside.Add(1)
 					<-goOn
 					inside.Add(-1)
-					read.Add(1)
+					left.Add(1)
 					return nil
 				})
 			}()
@@ -30,27 +30,28 @@ func TestTurnsReadTheStoreAFewAtATime(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		synctest.Wait()
-		if got := inside.Load(); got != maxTurnReads {
-			t.Errorf("%d read at once", got)
+		if got := inside.Load(); got != maxAtStore {
+			t.Errorf("%d are there at once", got)
 		}
-		if err := n.reading(over, func() error { return nil }); !errors.Is(err, context.Canceled) {
+		if err := n.atStore(over, func() error { return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("a turn that ended while it waited: %v", err)
 		}
 		close(goOn)
 		synctest.Wait()
-		if got := read.Load(); got != turns {
-			t.Errorf("%d of %d read", got, turns)
+		if got := left.Load(); got != turns {
+			t.Errorf("%d of %d were there", got, turns)
 		}
 	})
 
 	store := newMemory()
 	n := makeNode(t, store, saying("fine"), nil)
 	placed := func() {
-		if len(n.reads) == 0 {
-			t.Error("a turn reads without a place")
+		if len(n.places) == 0 {
+			t.Error("a turn is at the store without a place")
 		}
 	}
-	store.onLoad, store.onRead = placed, func() error { placed(); return nil }
+	checked := func() error { placed(); return nil }
+	store.onLoad, store.onRead, store.onFinish = placed, checked, checked
 	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
 		t.Fatal(err)
 	}
