@@ -27,7 +27,7 @@ build: go web/dist/index.html ## bin/turnstone, with the web app in it
 test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real servers, with the race detector
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
 		$(if $(ALL),$$(go list ./... | grep -v $(BROWSER)),$(TESTS)); failed=$$?; \
-		$(if $(ALL),$(GO_TEST) -json -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed'
+		$(if $(ALL),$(GO_TEST) -json -parallel 3 -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed'
 
 ALL     = $(filter ./...,$(TESTS))
 # By itself: several browsers at once leave little of two processors to others, and others little to them.
@@ -129,6 +129,6 @@ debian-run:
 	@tools/debian.sh '$(POSTGRES)' '$(REDIS)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium=chromium
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell
 
 FORCE:

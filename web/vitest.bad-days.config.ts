@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export const patience = { environment: "node", testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 20_000 } } } as const;
 
 /** The tests that kill or freeze the service. */
-export const badDays = ["browser/hard-days.test.ts", "browser/refusals.test.ts"];
+export const badDays = ["browser/hard-days.test.ts"];
 
 // One file after the other: nobody else may depend on that service.
 export default defineConfig({ test: { ...patience, include: badDays, fileParallelism: false } });

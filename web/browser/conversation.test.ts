@@ -111,7 +111,7 @@ describe("writing", () => {
 
   test("6 and 8 while an answer streams: queue, steer and interrupt, each with its receipt shown as it stands", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(300));
+    const { conversation } = await account.begin(live(200));
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     const box = composer(visit.page);
@@ -227,7 +227,7 @@ describe("reading", () => {
     await visit.close();
   });
 
-  test("14 two thousand messages: few elements, and the first is reached by scrolling", async () => {
+  test("14 six hundred messages: few elements, and the first is reached by scrolling", async () => {
     const account = await Account.register();
     const conversation = await account.chat("The very first. [[script tokens=5 ttft=0ms interval=0ms]]");
     for (let i = 0; i < 299; i++) await account.chat(`Number ${i}. [[script tokens=5 ttft=0ms interval=0ms]]`, { conversation_id: conversation });

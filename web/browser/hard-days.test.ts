@@ -1,22 +1,12 @@
 // Bad days as a person meets them: the answer goes on, nothing repeats, nothing is lost, and what is said about it is true.
-import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { Account, down, phone, up, url, Visit, withBrowser } from "./site";
+import { expectAccessibleInBothLooks } from "./axe";
+import { composer, finished, heldText, messages, speaking, stored } from "./room";
+import { Account, down, freeze, phone, thaw, up, url, Visit, withBrowser } from "./site";
 
 withBrowser();
 
 const slow = (tokens: number) => `A long story, please. [[script tokens=${tokens} ttft=10ms interval=40ms]]`;
-const composer = (page: Page) => page.getByRole("textbox", { name: "Message" });
-const answer = (page: Page) => page.locator("[data-message]").last();
-
-/** What a reader holds of the last answer, without the words of its controls. */
-async function heldText(page: Page): Promise<string> {
-  return page.locator("[data-message]").last().locator(".prose").evaluateAll((parts) => parts.map((part) => (part as HTMLElement).innerText.trim()).join("\n"));
-}
-
-async function finished(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Stop", exact: true }).waitFor({ state: "hidden", timeout: 45_000 });
-}
 
 describe("hard days", () => {
   test("kill -9 while two tabs watch: both, and a phone that comes later, hold the same whole answer", async () => {
@@ -88,7 +78,7 @@ describe("hard days", () => {
     await finished(pocket.page);
     await finished(desk.page);
     await expect.poll(() => heldText(desk.page)).toBe(await heldText(pocket.page));
-    await answer(desk.page).getByText(/stopped/i).first().waitFor();
+    await messages(desk.page).last().getByText(/stopped/i).first().waitFor();
     await desk.close();
     await pocket.close();
   });
@@ -151,6 +141,28 @@ describe("hard days", () => {
     expect(fetched).toBe(200);
     for (const turn of turns) await account.ask("POST", "/chat/steering", { type: "cancel", turn_id: turn.turn });
     for (const tab of tabs) await finished(tab);
+    await visit.close();
+  });
+
+  test("a connection that falls silent is given up, and the answer is whole in the end", { timeout: 150_000 }, async () => {
+    const account = await Account.register();
+    const { conversation } = await account.begin(slow(300));
+    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await speaking(page);
+    await freeze();
+    try {
+      await page.getByText("Reconnecting. The answer continues on the server.").waitFor({ timeout: 60_000 });
+      await expectAccessibleInBothLooks(page, "a lost connection");
+    } finally {
+      await thaw();
+    }
+    await finished(page);
+    expect((await stored(account, conversation)).map((message) => `${message.role} ${message.status}`)).toEqual(["user complete", "assistant complete"]);
+    const seen = await heldText(page);
+    await page.reload();
+    await messages(page).nth(1).waitFor();
+    await expect.poll(() => heldText(page)).toBe(seen);
     await visit.close();
   });
 });

@@ -126,7 +126,6 @@ const looks: Look[] = [desktop, phone].flatMap((viewport) =>
 const hard: Look[] = [
   { name: "forced-colours", options: { forcedColors: "active" } },
   { name: "zoom-400", options: { viewport: { width: 320, height: 256 } } },
-  { name: "less-motion", options: { reducedMotion: "reduce" } },
 ];
 
 describe("every page, for everybody", () => {

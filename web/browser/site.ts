@@ -12,7 +12,7 @@ export const phone = { width: 390, height: 844 };
 let browser: Browser;
 
 export async function launch(): Promise<void> {
-  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: flags.split(" ") });
+  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell", args: flags.split(" ") });
 }
 
 export async function quit(): Promise<void> {
@@ -55,13 +55,17 @@ export class Account {
     return account;
   }
 
-  /** Asks as this account; refuses what is not a success. */
+  /** Asks as this account, again when the service is too busy; refuses what is not a success. */
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    const answer = await fetch(url + path, {
-      method,
-      headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    const key = crypto.randomUUID();
+    const once = () =>
+      fetch(url + path, {
+        method,
+        headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...(method === "POST" ? { "Idempotency-Key": key } : {}), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    let answer = await once();
+    for (let tries = 1; answer.status === 503 && tries < 5; tries++) answer = await once();
     const cookie = answer.headers.getSetCookie().map((one) => one.split(";")[0]!);
     if (cookie.length > 0) this.#cookie = cookie.join("; ");
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);

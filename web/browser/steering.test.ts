@@ -108,7 +108,7 @@ describe("steering", () => {
 describe("the queue", () => {
   test("7 what is queued runs one after the other, with no browser open", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(450));
+    const { conversation, turn } = await account.begin(live(330));
     const visit = await Visit.open(`/c/${conversation}`, account);
     await speaking(visit.page);
     await send(visit.page, "What is 6*7?");
