@@ -163,11 +163,16 @@ func (a *turnActor) rests() bool {
 	if _, only := a.waiting[0].(feedReady); !only || !a.machine.showing() || !a.feed.rest(a.machine.openKind()) {
 		return false
 	}
-	if !a.node.pacer.wait(a.self, a.places+1, a.decided) {
+	place, self, pacer := a.places+1, a.self, a.node.pacer
+	seat, waits := pacer.wait(self, place, a.decided)
+	if !waits {
 		a.feed.release()
 		return false
 	}
-	a.places++
+	if !seat.early.IsZero() {
+		a.feed.hastens(seat.early, func() { pacer.hasten(self, place, seat) })
+	}
+	a.places = place
 	a.resting, a.waiting = true, a.waiting[:0]
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxFeed is how much unread model output one turn may hold: while its log cannot be written, the model's stream is not
@@ -23,6 +24,8 @@ type modelFeed struct {
 	notified bool          // guarded by mu: a wake is on its way
 	held     bool          // guarded by mu: the actor decides nothing now, and will look by itself
 	resting  bool          // guarded by mu: held, with text that may wait for a moment; see rest
+	hasten   func()        // guarded by mu: non-nil while more text shortens the rest, from early on
+	early    time.Time     // guarded by mu
 	room     chan struct{} // guarded by mu: non-nil while the call waits; closed by take
 }
 
@@ -75,9 +78,18 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 	f.bytes += len(item.text)
 	notify := !f.notified && (!f.held || f.resting && !f.mayRest())
 	f.notified = f.notified || notify
+	hasten := f.hasten
+	if hasten != nil && !time.Now().Before(f.early) {
+		f.hasten = nil
+	} else {
+		hasten = nil
+	}
 	f.mu.Unlock()
-	if notify {
+	switch {
+	case notify:
 		f.wake()
+	case hasten != nil:
+		hasten()
 	}
 	return nil
 }
@@ -129,7 +141,7 @@ func (f *modelFeed) release() (look bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	look = f.held && !f.notified && len(f.items) > 0
-	f.held, f.resting = false, false
+	f.held, f.resting, f.hasten = false, false, nil
 	return look
 }
 
@@ -150,4 +162,13 @@ func (f *modelFeed) rest(kind ChunkKind) bool {
 	}
 	f.held, f.resting, f.notified = true, true, false
 	return true
+}
+
+// hastens says what to do, once, when more text comes during the rest at a time or later.
+func (f *modelFeed) hastens(early time.Time, hasten func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.resting {
+		f.early, f.hasten = early, hasten
+	}
 }

@@ -22,8 +22,11 @@ const (
 	paceSpread = 3000
 	// paceStep is how much less often, for each decision above paceSpread.
 	paceStep = 12 * time.Microsecond
-	// paceMost bounds the time between two decisions, and with it what pacing adds to the delay of a token.
-	paceMost = 60 * time.Millisecond
+	// paceSpreadMost is the longest time that a turn lets pass before it decides on the text that comes next: two tokens of
+	// a model that speaks at 30 a second.
+	paceSpreadMost = 40 * time.Millisecond
+	// paceMost bounds how long text waits for more of it, and with the grid what pacing adds to the delay of a token.
+	paceMost = 50 * time.Millisecond
 
 	paceWindow = 50 * time.Millisecond // over which decisions are counted
 	paceSlots  = int64(paceMost/paceGrid) + 2
@@ -49,9 +52,17 @@ type pacer struct {
 	rate    float64                // guarded by mu: decisions a second and processor
 }
 
+// pacedTurn is a turn that waits; one without a pid has been given an earlier point.
 type pacedTurn struct {
 	pid   *actor.PID
 	place int
+}
+
+// seat is where a turn waits. Text that comes from early on is reason enough to hasten.
+type seat struct {
+	point int64
+	index int
+	early time.Time // zero: it is as early as can be
 }
 
 // paced comes back to an actor that waited for its place.
@@ -62,29 +73,51 @@ func newPacer(send func(*actor.PID, any)) *pacer {
 	return &pacer{send: send, cpus: float64(runtime.GOMAXPROCS(0)), origin: now, since: now}
 }
 
-// wait says whether a turn that decided last at some time has to wait; it gets paced{place} then.
-func (p *pacer) wait(pid *actor.PID, place int, last time.Time) bool {
+// wait says whether a turn that decided last at some time has to wait; it gets paced{place} then. A turn that has decided
+// a while ago goes with the others at the next point of the grid. One that has just decided waits for more text, so that
+// the text that came last waits least: see hasten.
+func (p *pacer) wait(pid *actor.PID, place int, last time.Time) (s seat, waits bool) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.measure(now)
 	if p.rate < paceFrom {
-		return false
+		return seat{}, false
 	}
 	due := now
-	if spread := min(paceMost, time.Duration((p.rate-paceSpread)*float64(paceStep))); last.Add(spread).After(now) {
-		due = last.Add(spread)
+	spread := min(paceSpreadMost, time.Duration((p.rate-paceSpread)*float64(paceStep)))
+	if s.early = last.Add(spread); s.early.After(now) {
+		due = now.Add(min(s.early.Sub(now)+spread, paceMost))
+	} else {
+		s.early = time.Time{}
 	}
-	point := int64((due.Sub(p.origin) + paceGrid - 1) / paceGrid)
 	if p.waiting == 0 {
 		p.next = int64(now.Sub(p.origin)/paceGrid) + 1
 		p.arm(now)
 	}
-	point = min(max(point, p.next), p.next+paceSlots-1)
+	s.point = min(max(int64((due.Sub(p.origin)+paceGrid-1)/paceGrid), p.next), p.next+paceSlots-1)
+	s.index = p.seat(s.point, pacedTurn{pid, place})
+	return s, true
+}
+
+// seat is called under mu.
+func (p *pacer) seat(point int64, turn pacedTurn) (index int) {
 	slot := &p.slots[point%paceSlots]
-	*slot = append(*slot, pacedTurn{pid, place})
+	*slot = append(*slot, turn)
 	p.waiting++
-	return true
+	return len(*slot) - 1
+}
+
+// hasten lets a turn that waits go at the next point of the grid.
+func (p *pacer) hasten(pid *actor.PID, place int, s seat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slot := p.slots[s.point%paceSlots]
+	if s.point <= p.next || s.index >= len(slot) || slot[s.index] != (pacedTurn{pid, place}) {
+		return // it goes then anyhow, or has gone
+	}
+	slot[s.index].pid = nil
+	p.seat(p.next, pacedTurn{pid, place})
 }
 
 // measure counts a decision.
@@ -127,6 +160,9 @@ func (p *pacer) serve() {
 	}
 	p.mu.Unlock()
 	for _, turn := range due {
+		if turn.pid == nil {
+			continue
+		}
 		p.send(turn.pid, paced{turn.place})
 	}
 }

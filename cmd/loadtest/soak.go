@@ -41,6 +41,7 @@ type soak struct {
 	site    *site
 	result  *soakResult
 	client  *http.Client
+	before  []float64 // by countSQL, before the first turn
 	lines   lines
 	windows windows
 	meter   *meter
@@ -78,12 +79,7 @@ func (c soakCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	k := &soak{
-		program: p, command: c, meter: newMeter(), draining: make(chan struct{}),
-		lines: lines{all: map[net.Conn]struct{}{}}, places: places{all: map[*account][]place{}},
-		client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}},
-		result: newSoakResult(c),
-	}
+	k := newSoak(p, c)
 	p.say("seed %d; starting the servers", c.Seed)
 	if k.site, err = newSite(ctx, p, c.Binary, c.Folder); err != nil {
 		return err
@@ -96,6 +92,15 @@ func (c soakCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	return k.report()
+}
+
+func newSoak(p *program, c soakCommand) *soak {
+	return &soak{
+		program: p, command: c, meter: newMeter(), draining: make(chan struct{}),
+		lines: lines{all: map[net.Conn]struct{}{}}, places: places{all: map[*account][]place{}},
+		client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}},
+		result: newSoakResult(c),
+	}
 }
 
 // prepare measures the capacity if it has to, and brings a new process to rest.
@@ -131,10 +136,7 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	if err := k.warmUp(ctx); err != nil {
 		return err
 	}
-	counts, err := k.site.sqlNumbers(ctx, countSQL)
-	if err == nil {
-		k.result.TurnsBefore = int64(counts[0])
-	}
+	k.before, err = k.site.sqlNumbers(ctx, countSQL)
 	return err
 }
 
@@ -201,62 +203,74 @@ const (
 const (
 	leastLevel    = 100
 	levelGrowth   = 1.3
-	mostLevel     = 4000
-	levelRamp     = 1500 * time.Millisecond
+	mostLevel     = 3000
+	levelSettle   = 2 * time.Second
 	levelWindow   = 3500 * time.Millisecond
 	levelPatience = 20 * time.Second
 	levelTries    = 5 // a neighbour's work spoils a window, it never makes one better
 )
 
-// capacity raises the live turns step by step until the p99 of a token's delay is above 100 ms, or a gap shows.
+// capacity raises the live turns of the run's own traffic step by step, until the p99 of a token's delay is above 100 ms.
 func (k *soak) capacity(ctx context.Context) (held int, err error) {
 	k.say("measuring the capacity")
-	accounts, err := k.site.users(ctx, 40)
-	if err != nil {
+	if _, err := k.site.users(ctx, mostLevel/turnsEach); err != nil {
 		return 0, err
 	}
-	rec := newRecorder()
-	text := script{Tokens: endless, Interval: tokenInterval}.String()
-	var fleets []*fleet
-	live := 0
-	for level := leastLevel; level < mostLevel; level = int(float64(level) * levelGrowth) {
-		f, err := launch(ctx, k.site.public, level-live, levelRamp, rec, func(i int) []byte { return accounts[i%len(accounts)].chatRequest(text, "") })
-		if err != nil {
-			return 0, err
-		}
-		fleets, live = append(fleets, f), level
-		carried := f.awaitFirst(ctx, levelPatience) == nil
-		for try := 0; try < levelTries && carried; try++ {
-			rec.reset()
-			rec.open.Store(true)
-			err := wait(ctx, levelWindow)
-			rec.open.Store(false)
-			if err != nil {
-				return 0, err
-			}
-			w := rec.sum()
-			k.say("  %d live turns: token delay p50 %.1f ms, p99 %.1f ms", level, w.Delay.P50, w.Delay.P99)
-			if carried = w.Delay.P99 <= capacityDelay; carried {
-				break
-			}
-			carried = try+1 < levelTries
-		}
-		if !carried {
+	trial := newSoak(k.program, k.command)
+	trial.site, trial.result.Turns, trial.alive = k.site, mostLevel, make(chan struct{}, mostLevel)
+	for range mostLevel - leastLevel {
+		trial.alive <- struct{}{}
+	}
+	arriving, cease := context.WithCancel(ctx)
+	arrived := make(chan struct{})
+	go func() { defer close(arrived); trial.arrive(arriving, ctx) }()
+	for level := leastLevel; level < mostLevel; {
+		carried := false
+		if carried, err = trial.carries(ctx, level); !carried || err != nil {
 			break
 		}
-		held = level
+		held, level = level, int(float64(level)*levelGrowth)
+		for range level - held {
+			<-trial.alive
+		}
 	}
-	err = k.site.endTurns(ctx)
-	gaps := 0
-	for _, f := range fleets {
-		err = errors.Join(err, f.await(ctx, endWithin))
-		gaps += f.gaps()
+	cease()
+	<-arrived
+	close(trial.draining)
+	if err = errors.Join(err, trial.end(ctx, 0)); err != nil {
+		return 0, fmt.Errorf("measuring the capacity: %w", err)
 	}
-	if gaps > 0 {
-		return 0, fmt.Errorf("%d gaps while the capacity was measured", gaps)
+	for _, kind := range breachKinds {
+		if times := trial.result.Breaches[kind]; times > 0 {
+			return 0, fmt.Errorf("%d %s while the capacity was measured", times, kind)
+		}
 	}
 	k.say("the capacity is %d live turns", held)
-	return held, err
+	return held, nil
+}
+
+// carries tells whether so many live turns get their tokens in time, once all places are taken.
+func (k *soak) carries(ctx context.Context, level int) (bool, error) {
+	err := until(ctx, levelPatience, func() (bool, error) { return len(k.alive) == cap(k.alive), nil })
+	if ctx.Err() != nil || err != nil {
+		return false, ctx.Err()
+	}
+	if err := wait(ctx, levelSettle); err != nil {
+		return false, err
+	}
+	for range levelTries {
+		k.meter.empty()
+		if err := wait(ctx, levelWindow); err != nil {
+			return false, err
+		}
+		times, _, _ := k.meter.empty()
+		delay := spreadOf(times[tokenTime])
+		k.say("  %d live turns: token delay p50 %.1f ms, p99 %.1f ms", level, delay.P50, delay.P99)
+		if delay.P99 <= capacityDelay {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // soak is the run itself, its end and the look at what is left.
@@ -318,14 +332,32 @@ const (
 	drainWithin   = 5 * time.Minute
 )
 
-// drain waits until every turn has ended; after a while the model ends its answers.
+// drain waits until every turn has ended, and looks at what became of them.
 func (k *soak) drain(ctx context.Context) error {
 	k.say("draining")
+	if err := k.end(ctx, drainByItself); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		k.breach(lostKind, "turns that are live %s after the last one began", drainWithin)
+	}
+	k.result.cut(k, true)
+	k.mu.Lock()
+	memories := k.memories
+	k.mu.Unlock()
+	k.say("reading %d turns again", len(memories))
+	for _, m := range memories {
+		k.reread(ctx, m)
+	}
+	return k.count(ctx)
+}
+
+// end waits until every turn has ended; after a while the model ends its answers.
+func (k *soak) end(ctx context.Context, after time.Duration) error {
 	done := make(chan struct{})
 	go func() { k.running.Wait(); close(done) }()
 	begun := time.Now()
-	err := until(ctx, drainWithin, func() (bool, error) {
-		if time.Since(begun) > drainByItself {
+	return until(ctx, drainWithin, func() (bool, error) {
+		if time.Since(begun) >= after {
 			if err := k.site.endTurns(ctx); err != nil {
 				return false, err
 			}
@@ -338,21 +370,6 @@ func (k *soak) drain(ctx context.Context) error {
 		live, err := k.site.metric(ctx, "turnstone_turns_live")
 		return err == nil && live == 0, nil
 	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		k.breach(lostKind, "turns that are live %s after the last one began", drainWithin)
-	}
-	k.result.cut(k, true)
-	k.mu.Lock()
-	memories := k.memories
-	k.mu.Unlock()
-	k.say("reading %d turns again", len(memories))
-	for _, m := range memories {
-		k.reread(ctx, m)
-	}
-	return k.count(ctx)
 }
 
 const countSQL = `select
@@ -368,7 +385,10 @@ func (k *soak) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	turns, open, followed, queued, waiting := int64(counts[0])-k.result.TurnsBefore, int64(counts[1]), int64(counts[2]), int64(counts[3]), int64(counts[4])
+	for at, before := range k.before {
+		counts[at] -= before
+	}
+	turns, open, followed, queued, waiting := int64(counts[0]), int64(counts[1]), int64(counts[2]), int64(counts[3]), int64(counts[4])
 	k.result.Database = fmt.Sprintf("%d turns (%d of them from the queue), %d that have not ended, %d queue items, %d that still wait", turns, followed, open, queued, waiting)
 	k.say("the database has %s", k.result.Database)
 	if known := k.acks.starts.Load() + followed; turns < known {

@@ -78,15 +78,14 @@ type part struct {
 
 // soakResult is what a run found.
 type soakResult struct {
-	Begun       time.Time     `json:"begun"`
-	For         time.Duration `json:"for_ns"`
-	Took        time.Duration `json:"took_ns"`
-	Every       time.Duration `json:"fault_every_ns"`
-	Seed        uint64        `json:"seed"`
-	Commit      string        `json:"commit"`
-	Capacity    int           `json:"capacity_turns"`
-	Turns       int           `json:"kept_turns"`
-	TurnsBefore int64         `json:"-"`
+	Begun    time.Time     `json:"begun"`
+	For      time.Duration `json:"for_ns"`
+	Took     time.Duration `json:"took_ns"`
+	Every    time.Duration `json:"fault_every_ns"`
+	Seed     uint64        `json:"seed"`
+	Commit   string        `json:"commit"`
+	Capacity int           `json:"capacity_turns"`
+	Turns    int           `json:"kept_turns"`
 
 	Before   vitals              `json:"before"`
 	After    vitals              `json:"after"`
@@ -453,7 +452,7 @@ func (r *soakResult) markdown() string {
 	out.WriteString(r.machine.markdown(r.Took))
 	fmt.Fprintf(&out, "\n%s with %s live turns at %d tokens/s", r.For, number(float64(r.Turns)), tokensASecond)
 	if r.Capacity > 0 {
-		fmt.Fprintf(&out, ", %.0f %% of a measured capacity of %s", 100*float64(r.Turns)/float64(r.Capacity), number(float64(r.Capacity)))
+		fmt.Fprintf(&out, ", %.0f %% of a measured capacity of %s in the same traffic", 100*float64(r.Turns)/float64(r.Capacity), number(float64(r.Capacity)))
 	}
 	fmt.Fprintf(&out, "; %d faults, one every %s; seed %d. %s tokens in %s events were read.\n\n", faults, r.Every, r.Seed, number(float64(r.Tokens)), number(float64(r.Events)))
 	out.WriteString("## Verdict\n\n" + r.verdict().markdown())
