@@ -211,10 +211,15 @@ func (b ChatBody) With(name string, value any) ChatBody {
 // Chat begins a turn, or fails the test.
 func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
-	s, refused, err := u.TryChat(Within(t, Patience), body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *Stream
+	var refused *Answer
+	Eventually(t, "a turn may begin", func() (taken bool) {
+		var err error
+		if s, refused, err = u.TryChat(Within(t, Patience), body, headers...); err != nil {
+			t.Fatal(err)
+		}
+		return refused == nil || refused.Status != http.StatusServiceUnavailable
+	})
 	if refused != nil {
 		t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
 	}
@@ -246,8 +251,14 @@ func (u *User) Page(t *testing.T, conversation string) protocol.ConversationPage
 // NewConversation is one with a title, so that no automatic one is made.
 func (u *User) NewConversation(t *testing.T) string {
 	t.Helper()
+	var a *Answer
+	key := uuid.NewString()
+	Eventually(t, "a conversation may be made", func() bool { // a busy machine lets the service refuse
+		a = u.Do(t, http.MethodPost, "/conversations", map[string]string{"title": "About " + Canary}, "Idempotency-Key", key)
+		return a.Status != http.StatusServiceUnavailable
+	})
 	var made protocol.Conversation
-	u.Do(t, http.MethodPost, "/conversations", map[string]string{"title": "About " + Canary}).Want(t, http.StatusCreated, &made)
+	a.Want(t, http.StatusCreated, &made)
 	return made.ConversationID.String()
 }
 
