@@ -227,10 +227,10 @@ describe("reading", () => {
     await visit.close();
   });
 
-  test("14 six hundred messages: few elements, and the first is reached by scrolling", async () => {
+  test("14 four hundred messages: few elements, and the first is reached by scrolling", async () => {
     const account = await Account.register();
     const conversation = await account.chat("The very first. [[script tokens=5 ttft=0ms interval=0ms]]");
-    for (let i = 0; i < 299; i++) await account.chat(`Number ${i}. [[script tokens=5 ttft=0ms interval=0ms]]`, { conversation_id: conversation });
+    for (let i = 0; i < 199; i++) await account.chat(`Number ${i}. [[script tokens=5 ttft=0ms interval=0ms]]`, { conversation_id: conversation });
     const visit = await Visit.open(`/c/${conversation}`, account);
     await messages(visit.page).last().waitFor();
     const first = visit.page.getByText("The very first.").first();
