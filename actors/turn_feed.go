@@ -79,10 +79,10 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 	notify := !f.notified && (!f.held || f.resting && !f.mayRest())
 	f.notified = f.notified || notify
 	hasten := f.hasten
-	if hasten != nil && !time.Now().Before(f.early) {
-		f.hasten = nil
-	} else {
+	if hasten != nil && time.Now().Before(f.early) {
 		hasten = nil
+	} else {
+		f.hasten = nil
 	}
 	f.mu.Unlock()
 	switch {

@@ -136,6 +136,32 @@ func TestTextThatNothingFollowsWaitsForAMomentOnly(t *testing.T) {
 	})
 }
 
+func TestMoreTextShortensARestOnceFromEarlyOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wakes, hastened := 0, 0
+		f := &modelFeed{wake: func() { wakes++ }}
+		put := func() {
+			if err := f.put(t.Context(), feedItem{kind: ChunkText, text: "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put()
+		if !f.rest(ChunkText) {
+			t.Fatal("it does not rest")
+		}
+		f.hastens(time.Now().Add(paceSpreadMost), func() { hastened++ })
+		for _, want := range []int{0, 1, 1} {
+			if put(); hastened != want {
+				t.Errorf("hastened %d times, want %d", hastened, want)
+			}
+			<-time.After(paceSpreadMost)
+		}
+		if f.release(); wakes != 1 { // by the first text, before the rest
+			t.Errorf("woken %d times", wakes)
+		}
+	})
+}
+
 // busyNode is a node that thinks that it has much to do, and whose pacer serves when it is told to.
 func busyNode(t *testing.T, store *memory, model Model) *Node {
 	t.Helper()

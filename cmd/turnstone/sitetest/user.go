@@ -213,7 +213,7 @@ func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
 	var s *Stream
 	var refused *Answer
-	Eventually(t, "a turn may begin", func() (taken bool) {
+	Eventually(t, "a turn may begin", func() bool { // a busy machine lets the service refuse
 		var err error
 		if s, refused, err = u.TryChat(Within(t, Patience), body, headers...); err != nil {
 			t.Fatal(err)
