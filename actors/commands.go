@@ -12,7 +12,7 @@ import (
 const (
 	commandTry   = 2 * time.Second        // for one answer of a living actor: its commit included
 	commandWait  = 8 * time.Second        // in all: longer than a takeover
-	commandPause = 100 * time.Millisecond // between two looks for the owner
+	commandPause = 250 * time.Millisecond // between two looks at what is durable, while the turn does not live here
 )
 
 // Command asks a turn, wherever it lives, and waits for what was decided and stored. A command may be asked again with
@@ -22,7 +22,9 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, turn pro
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
 	for {
+		var known *stream
 		if live := n.live(turn); live != nil && live.account == account {
+			known = live.stream
 			receipt, err := n.askActor(ctx, live, c)
 			if !errors.Is(err, errGone) {
 				return receipt, err
@@ -32,9 +34,26 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, turn pro
 		if decided || err != nil {
 			return receipt, err
 		}
-		if sleep(ctx, commandPause) != nil {
+		if n.arrival(ctx, turn, known, commandPause) != nil {
 			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
 		}
+	}
+}
+
+// arrival waits until the turn comes to life here, other than by the known stream, or the time is over.
+func (n *Node) arrival(ctx context.Context, turn protocol.TurnID, known *stream, atMost time.Duration) error {
+	told := make(signal, 1)
+	if !n.await(turn, known, told) {
+		return nil
+	}
+	defer n.forsake(turn, told)
+	timer := time.AfterFunc(atMost, told.Wake)
+	defer timer.Stop()
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -23,8 +23,7 @@ const (
 	claimLimit    = 20                     // so that the nodes that are left share what a dead one had
 	claimAgain    = 100 * time.Millisecond // between two claims while there are more orphans
 	queueEvery    = 7                      // rounds between two looks at standing queues: about 5 s
-	tailPoll      = 250 * time.Millisecond
-	releaseWait   = 5 * time.Second // for the appends that are in flight when a drain's grace is over
+	releaseWait   = 5 * time.Second        // for the appends that are in flight when a drain's grace is over
 )
 
 // sighting is what the reaper knows of another node.

@@ -64,11 +64,12 @@ type Node struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
-	turns    map[protocol.TurnID]*liveTurn // guarded by mu: actors that are alive or linger
-	adopting map[protocol.TurnID]int32     // guarded by mu: claimed turns that are being read, by epoch
-	draining bool                          // guarded by mu
-	stopped  bool                          // guarded by mu
-	quiet    chan struct{}                 // guarded by mu: non-nil while Drain waits for the last turn
+	turns    map[protocol.TurnID]*liveTurn          // guarded by mu: actors that are alive or linger
+	adopting map[protocol.TurnID]int32              // guarded by mu: claimed turns that are being read, by epoch
+	awaited  map[protocol.TurnID]map[Waker]struct{} // guarded by mu: who is told when a turn comes to life here
+	draining bool                                   // guarded by mu
+	stopped  bool                                   // guarded by mu
+	quiet    chan struct{}                          // guarded by mu: non-nil while Drain waits for the last turn
 }
 
 // liveTurn is how the node finds an actor.
@@ -99,7 +100,7 @@ func NewNode(c Config) *Node {
 		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		places: make(chan struct{}, maxAtStore),
-		turns:  map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{},
+		turns:  map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{}, awaited: map[protocol.TurnID]map[Waker]struct{}{},
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
@@ -224,12 +225,45 @@ func (n *Node) spawn(m *turnMachine, epoch int32, s *stream, first any) {
 	a.done = live.done
 	props := actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(n.dispatcher))
 	live.pid = n.system.Root.SpawnPrefix(props, "turn")
-	n.turns[turn] = live
+	n.lives(turn, live)
 	n.mu.Unlock()
 	n.system.Root.Send(live.pid, first)
 	route := n.routes[m.spec.Routing.Profile]
 	left := max(time.Second, time.Until(m.spec.CreatedAt.Add(route.Deadline)))
 	n.system.Root.Send(live.pid, deadlineIn{left})
+}
+
+// lives makes a turn found here, and tells those who wait for it; with mu held.
+func (n *Node) lives(turn protocol.TurnID, live *liveTurn) {
+	n.turns[turn] = live
+	for waker := range n.awaited[turn] {
+		waker.Wake()
+	}
+	delete(n.awaited, turn)
+}
+
+// await has the waker told when the turn comes to life here, until forsake. It says no when it does live here, by another
+// stream than the known one.
+func (n *Node) await(turn protocol.TurnID, known *stream, waker Waker) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if live := n.turns[turn]; live != nil && live.stream != known {
+		return false
+	}
+	if n.awaited[turn] == nil {
+		n.awaited[turn] = map[Waker]struct{}{}
+	}
+	n.awaited[turn][waker] = struct{}{}
+	return true
+}
+
+func (n *Node) forsake(turn protocol.TurnID, waker Waker) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.awaited[turn], waker)
+	if len(n.awaited[turn]) == 0 {
+		delete(n.awaited, turn)
+	}
 }
 
 // ended hears that an actor takes no more decisions; it is found for commands while it lingers.

@@ -196,6 +196,7 @@ type Reader struct {
 	turn    protocol.TurnID
 	cursor  int64
 	ended   bool
+	level   bool    // nothing followed the cursor when the log was last looked at
 	stream  *stream // the last one that was read; nil before
 	signal  signal  // of Next; nil before it waits
 
@@ -287,7 +288,7 @@ func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte
 		case TakenElsewhere:
 			frames, err = r.fromLog(ctx, beat)
 		case TakenLive, TakenSome:
-			err = wait(ctx, r, beat, r.signal)
+			err = wait(ctx, r, beat)
 		}
 		if err != nil || len(frames) > 0 {
 			if errors.Is(err, errBeat) {
@@ -314,40 +315,53 @@ var errBeat = errors.New("the heartbeat came first")
 // Cursor is the sequence of the last event that was returned.
 func (r *Reader) Cursor() int64 { return r.cursor }
 
-// fromLog reads the durable log; at its present end it waits a little before it looks again, because a turn without a
-// living owner is about to get one.
+// How often a reader looks at the end of a log that is not written here: while a node elsewhere writes it, and while
+// nobody does. When the turn comes to life here it is told. After a crash every reader of the node waits for an owner.
+const (
+	tailPoll   = 250 * time.Millisecond
+	orphanPoll = time.Second
+)
+
+// fromLog reads the durable log, and waits at its present end.
 func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
-	frames, last, err := r.node.turnLog.TurnFrames(ctx, r.account, r.turn, r.cursor, logPage)
-	if err != nil {
-		return nil, err
-	}
-	if len(frames) == 0 {
-		head, err := r.node.turnLog.TurnHead(ctx, r.account, r.turn)
+	if !r.level {
+		frames, last, err := r.node.turnLog.TurnFrames(ctx, r.account, r.turn, r.cursor, logPage)
 		if err != nil {
 			return nil, err
 		}
-		if head.State.Terminal() && head.LastSequence <= r.cursor {
-			r.ended = true
-			return nil, nil
+		if len(frames) > 0 {
+			r.cursor, r.ended = last, protocol.EndsTurn(frames)
+			return frames, nil
 		}
-		if head.LastSequence > r.cursor {
-			return nil, nil
-		}
-		timer := time.NewTimer(tailPoll)
-		defer timer.Stop()
-		return nil, wait(ctx, r, beat, timer.C)
 	}
-	r.cursor = last
-	if protocol.EndsTurn(frames) {
+	head, err := r.node.turnLog.TurnHead(ctx, r.account, r.turn)
+	if err != nil {
+		return nil, err
+	}
+	if r.level = head.LastSequence <= r.cursor; !r.level {
+		return nil, nil
+	}
+	if head.State.Terminal() {
 		r.ended = true
+		return nil, nil
 	}
-	return frames, nil
+	pause := orphanPoll
+	if head.Owner != nil && !head.OwnerDead && *head.Owner != r.node.id {
+		pause = tailPoll
+	}
+	if !r.node.await(r.turn, r.stream, r.signal) {
+		return nil, nil
+	}
+	defer r.node.forsake(r.turn, r.signal)
+	timer := time.AfterFunc(pause, r.signal.Wake)
+	defer timer.Stop()
+	return nil, wait(ctx, r, beat)
 }
 
 // wait waits until somebody says something.
-func wait[T any](ctx context.Context, r *Reader, beat <-chan time.Time, until <-chan T) error {
+func wait(ctx context.Context, r *Reader, beat <-chan time.Time) error {
 	select {
-	case <-until:
+	case <-r.signal:
 		return nil
 	case <-beat:
 		return errBeat

@@ -1,10 +1,15 @@
 package actors
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 // woken counts what a reader is told.
@@ -112,4 +117,89 @@ func TestMemoryIsBelievedOnlyWhileItIsSure(t *testing.T) {
 	if n.leased() {
 		t.Error("long after a renewal")
 	}
+}
+
+// orphanLog is a log at whose end nothing comes.
+type orphanLog struct {
+	TurnLog
+	head  protocol.TurnHead
+	looks atomic.Int64
+}
+
+func (l *orphanLog) TurnFrames(context.Context, protocol.AccountID, protocol.TurnID, int64, int) ([]byte, int64, error) {
+	l.looks.Add(1)
+	return nil, 0, nil
+}
+
+func (l *orphanLog) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (protocol.TurnHead, error) {
+	l.looks.Add(1)
+	return l.head, nil
+}
+
+// After a crash all readers of a node wait for an owner. What they ask the store meanwhile, takeovers have to wait for.
+func TestReadersOfATurnThatNobodyRunsLeaveTheStoreAloneAndAreToldWhenItLives(t *testing.T) {
+	here, other := protocol.NewNodeID(), protocol.NewNodeID()
+	const seconds = 10
+	for name, c := range map[string]struct {
+		head protocol.TurnHead
+		most int64 // looks at the store
+	}{
+		"handed on":          {protocol.TurnHead{LastSequence: 2}, 1 + seconds},
+		"of a dead node":     {protocol.TurnHead{LastSequence: 2, Owner: &other, OwnerDead: true}, 1 + seconds},
+		"about to live here": {protocol.TurnHead{LastSequence: 2, Owner: &here}, 1 + seconds},
+		"lives elsewhere":    {protocol.TurnHead{LastSequence: 2, Owner: &other}, 1 + seconds*int64(time.Second/tailPoll)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &orphanLog{head: c.head}
+				n := &Node{id: here, turnLog: log, ctx: t.Context(), turns: map[protocol.TurnID]*liveTurn{}, awaited: map[protocol.TurnID]map[Waker]struct{}{}}
+				account, turn := protocol.NewAccountID(), protocol.NewTurnID()
+				read := make(chan string, 1)
+				go func() {
+					frames, _, err := n.Follow(account, turn, 2).Next(t.Context(), nil)
+					if err != nil {
+						t.Error(err)
+					}
+					read <- string(frames)
+				}()
+				<-time.After(seconds*time.Second - 1)
+				if looks := log.looks.Load(); looks > c.most {
+					t.Errorf("%d looks in %d s", looks, seconds)
+				}
+				looks := log.looks.Load()
+				n.mu.Lock()
+				n.lives(turn, &liveTurn{account: account, stream: runsOf("1\n2\n", "3\n4\n")})
+				n.mu.Unlock()
+				synctest.Wait()
+				if frames := <-read; frames != "3\n4\n" || log.looks.Load() != looks {
+					t.Errorf("%q was read, with %d looks more", frames, log.looks.Load()-looks)
+				}
+				if len(n.awaited) > 0 {
+					t.Error("who has left is still waited for")
+				}
+			})
+		})
+	}
+}
+
+func TestACommandGoesOnWhenItsTurnLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &Node{turns: map[protocol.TurnID]*liveTurn{}, awaited: map[protocol.TurnID]map[Waker]struct{}{}}
+		turn, begun := protocol.NewTurnID(), time.Now()
+		done := make(chan error, 1)
+		go func() { done <- n.arrival(t.Context(), turn, nil, time.Hour) }()
+		synctest.Wait()
+		n.mu.Lock()
+		n.lives(turn, &liveTurn{stream: newStream(0)})
+		n.mu.Unlock()
+		if err := <-done; err != nil || time.Since(begun) > 0 || len(n.awaited) > 0 {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		if err := n.arrival(t.Context(), turn, nil, time.Hour); err != nil || time.Since(begun) > 0 {
+			t.Errorf("it lives: after %s: %v", time.Since(begun), err)
+		}
+		if err := n.arrival(t.Context(), turn, n.turns[turn].stream, time.Minute); err != nil || time.Since(begun) != time.Minute || len(n.awaited) > 0 {
+			t.Errorf("the known one is dead: after %s: %v", time.Since(begun), err)
+		}
+	})
 }

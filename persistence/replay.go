@@ -67,12 +67,17 @@ from turns t
 join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
 left join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.last_sequence > $3
 where t.account_id = $1 and t.turn_id = $2`
-	// Reads whole rows until maxBytes were passed: the row that passes it is still read, so there is always progress.
+	// Reads whole rows until maxBytes were passed: the row that passes it is still read, so there is always progress. The key
+	// leads to the row that holds what follows the cursor: by last_sequence alone all rows before it would be read, of which
+	// a live turn has thousands, each on a page of its own.
 	readEventsSQL = `
 select frames, first_sequence, last_sequence from (
     select frames, first_sequence, last_sequence, sum(length(frames)) over (order by first_sequence) - length(frames) as before
     from turn_events
     where account_id = $1 and turn_id = $2 and last_sequence > $3
+      and first_sequence >= coalesce((
+          select first_sequence from turn_events where account_id = $1 and turn_id = $2 and first_sequence <= $3 + 1
+          order by first_sequence desc limit 1), 0)
 ) e where before < $4 order by first_sequence`
 )
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +77,33 @@ func TestSameBytesLiveAndFinished(t *testing.T) {
 	compare("finished")
 	w.database.Admin(t, `truncate turn_events`)
 	compare("folded")
+}
+
+// After a crash every reader of a node looks at the end of a log at once, each row of which is on a page of its own.
+func TestTheEndOfALongLogIsReadWithoutItsBeginning(t *testing.T) {
+	w := newWorld(t)
+	turn := w.start(w.request(nil, "hello"))
+	const rows, left = 100, 3
+	for range rows {
+		turn.append(1)
+	}
+	conn, err := pgx.Connect(t.Context(), w.database.AdminURL)
+	w.must(err)
+	defer func() { w.must(conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), `set enable_seqscan = off; set enable_bitmapscan = off`) // as for a table that is large
+	w.must(err)
+	var plan string
+	w.must(conn.QueryRow(t.Context(), `explain (analyze, format json, timing off, costs off)`+persistence.ReadEventsSQL,
+		turn.spec.AccountID, turn.spec.TurnID, turn.next-1-left, 1<<20).Scan(&plan))
+	read := 0
+	for _, match := range regexp.MustCompile(`"(?:Actual Rows|Rows Removed by Filter)": (\d+)`).FindAllStringSubmatch(plan, -1) {
+		n, err := strconv.Atoi(match[1])
+		w.must(err)
+		read = max(read, n)
+	}
+	if read != left {
+		t.Errorf("%d rows were read, of a log that goes on for %d:\n%s", read, left, plan)
+	}
 }
 
 func TestFinishFoldsTheTurn(t *testing.T) {
