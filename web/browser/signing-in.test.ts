@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothLooks } from "./axe";
-import { composer, expectFocus, messages, refusal } from "./room";
+import { composer, expectFocus, intercept, messages, refusal } from "./room";
 import { Account, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
@@ -145,6 +145,30 @@ describe("by a password", () => {
     await composer(page).fill("A thought");
     await page.getByText(/This draft is on this device only/).waitFor();
     expect(asked).toBe(2);
+    await visit.close();
+  });
+
+  test("36 what was under way while one signed in again, and is refused after, is sent again, and nobody is asked twice", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    const asked = await intercept(page, "POST", `${url}/chat`);
+    await composer(page).fill("What is 6*7?");
+    await composer(page).press("Enter");
+    await expect.poll(() => asked.length).toBe(1);
+    await visit.context.clearCookies();
+    await composer(page).fill("And then?");
+    await again(page).getByLabel("Password", { exact: true }).fill(account.password);
+    await page.keyboard.press("Enter");
+    await again(page).waitFor({ state: "hidden" });
+    await asked[0]!.fulfill(refusal(401, "unauthenticated", "There is no valid session. Sign in first."));
+    await expect.poll(() => asked.length).toBe(2);
+    expect(asked[1]!.request().headers()["idempotency-key"]).toBe(asked[0]!.request().headers()["idempotency-key"]);
+    await asked[1]!.continue();
+    await page.getByText(/\b42\b/).first().waitFor();
+    expect(await again(page).count()).toBe(0);
     await visit.close();
   });
 

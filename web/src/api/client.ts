@@ -33,13 +33,31 @@ export async function askSession(): Promise<SessionInfo> {
   return session;
 }
 
-/** Forgets the token: who signs in or out next has another session. */
+/** How often this page was given another session. */
+let sessions = 0;
+
+/** Forgets the token: it was of another session than the one that there is from now on. */
 export function forgetToken(): void {
   token = null;
+  sessions++;
 }
 
-/** Sends one request as the signed-in account; a token that has grown old is renewed once, silently. */
+/** Sends one request as the signed-in account; again, once, when it was refused for a session that was renewed meanwhile. */
 export async function send(request: Request): Promise<Response> {
+  const again = request.clone();
+  const before = sessions;
+  const renewed = (status: number) => status === 401 && sessions !== before;
+  try {
+    const answer = await ask(request);
+    if (!renewed(answer.status)) return answer;
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal && renewed(refusal.status))) throw refusal;
+  }
+  return ask(again);
+}
+
+/** Sends one request with the token; one that has grown old is renewed once, silently. */
+async function ask(request: Request): Promise<Response> {
   if (["GET", "HEAD"].includes(request.method)) return reach(request);
   const again = request.clone();
   const answer = await reach(await signed(request));
