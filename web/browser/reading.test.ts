@@ -87,6 +87,20 @@ describe("where one stands", () => {
       expect(Math.abs((await place(question)) - 200)).toBeLessThan(4);
       await expect.poll(() => focusedMessage(page)).toBe(2);
     }
+    // Scrolled in the frame in which it is pressed, and again before the other version is there.
+    const asked = await intercept(page, "PUT", /active-branch/);
+    await question.getByRole("button", { name: "Previous version" }).evaluate((button: HTMLElement) => {
+      button.closest("[data-scroll]")!.scrollBy(0, 40);
+      button.focus();
+      button.click();
+    });
+    await expect.poll(() => asked.length).toBe(1);
+    await scroller(page).evaluate((element) => element.scrollBy(0, 40));
+    await expect.poll(async () => Math.abs((await place(question)) - 120)).toBeLessThan(4);
+    await asked[0]!.continue();
+    await question.getByText(/^Two\. /).waitFor();
+    await expect.poll(() => focusedMessage(page)).toBe(2);
+    expect(Math.abs((await place(question)) - 120)).toBeLessThan(4);
     await visit.close();
   });
 });
@@ -149,7 +163,7 @@ describe("what an answer is made of", () => {
     expect(await block.getByText("n25", { exact: true }).count()).toBe(0);
     await block.getByRole("button", { name: "Copy code" }).press("Enter");
     await block.getByRole("button", { name: "Copied" }).waitFor();
-    expect((await page.evaluate(() => navigator.clipboard.readText())).trim()).toBe(source);
+    await expect.poll(async () => (await page.evaluate(() => navigator.clipboard.readText())).trim()).toBe(source);
     const [file] = await Promise.all([page.waitForEvent("download"), block.getByRole("button", { name: "Download" }).press("Enter")]);
     expect(file.suggestedFilename()).toBe("code.py");
     expect(readFileSync(await file.path(), "utf8").trim()).toBe(source);

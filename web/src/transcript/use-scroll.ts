@@ -57,7 +57,6 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: By) => 
       if (Math.abs(now.top - state.top) < 1) return; // where it was put
       const follows = followsAfter(state.follows, state.top, now);
       state.top = now.top;
-      state.held = null;
       if (follows !== state.follows) follow(follows);
       state.anchor = anchorIn(element, inside);
     },
@@ -74,8 +73,8 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: By) => 
     if (Math.abs(element.scrollTop - to) >= 1) element.scrollTop = to;
     state.top = element.scrollTop;
     const taker = state.held === null ? null : rowAt(inside, state.held.slot);
-    if (state.held !== null && taker?.dataset["row"] !== state.held.row) {
-      if (state.held.focused && document.activeElement === document.body) taker?.focus({ preventScroll: true });
+    if (state.held !== null && taker !== null && taker.dataset["row"] !== state.held.row) {
+      if (state.held.focused && document.activeElement === document.body) taker.focus({ preventScroll: true });
       state.held = null;
       state.anchor = anchorIn(element, inside);
       if (isAtEnd(metricsOf(element))) follow(true);
@@ -113,13 +112,15 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: By) => 
   }, [toEnd]);
   const hold = useCallback(
     (slot: string) => {
-      const [element, row] = [scroller.current, content.current === null ? null : rowAt(content.current, slot)];
-      if (element === null || row === null) return;
+      const [element, inside] = [scroller.current, content.current];
+      const row = inside === null ? null : rowAt(inside, slot);
+      if (element === null || inside === null || row === null) return;
+      absorb(element, inside); // else what was scrolled in this frame is taken for a scroll away from what is held
       follow(false);
       standing.current.held = { slot, row: row.dataset["row"]!, focused: row.contains(document.activeElement) };
       standing.current.anchor = { key: slot, by: "slot", offset: offsetOf(element, row), inner: null, innerOffset: 0 };
     },
-    [follow],
+    [absorb, follow],
   );
   return { scroller, content, room, following, toEnd, toQuestion, hold, settle };
 }
