@@ -46,6 +46,23 @@ describe("steering", () => {
     await visit.close();
   });
 
+  test("8 what was put into the queue is listed once, though the conversation was read only in part since", async () => {
+    const account = await Account.register();
+    const { conversation } = await account.begin(live(1_500));
+    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await speaking(page);
+    const asked = await intercept(page, "GET", /\/messages/);
+    await send(page, "What do they eat?");
+    await waiting(page).getByRole("button", { name: "Back into the composer" }).waitFor();
+    await expect.poll(() => asked.length).toBe(1);
+    expect(await waiting(page).getByRole("listitem").allInnerTexts()).toEqual([expect.stringMatching(/^What do they eat\?/)]);
+    await asked[0]!.continue();
+    await composer(page).press("Escape");
+    await finished(page);
+    await visit.close();
+  });
+
   test("8 an input that is taken back is not applied, and both devices are told how it stands", async () => {
     const account = await Account.register();
     const { conversation, turn } = await account.begin(live(1_500));
@@ -193,7 +210,7 @@ describe("tabs and networks", () => {
     expect(last.status).toBe("cancelled");
     const whole = await heldText(second);
     expect(whole.length).toBeGreaterThan(before);
-    expect(await heldText(visit.page)).toBe(whole);
+    await expect.poll(() => heldText(visit.page)).toBe(whole);
     await visit.close();
   });
 
@@ -221,7 +238,8 @@ describe("tabs and networks", () => {
     expect(await states(account, conversation)).toEqual(["user complete", "assistant complete"]);
     const later = await Visit.open(`/c/${conversation}`, account);
     await messages(later.page).last().waitFor();
-    expect(await heldText(second)).toBe(await heldText(later.page));
+    const read = await heldText(second);
+    await expect.poll(() => heldText(later.page)).toBe(read);
     await visit.close();
     await later.close();
   });
@@ -233,7 +251,9 @@ describe("tabs and networks", () => {
     const visit = await Visit.open(`/c/${conversation}`, account, { proxy: wire.proxy });
     const { page } = visit;
     await page.clock.install();
+    const open = page.waitForResponse((answer) => isStream(answer.request()));
     await page.reload();
+    await open; // what is shown may be what was stored
     await speaking(page);
     const heard = await listen(page);
     const banners = async () => (await heard()).filter(({ text }) => /Reconnecting|offline/.test(text));

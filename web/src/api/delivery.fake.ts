@@ -5,7 +5,7 @@ import { bodyOf, laneOf, type Letter } from "./letter";
 import { Refusal } from "./problem";
 
 export function letter(text: string, at: number, more: Partial<Letter> = {}): Letter {
-  const whole = { key: `key-${text}`, account: "acct_1", conversationID: "conv_1", text, busy: "queue" as const, at, tried: null, patient: false, state: "sending" as const, trouble: null, began: null, ...more };
+  const whole = { key: `key-${text}`, account: "acct_1", conversationID: "conv_1", text, busy: "queue" as const, at, tried: null, patient: false, state: "sending" as const, trouble: null, began: null, parked: null, ...more };
   return { ...whole, body: bodyOf(whole) };
 }
 
@@ -13,7 +13,9 @@ export function letter(text: string, at: number, more: Partial<Letter> = {}): Le
 export class FakeService {
   readonly taken: string[] = [];
   readonly conversations = new Set<string>();
-  readonly #answers = new Map<string, { body: string; turn: string }>();
+  readonly #answers = new Map<string, { body: string; turn: string | null; followUp: string | null }>();
+  /** An answer is being written: what comes meanwhile waits. */
+  live = false;
   requests = 0;
   /** What goes wrong with the next request; null: nothing. */
   fault: () => "lost" | "unanswered" | "unavailable" | "limited" | "busy" | null = () => null;
@@ -42,9 +44,11 @@ export class FakeService {
     if (before === undefined) {
       if (path === "/chat" && !this.conversations.has(asked.conversation_id!)) return problem(404, "not_found");
       this.taken.push(asked.input[0]!.text);
-      this.#answers.set(key, { body, turn: `turn_${this.taken.length}` });
+      const waits = path === "/chat" && this.live;
+      this.#answers.set(key, { body, turn: waits ? null : `turn_${this.taken.length}`, followUp: waits ? `fu_${this.taken.length}` : null });
     }
-    return new Response("", { headers: { "X-Turn-Id": this.#answers.get(key)!.turn } });
+    const { turn, followUp } = this.#answers.get(key)!;
+    return turn === null ? Response.json({ follow_up_id: followUp }, { status: 202 }) : new Response("", { headers: { "X-Turn-Id": turn } });
   }
 }
 
@@ -72,7 +76,7 @@ const never = new Promise<never>(() => {});
 /** One tab. fuse: the number of steps after which it is gone, as by a reload or a crash. */
 export class FakeTab {
   readonly delivery: Delivery;
-  readonly shown: { key: string; state: Letter["state"] | null }[] = [];
+  readonly accepted: Letter[] = [];
   readonly pauses: number[] = [];
   account: string | null = "acct_1";
   now = 1_000_000;
@@ -98,9 +102,9 @@ export class FakeTab {
       now: () => this.now,
       account: () => this.account,
       down: () => this.#step(() => ["persistence"]),
-      changed: (key, changed) => {
+      changed: (_, changed) => {
         if (this.dead) return;
-        this.shown.push({ key, state: changed?.state ?? null });
+        if (changed?.state === "accepted") this.accepted.push(changed);
         for (const other of browser.tabs) if (other !== this && changed !== null && changed.state !== "accepted") other.work(other.delivery.tend(laneOf(changed)));
       },
     });

@@ -77,6 +77,19 @@ describe("the outbox", () => {
     expect(browser.service.requests).toBe(4); // the conversation, and each message
   });
 
+  test("who sent a message learns the turn that it began, or the follow-up that it became", async () => {
+    const browser = new FakeBrowser(new FakeService());
+    const tab = new FakeTab(browser);
+    const [one, two] = three();
+    await tab.delivery.take(one!);
+    browser.service.live = true;
+    await tab.delivery.take(two!);
+    expect(tab.accepted.map(({ began, parked }) => ({ began, parked }))).toEqual([
+      { began: "turn_1", parked: null },
+      { began: null, parked: "fu_2" },
+    ]);
+  });
+
   test("what was taken back while it waited is not sent", async () => {
     const browser = new FakeBrowser(new FakeService());
     browser.service.conversations.add("conv_1");

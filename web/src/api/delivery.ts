@@ -1,6 +1,7 @@
 // Brings letters to the service, each exactly once, however often the page reloads, the network fails or another tab does
 // the same. Order is the promise: a letter is kept before it is sent, sent with its key until it is answered, and let go
 // only then. Of each lane one tab sends at a time; the others stand by and take over when it goes away.
+import type { Schemas } from "./client";
 import { judge, laneOf, outlivedItsKey, restOf, troubleOf, type Letter } from "./letter";
 import { problemOf, Refusal } from "./problem";
 
@@ -103,9 +104,9 @@ export class Delivery {
       if (!(await this.#keep(letter))) return;
       try {
         if (letter.fresh !== undefined) await this.#open(letter, letter.fresh);
-        const began = await this.#ask(letter);
+        const became = await this.#ask(letter);
         await this.#post.store.remove(key);
-        this.#post.changed(key, { ...letter, state: "accepted", trouble: null, began });
+        this.#post.changed(key, { ...letter, state: "accepted", trouble: null, ...became });
         return;
       } catch (refusal) {
         if (!(refusal instanceof Refusal)) throw refusal;
@@ -128,8 +129,8 @@ export class Delivery {
     await this.#keep(opened);
   }
 
-  /** The turn that the letter began; null when it waits in the queue, or steers. */
-  async #ask(letter: Letter): Promise<string | null> {
+  /** The turn that the letter began, or the follow-up that it became; neither when it steers. */
+  async #ask(letter: Letter): Promise<Pick<Letter, "began" | "parked">> {
     const steers = letter.turn !== undefined;
     const answer = await this.#post.send(steers ? "/chat/steering" : "/chat", {
       method: "POST",
@@ -137,9 +138,13 @@ export class Delivery {
       headers: { "Content-Type": "application/json", ...(steers ? {} : { Accept: "text/event-stream", "Idempotency-Key": letter.key }) },
     });
     if (!answer.ok) throw await problemOf(answer);
+    if (answer.status === 202 && !steers) {
+      const item = (await answer.json().catch(() => null)) as Schemas["FollowUp"] | null; // it is accepted, whatever can be read
+      return { began: null, parked: item?.follow_up_id ?? null };
+    }
     // Who looks at the turn follows it by itself; the answer's body is nobody's.
     void answer.body?.cancel();
-    return answer.headers.get("X-Turn-Id");
+    return { began: answer.headers.get("X-Turn-Id"), parked: null };
   }
 
   /** True when it is to be tried again; the pause is over then. */

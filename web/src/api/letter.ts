@@ -19,22 +19,28 @@ export interface Trouble {
   until: number;
 }
 
-export interface Letter {
+/** What a person wants said. */
+export interface Sending {
+  conversationID: string;
+  text: string;
+  /** reject: refused while a turn is live, and the user is asked. */
+  busy: Busy;
+  branch?: Schemas["BranchRequest"];
+  profile?: Profile;
+  /** Of steer and interrupt: the turn that is meant; absent: the live one of the conversation. */
+  turn?: string;
+  /** The head that the writer saw; absent: not checked. */
+  head?: string | null;
+  /** The conversation does not exist yet; it is made with this profile. */
+  fresh?: { profile: Profile | null };
+}
+
+/** With a turn it is an input for that one; without, a message, which begins a turn or waits for one. */
+export interface Letter extends Sending {
   /** Names it: the Idempotency-Key of a message, the client_steering_id of an input. */
   key: string;
   /** Whose it is. It is never sent for another account. */
   account: string;
-  conversationID: string;
-  text: string;
-  busy: Busy;
-  branch?: Schemas["BranchRequest"];
-  profile?: Profile;
-  /** Of an input: the turn that it is meant for. Absent: a message, which begins a turn or waits for one. */
-  turn?: string;
-  /** The head that the writer saw; absent: not checked. */
-  head?: string | null;
-  /** The conversation has to be made first. */
-  fresh?: { profile: Profile | null };
   /** The body of the request, byte for byte the same at every repeat. */
   body: string;
   /** When it was written; letters of a lane go in this order. */
@@ -47,6 +53,8 @@ export interface Letter {
   trouble: Trouble | null;
   /** Of an accepted message: the turn that it began, if it did. */
   began: string | null;
+  /** Of an accepted message: the follow-up that it became, if it waits for its turn. */
+  parked: string | null;
 }
 
 /** What goes one after the other: the messages of a conversation; and beside them its inputs, which overtake. */

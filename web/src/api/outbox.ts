@@ -5,7 +5,7 @@ import { useShallow } from "zustand/react/shallow";
 import { useAccess } from "./access";
 import { send, type Schemas } from "./client";
 import { Delivery } from "./delivery";
-import { bodyOf, laneOf, type Busy, type Letter, type Profile, type Trouble } from "./letter";
+import { bodyOf, laneOf, type Busy, type Letter, type Profile, type Sending, type Trouble } from "./letter";
 import { browserStore } from "./letter-store";
 import { again, conversationQuery, queryClient, sessionQuery } from "./queries";
 
@@ -28,21 +28,6 @@ export interface Outgoing {
   problem: Trouble | null;
   /** Of an accepted one: the turn that it began. */
   turnID: string | null;
-}
-
-export interface Sending {
-  conversationID: string;
-  text: string;
-  /** reject: refused while a turn is live, and the user is asked. */
-  busy: Busy;
-  branch?: Schemas["BranchRequest"];
-  profile?: Profile;
-  /** Of steer and interrupt: the turn that is meant; absent: the live one of the conversation. */
-  turn?: string;
-  /** The head that the writer saw; absent: not checked. */
-  head?: string | null;
-  /** The conversation does not exist yet; it is made with this profile. */
-  fresh?: { profile: Profile | null };
 }
 
 interface Letters {
@@ -146,6 +131,7 @@ export function sendMessage(message: Sending): string {
     state: "sending" as const,
     trouble: null,
     began: null,
+    parked: null,
   };
   post({ ...letter, body: bodyOf(letter) });
   return letter.key;

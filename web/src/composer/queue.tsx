@@ -42,8 +42,9 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
   const steering = inputs.filter((one) => one.state !== "applied");
   const queued = (page?.follow_ups ?? []).filter((item) => item.state === "queued");
   const held = (page?.follow_ups ?? []).filter((item) => item.state === "held");
-  // What the events tell of is not told once more.
-  const onTheWay = letters.filter((letter) => !inputs.some((one) => one.clientID === letter.key));
+  // What the events or the conversation tell of is not told once more.
+  const known = new Set([...inputs.map((one) => one.clientID), ...(page?.follow_ups ?? []).map((item) => item.follow_up_id)]);
+  const onTheWay = letters.filter((letter) => !known.has(letter.key) && !known.has(letter.parked ?? ""));
   const rows = steering.length + queued.length + held.length + onTheWay.length;
   if (rows === 0) return null;
   return (
