@@ -396,6 +396,17 @@ describe("a service that cannot", () => {
     await visit.close();
   });
 
+  test("40 what was read meanwhile is marked as read once that can be kept", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await Visit.open("/", account);
+    await visit.page.route(`${url}/conversations/${conversation}/read`, (route) => route.fulfill(refusal(503, "unavailable", "The limiter is not available.", { "Retry-After": "1" })), { times: 2 });
+    await visit.page.goto(`${url}/c/${conversation}`);
+    await messages(visit.page).nth(1).waitFor();
+    await expect.poll(async () => (await account.read<{ unread: boolean }>(`/conversations/${conversation}`)).unread).toBe(false);
+    await visit.close();
+  });
+
   test("40 a page that is opened meanwhile says so, and tries at once when it is asked to", async () => {
     const { visit, page } = await somebody();
     let down = true;

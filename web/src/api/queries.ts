@@ -8,18 +8,15 @@ import { withNewest } from "./newest";
 const listFreshness = 15_000;
 const freshness = 10_000;
 
+/** A dependency that is down or a network that is away: again, with pauses. What is refused stays refused. */
+const patience = {
+  retry: (failures: number, error: Error) => error instanceof Refusal && error.unanswered && failures < 4,
+  retryDelay: (failures: number, error: Error) => Math.max(error instanceof Refusal ? error.retryAfter : 0, Math.min(8_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2)),
+  networkMode: "always",
+} as const;
+
 export const queryClient = new QueryClient({
-  defaultOptions: {
-    queries: {
-      staleTime: freshness,
-      // A dependency that is down or a network that is away: again, with pauses. What is refused stays refused.
-      retry: (failures, error) => error instanceof Refusal && error.unanswered && failures < 4,
-      retryDelay: (failures, error) =>
-        Math.max(error instanceof Refusal ? error.retryAfter : 0, Math.min(8_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2)),
-      networkMode: "always",
-    },
-    mutations: { networkMode: "always" },
-  },
+  defaultOptions: { queries: { staleTime: freshness, ...patience }, mutations: { networkMode: "always" } },
 });
 
 export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: askSession, staleTime: 5 * 60_000, retry: (failures, error) => error instanceof Refusal && error.unanswered && failures < 8 });
@@ -120,3 +117,11 @@ export function keep(conversation: Conversation): void {
 }
 
 export type { Message };
+
+/** Tells the service how far a conversation was read; it may be told twice. */
+export async function markRead(id: string, message: string): Promise<void> {
+  const path = { conversation_id: id };
+  const mutationFn = () => body(api.PUT("/conversations/{conversation_id}/read", { params: { path }, body: { message_id: message } }));
+  keep(await queryClient.getMutationCache().build(queryClient, { mutationFn, ...patience }).execute(undefined));
+  void changed("conversations");
+}

@@ -1,8 +1,7 @@
 // The transcript of a conversation: its rows, where one stands in them, and the way back to the newest.
 import { useEffect, useMemo, useRef, useState } from "react";
-import { api, body } from "../api/client";
 import { sentHere } from "../api/outbox";
-import { changed, keep } from "../api/queries";
+import { markRead } from "../api/queries";
 import { useWishes } from "../composer/wishes";
 import { Icon } from "../controls/icon";
 import { useSpeech } from "../words/speech";
@@ -88,20 +87,17 @@ function useRead(id: string, rows: readonly Row[], following: boolean, unread: b
   const newest = unread && following && isFinal(last) ? last.message_id : null;
   useEffect(() => {
     if (newest === null) return;
+    const seen = () => document.removeEventListener("visibilitychange", mark);
+    let marking = false;
     const mark = () => {
-      if (document.visibilityState !== "visible") return;
-      document.removeEventListener("visibilitychange", mark);
-      body(api.PUT("/conversations/{conversation_id}/read", { params: { path: { conversation_id: id } }, body: { message_id: newest } })).then(
-        (conversation) => {
-          keep(conversation);
-          void changed("conversations");
-        },
-        () => {}, // it stays unread, and is marked with the next look
-      );
+      if (marking || document.visibilityState !== "visible") return;
+      marking = true;
+      // When it is refused for good it stays unread, and is marked with the next look.
+      markRead(id, newest).then(seen, () => void (marking = false));
     };
     document.addEventListener("visibilitychange", mark);
     mark();
-    return () => document.removeEventListener("visibilitychange", mark);
+    return seen;
   }, [id, newest]);
 }
 
