@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"turnstone/protocol"
 )
 
 const (
@@ -104,7 +106,12 @@ func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("the password of the seeded account: %w", err)
 	}
-	account, made, err := seedAccount(ctx, s.db, demoEmail, demoName, password, made)
+	isNew := made
+	var account protocol.AccountID
+	err = s.outwait(ctx, "the account is not seeded yet", func(ctx context.Context) (err error) {
+		account, made, err = seedAccount(ctx, s.db, demoEmail, demoName, password, isNew)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("seeding an account: %w", err)
 	}

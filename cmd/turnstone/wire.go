@@ -145,31 +145,32 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		s.node.Stop()
 		return directory.Leave(ctx, s.node.ID())
 	})
-	if err := s.register(ctx); err != nil {
+	if err := s.outwait(ctx, "the node is not registered yet", s.node.Start); err != nil {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
 }
 
 const (
-	// registerPatience is for a database that answers, but not as soon as a request has to hear from it: a machine that
-	// is busy, or on which everything starts at once. To give up would be to begin anew.
-	registerPatience = 15 * time.Second
-	registerPause    = 100 * time.Millisecond
+	// busyPatience is for a database that answers, but not as soon as a request has to hear from it: a machine that is
+	// busy, or on which everything starts at once. To give up would be to begin anew.
+	busyPatience = 15 * time.Second
+	busyPause    = 100 * time.Millisecond
 )
 
-// register starts the node, which announces itself in the database; a repeat of that is harmless.
-func (s *service) register(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, registerPatience)
+// outwait repeats a step of the start while the database is too busy for it; yet is what is logged meanwhile. The step
+// may be done twice.
+func (s *service) outwait(ctx context.Context, yet string, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, busyPatience)
 	defer cancel()
 	for {
-		err := s.node.Start(ctx)
+		err := step(ctx)
 		if protocol.CodeOf(err) != protocol.CodeUnavailable {
 			return err
 		}
-		s.log.Warn("the node is not registered yet", zap.Error(err))
+		s.log.Warn(yet, zap.Error(err))
 		select {
-		case <-time.After(registerPause):
+		case <-time.After(busyPause):
 		case <-ctx.Done():
 			return err
 		}
