@@ -203,7 +203,7 @@ func eventStream(status int, description string) func(huma.API, *huma.Operation)
 // redirects documents a route that sends the browser elsewhere.
 func redirects(_ huma.API, op *huma.Operation) {
 	op.Responses[strconv.Itoa(stdhttp.StatusFound)] = &huma.Response{
-		Description: stdhttp.StatusText(stdhttp.StatusFound),
+		Description: "Found. A browser's navigation (Sec-Fetch-Mode: navigate) that is refused goes to /?refused={code}, in place of a problem.",
 		Headers:     map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}
 	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden)

@@ -2246,7 +2246,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Found */
+            /** @description Found. A browser's navigation (Sec-Fetch-Mode: navigate) that is refused goes to /?refused={code}, in place of a problem. */
             302: {
                 headers: {
                     Location?: string;
@@ -2344,7 +2344,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Found */
+            /** @description Found. A browser's navigation (Sec-Fetch-Mode: navigate) that is refused goes to /?refused={code}, in place of a problem. */
             302: {
                 headers: {
                     Location?: string;
