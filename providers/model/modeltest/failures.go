@@ -1,0 +1,232 @@
+package modeltest
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"turnstone/actors"
+	"turnstone/providers/model"
+)
+
+func testRetry(t *testing.T, subject Subject) {
+	for name, first := range map[string]Step{
+		"500":                   {Status: http.StatusInternalServerError},
+		"503":                   {Status: http.StatusServiceUnavailable, RetryAfter: "0.01"},
+		"cut before any text":   {Fault: Cut, Text: []string{"never"}},
+		"ended before any text": {Fault: NoMarker, Text: []string{"never"}},
+		"an event of error":     {Fault: ErrorEvent, Text: []string{"never"}, Error: Error{Type: "overloaded_error", Code: "server_error"}},
+	} {
+		server, asked := start(t, subject, steps(first, Step{Text: []string{"at last"}}), model.Options{})
+		chunks, err := Ask(t.Context(), t, asked, simple())
+		if err != nil || TextOf(chunks) != "at last" || len(server.Requests()) != 2 {
+			t.Errorf("%s: %q after %d requests, %v", name, TextOf(chunks), len(server.Requests()), err)
+		}
+	}
+}
+
+func testRetriesEnd(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{Status: http.StatusBadGateway}), model.Options{})
+	chunks, err := Ask(t.Context(), t, asked, simple())
+	wantError(t, err, "model_unavailable", false, true)
+	if n := len(server.Requests()); n != 3 || len(chunks) > 0 {
+		t.Errorf("%d requests, %v", n, chunks)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := "http://" + listener.Addr().String()
+	_ = listener.Close()
+	_, err = Ask(t.Context(), t, open(t, subject, refused, key, model.Options{}), simple())
+	wantError(t, err, "model_unavailable", false, true)
+}
+
+func testCut(t *testing.T, subject Subject) {
+	for _, fault := range []Fault{Cut, NoMarker} {
+		server, asked := start(t, subject, steps(Step{Text: []string{"one ", "two ", "three"}, Fault: fault, After: 2}), model.Options{})
+		chunks, err := Ask(t.Context(), t, asked, simple())
+		wantError(t, err, "model_unavailable", true, true)
+		if TextOf(chunks) != "one two " || len(server.Requests()) != 1 {
+			t.Errorf("fault %d: %q after %d requests", fault, TextOf(chunks), len(server.Requests()))
+		}
+	}
+	_, asked := start(t, subject, steps(Step{
+		Text: []string{"one"}, Fault: ErrorEvent, After: 1, Error: Error{Type: "rate_limit_error", Code: "rate_limit_exceeded"},
+	}), model.Options{})
+	_, err := Ask(t.Context(), t, asked, simple())
+	wantError(t, err, "model_rate_limited", true, true)
+}
+
+func testRetryAfter(t *testing.T, subject Subject) {
+	limited := Step{Status: http.StatusTooManyRequests, Error: Error{Type: "rate_limit_error"}}
+	limited.RetryAfter = "0.05"
+	_, asked := start(t, subject, steps(limited, Step{Text: []string{"now"}}), model.Options{})
+	begin := time.Now()
+	if chunks, err := Ask(t.Context(), t, asked, simple()); err != nil || TextOf(chunks) != "now" {
+		t.Errorf("got %q, %v", TextOf(chunks), err)
+	}
+	if waited := time.Since(begin); waited < 50*time.Millisecond {
+		t.Errorf("asked again after %s", waited)
+	}
+	limited.RetryAfter = "3600"
+	server, asked := start(t, subject, steps(limited), model.Options{})
+	_, err := Ask(t.Context(), t, asked, simple())
+	if failure := wantError(t, err, "model_rate_limited", false, true); failure.RetryAfter != time.Hour {
+		t.Errorf("retry after %s", failure.RetryAfter)
+	}
+	if n := len(server.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func testRefusals(t *testing.T, subject Subject) {
+	tooLong := Error{Type: "invalid_request_error", Code: "context_length_exceeded", Message: "prompt is too long: 300000 tokens > 200000 maximum"}
+	for name, refusal := range map[string]struct {
+		step Step
+		code string
+	}{
+		"wrong":           {Step{Status: 400, Error: Error{Type: "invalid_request_error", Message: "no: What is a turnstone?"}}, "model_rejected"},
+		"unknown":         {Step{Status: 404, Error: Error{Type: "not_found_error", Message: "model: some-model"}}, "model_rejected"},
+		"too long":        {Step{Status: 400, Error: tooLong}, "model_context_exceeded"},
+		"too large":       {Step{Status: 413, Error: Error{Type: "request_too_large"}}, "model_context_exceeded"},
+		"forbidden":       {Step{Status: 403, Error: Error{Type: "permission_error"}}, "model_unauthorized"},
+		"elsewhere":       {Step{Status: 307, Location: "http://127.0.0.1:1/"}, "model_protocol"},
+		"too long, event": {Step{Text: []string{"never"}, Fault: ErrorEvent, Error: tooLong}, "model_context_exceeded"},
+	} {
+		server, asked := start(t, subject, steps(refusal.step), model.Options{})
+		_, err := Ask(t.Context(), t, asked, simple())
+		var failure *actors.ModelError
+		if !errors.As(err, &failure) || failure.Code != refusal.code || failure.Retryable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(err.Error(), "What is a turnstone") {
+			t.Errorf("%s: the error repeats the user's words", name)
+		}
+		if n := len(server.Requests()); n != 1 {
+			t.Errorf("%s: %d requests", name, n)
+		}
+	}
+	server, _ := start(t, subject, steps(Step{}), model.Options{})
+	_, err := Ask(t.Context(), t, open(t, subject, server.URL, "a wrong key", model.Options{}), simple())
+	wantError(t, err, "model_unauthorized", false, false)
+}
+
+func testProtocol(t *testing.T, subject Subject) {
+	for fault, cut := range map[Fault]bool{BadJSON: true, HTML: false, EndlessHeaders: false} {
+		_, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: fault, After: 1}), model.Options{})
+		_, err := Ask(t.Context(), t, asked, simple())
+		wantError(t, err, "model_protocol", cut, false)
+	}
+	noise := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(strings.Repeat("\x00\x01 noise \xff\n", 100)))
+	})
+	noisy := httptest.NewServer(noise)
+	defer noisy.Close()
+	_, err := Ask(t.Context(), t, open(t, subject, noisy.URL, key, model.Options{}), simple())
+	wantError(t, err, "model_protocol", false, false)
+	_, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Garbage, After: 1}), model.Options{})
+	_, err = Ask(t.Context(), t, asked, simple())
+	wantError(t, err, "model_unavailable", true, true) // noise behind a good beginning is an answer that was cut
+}
+
+func testEndlessLine(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: EndlessLine, After: 1}), model.Options{})
+	_, err := Ask(t.Context(), t, asked, simple())
+	wantError(t, err, "model_protocol", true, false)
+	await(t, server.Aborted(), "the connection stayed open")
+	if sent := server.Sent(); sent > 24<<20 { // 8 MiB and what the buffers of two sockets hold
+		t.Errorf("%d bytes were taken", sent)
+	}
+}
+
+func testFirstByte(t *testing.T, subject Subject) {
+	for _, fault := range []Fault{SlowHeader, SlowBody} {
+		_, asked := start(t, subject, steps(Step{Fault: fault}), model.Options{})
+		request := simple()
+		request.FirstByte = short
+		_, err := Ask(t.Context(), t, asked, request)
+		wantError(t, err, "model_unavailable", false, true)
+	}
+}
+
+func testIdle(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Stall, After: 1}), model.Options{Idle: 4 * short})
+	chunks, err := Ask(t.Context(), t, asked, simple())
+	wantError(t, err, "model_unavailable", true, true)
+	if TextOf(chunks) != "one" {
+		t.Errorf("got %q", TextOf(chunks))
+	}
+	await(t, server.Aborted(), "the connection stayed open")
+}
+
+func testSlowReader(t *testing.T, subject Subject) {
+	gate := make(chan struct{}, 1)
+	_, asked := start(t, subject, steps(Step{Text: []string{"one", "two", "three"}, Gate: gate}), model.Options{Idle: short})
+	err := asked.Stream(t.Context(), simple(), func(chunk actors.ModelChunk) error {
+		if chunk.Kind != actors.ChunkText {
+			return nil
+		}
+		gate <- struct{}{}
+		if chunk.Text == "one" {
+			<-time.After(2 * short) // the reader is what is slow here
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testReuse(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Late: 20 * time.Millisecond}), model.Options{})
+	for range 5 {
+		if _, err := Ask(t.Context(), t, asked, simple()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := server.Connections(); n != 1 {
+		t.Errorf("%d connections for one answer after the other", n)
+	}
+}
+
+func testConcurrent(t *testing.T, subject Subject) {
+	_, asked := start(t, subject, Script{React: func(request Request) Step {
+		return Step{Text: []string{"You said ", request.Messages[0].Text}}
+	}}, model.Options{})
+	var group sync.WaitGroup
+	for i := range 16 {
+		group.Go(func() {
+			request := simple()
+			request.Messages[0].Text = strings.Repeat("x", i+1)
+			chunks, err := Ask(t.Context(), t, asked, request)
+			if err != nil || TextOf(chunks) != "You said "+request.Messages[0].Text {
+				t.Errorf("got %q, %v", TextOf(chunks), err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func testReady(t *testing.T, subject Subject) {
+	server, asked := start(t, subject, steps(Step{}), model.Options{})
+	if err := asked.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	err := open(t, subject, server.URL, "a wrong key", model.Options{}).Ready(t.Context())
+	if failure := wantError(t, err, "model_unauthorized", false, false); !strings.Contains(failure.Error(), "API key") {
+		t.Errorf("the key is not named: %v", failure)
+	}
+	server.SetScript(Script{Key: key, NoModels: true})
+	if err := asked.Ready(t.Context()); err != nil {
+		t.Errorf("without a list of models: %v", err)
+	}
+	server.Close()
+	wantError(t, asked.Ready(t.Context()), "model_unavailable", false, true)
+}
