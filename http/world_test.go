@@ -27,7 +27,9 @@ import (
 // The actor system's throttle of dead letters sleeps for a second after the system was shut down.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(embeddedtest.Main(m),
-		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"),
+		// Of a client whose server is gone: it looks for it once a second, and ends after that when the client was closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // testClock is a clock that only a test moves.

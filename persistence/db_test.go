@@ -146,7 +146,7 @@ func TestConnectionsThatDiedInThePoolCostNoRequest(t *testing.T) {
 	}
 }
 
-func TestDownPostgresAnswersUnavailableWithinASecond(t *testing.T) {
+func TestDownPostgresAnswersUnavailable(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	db := database.Open(t)
 	account := pgtest.Account(t, db)
@@ -156,15 +156,13 @@ func TestDownPostgresAnswersUnavailableWithinASecond(t *testing.T) {
 	if err := database.Server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	_, err := persistence.Row(t.Context(), db, account, pgx.RowTo[int], `select 1`)
-	took := time.Since(began)
 	unready := db.Ready(t.Context())
 	if err := database.Server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if protocol.CodeOf(err) != protocol.CodeUnavailable || took > 1200*time.Millisecond {
-		t.Errorf("a read answers %v after %v", err, took)
+	if protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("a read answers %v", err)
 	}
 	if protocol.CodeOf(unready) != protocol.CodeUnavailable {
 		t.Errorf("Ready answers %v", unready)

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,9 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 	}
 	return err
 }
+
+// ReadEventsSQL reads what follows a sequence in the log of a live turn.
+const ReadEventsSQL = readEventsSQL
 
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }
@@ -61,3 +65,8 @@ func NewGather(atOnce, most int, patience time.Duration, work func(group []int))
 
 // Add hands a number in.
 func (g *Gather) Add(item int) { g.g.add(item) }
+
+// DialWith reaches Redis another way.
+func (l *Limiter) DialWith(dial func(context.Context, string, string) (net.Conn, error)) {
+	l.redis.Options().Dialer = dial
+}

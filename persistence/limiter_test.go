@@ -1,8 +1,11 @@
 package persistence_test
 
 import (
+	"context"
 	"net"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"turnstone/persistence"
@@ -54,30 +57,30 @@ func TestLimiterLetsTheBurstPassAndThenSaysWhen(t *testing.T) {
 }
 
 func TestLimiterThatCannotDecideRefusesInTime(t *testing.T) {
-	hanging, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hanging.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	for name, address := range map[string]string{"hanging": hanging.Addr().String(), "down": closed.Addr().String()} {
-		limiter := newLimiter(t, "redis://"+address)
-		for range 3 {
-			began := time.Now()
-			_, err := limiter.Take(t.Context(), "chat", "somebody")
-			if took := time.Since(began); protocol.CodeOf(err) != protocol.CodeUnavailable || took > 300*time.Millisecond {
-				t.Errorf("%s: %v after %v", name, err, took)
+	inTime := 300 * time.Millisecond
+	for name, dial := range map[string]func(context.Context) (net.Conn, error){
+		"down":        func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED },
+		"unreachable": func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+		"hanging":     func(context.Context) (net.Conn, error) { conn, _ := net.Pipe(); return conn, nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := newLimiter(t, "redis://redis.test")
+			limiter.DialWith(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+			for range 3 {
+				began := time.Now()
+				_, err := limiter.Take(t.Context(), "chat", "somebody")
+				if took := time.Since(began); protocol.CodeOf(err) != protocol.CodeUnavailable || took > inTime {
+					t.Errorf("%s: %v after %v", name, err, took)
+				}
 			}
-		}
-		if err := limiter.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
-			t.Errorf("%s: Ready answers %v", name, err)
-		}
-		if decision, err := limiter.Take(t.Context(), "reads", "somebody"); err != nil || !decision.Allowed {
-			t.Errorf("%s: reads need no Redis: %+v, %v", name, decision, err)
-		}
+			began := time.Now()
+			err := limiter.Ready(t.Context())
+			if took := time.Since(began); protocol.CodeOf(err) != protocol.CodeUnavailable || took > inTime {
+				t.Errorf("%s: Ready answers %v after %v", name, err, took)
+			}
+			if decision, err := limiter.Take(t.Context(), "reads", "somebody"); err != nil || !decision.Allowed {
+				t.Errorf("%s: reads need no Redis: %+v, %v", name, decision, err)
+			}
+		})
 	}
 }

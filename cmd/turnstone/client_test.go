@@ -62,7 +62,22 @@ func (c *client) signIn(email, password string) int {
 	return http.StatusOK
 }
 
-func (c *client) send(method, path string, body any) *http.Response {
+// send asks again when a busy machine lets the service refuse.
+func (c *client) send(method, path string, body any) (response *http.Response) {
+	c.t.Helper()
+	sitetest.Eventually(c.t, method+" "+path+" is not refused", func() bool {
+		response = c.once(method, path, body)
+		if response.StatusCode != http.StatusServiceUnavailable {
+			return true
+		}
+		_ = response.Body.Close()
+		return false
+	})
+	return response
+}
+
+// once is send for what may be refused.
+func (c *client) once(method, path string, body any) *http.Response {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
 	c.t.Cleanup(cancel)

@@ -111,7 +111,7 @@ func TestAPrivateInstallationOutlivesADiskThatIsNearlyFull(t *testing.T) {
 	if told := doctored(); !strings.Contains(told, "WRONG space on the disk") || !strings.Contains(told, "begins no turn") {
 		t.Errorf("the doctor says:\n%s", told)
 	}
-	refused := c.send(http.MethodPost, "/chat", map[string]any{"input": []map[string]string{{"type": "text", "text": "one more"}}})
+	refused := c.once(http.MethodPost, "/chat", map[string]any{"input": []map[string]string{{"type": "text", "text": "one more"}}})
 	text, _ := io.ReadAll(refused.Body) // it is held against what is wanted
 	_ = refused.Body.Close()
 	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") != "30" ||

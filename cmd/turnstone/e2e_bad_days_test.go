@@ -63,7 +63,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	if err := strike(sitetest.Within(t, sitetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	sitetest.Eventually(t, "Postgres is away", func() bool { return u.Do(t, http.MethodGet, "/conversations", nil).Status != http.StatusOK })
+	sitetest.Eventually(t, "Postgres is away", func() bool { return u.Once(t, http.MethodGet, "/conversations", nil).Status != http.StatusOK })
 	u.Refuse(t, postgresRefusal, []sitetest.Attempt{
 		{Method: http.MethodGet, Path: "/conversations", Body: nil},
 		{Method: http.MethodGet, Path: "/conversations/" + kept, Body: nil},
@@ -85,7 +85,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 		t.Fatal(err)
 	}
 	sitetest.Eventually(t, "the service answers again", func() bool {
-		return u.Do(t, http.MethodGet, "/conversations", nil).Status == http.StatusOK
+		return u.Once(t, http.MethodGet, "/conversations", nil).Status == http.StatusOK
 	})
 	sitetest.Eventually(t, "the service is ready again", func() bool {
 		status, _ := sitetest.Readiness(t, s.Internal)
@@ -180,7 +180,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 				t.Fatal(err)
 			}
 			sitetest.Eventually(t, "the limiter decides again", func() bool {
-				return u.Do(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "Protected"}).Status == http.StatusOK
+				return u.Once(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "Protected"}).Status == http.StatusOK
 			})
 			u.WantWhole(t, live.Turn, conversation, longText())
 			if page := u.Page(t, conversation); page.Title != "Protected" || len(page.FollowUps) != 0 {

@@ -73,7 +73,7 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 	row := lockRow(t, s, &next, `select next_sequence from turns where turn_id = $1 for update`, protocol.NodeID(turnOfText(t, turn)))
 
 	for _, body := range []map[string]any{sitetest.Steering(turn, "while-locked", "half done", "next_step"), sitetest.Cancelling(turn)} {
-		u.Do(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+		u.Once(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	}
 	if seen := int64(u.Saw.Count(turn)); seen >= next {
 		t.Errorf("readers saw %d events, and %d are durable", seen, next-1)
@@ -108,7 +108,7 @@ func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
 	}
 	var version int64
 	row := lockRow(t, s, &version, `select version from conversations where conversation_id = $1 for update`, protocol.NodeID(id))
-	refused := u.Do(t, http.MethodPost, "/chat", sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
+	refused := u.Once(t, http.MethodPost, "/chat", sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
 	refused.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	t.Logf("refused after %s", refused.Took)
 	row.release()

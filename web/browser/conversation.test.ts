@@ -277,7 +277,7 @@ describe("reading", () => {
     const colours = () => code.evaluate((element) => new Set([...element.querySelectorAll("span")].map((span) => getComputedStyle(span).color)).size);
     await expect.poll(colours, { message: "colours of the code" }).toBeGreaterThan(3);
     await last.getByRole("button", { name: /copy code/i }).first().click();
-    expect(await visit.page.evaluate(() => navigator.clipboard.readText())).toContain("package main");
+    await expect.poll(() => visit.page.evaluate(() => navigator.clipboard.readText())).toContain("package main");
     await visit.close();
   });
 

@@ -26,9 +26,9 @@ func (u *User) Refuse(t *testing.T, limit time.Duration, attempts []Attempt) {
 	t.Helper()
 	slowest := time.Duration(0)
 	for _, a := range attempts {
-		got := u.Do(t, a.Method, a.Path, a.Body)
+		got := u.Once(t, a.Method, a.Path, a.Body)
 		for tries := 1; got.Took > limit && tries < refusalTries; tries++ {
-			got = u.Do(t, a.Method, a.Path, a.Body)
+			got = u.Once(t, a.Method, a.Path, a.Body)
 		}
 		got.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 		if after, err := strconv.Atoi(got.Header.Get("Retry-After")); err != nil || after < 1 {

@@ -50,7 +50,7 @@ func NewUser(t *testing.T, base string) *User {
 	var a *Answer
 	Eventually(t, "somebody may sign up", func() bool { // too many at once are refused
 		u.Email = uuid.NewString() + "@example.org"
-		a = u.Do(t, http.MethodPost, "/auth/register", map[string]string{
+		a = u.Once(t, http.MethodPost, "/auth/register", map[string]string{
 			"email": u.Email, "password": GoodPassword, "display_name": "Somebody",
 		})
 		return a.Status != http.StatusServiceUnavailable
@@ -134,8 +134,19 @@ func ReadAnswer(response *http.Response, began time.Time) (*Answer, error) {
 	}, nil
 }
 
-// Do is ask for the goroutine of the test.
+// Do is Ask for the goroutine of the test. It asks again when a busy machine lets the service refuse.
 func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Answer {
+	t.Helper()
+	var a *Answer
+	Eventually(t, method+" "+path+" is not refused", func() bool {
+		a = u.Once(t, method, path, body, headers...)
+		return a.Status != http.StatusServiceUnavailable
+	})
+	return a
+}
+
+// Once is Do for what may be refused.
+func (u *User) Once(t *testing.T, method, path string, body any, headers ...string) *Answer {
 	t.Helper()
 	a, err := u.Ask(Within(t, Soon), method, path, body, headers...)
 	if err != nil {
