@@ -1,26 +1,9 @@
 // A conversation as a person has it, by the keyboard and by the names that a screen reader says.
-import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
+import { atEnd, composer, live, messages, stop, stored } from "./room";
 import { Account, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
-
-const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
-const messages = (page: Page) => page.locator("[data-message]");
-const stop = (page: Page) => page.getByRole("button", { name: "Stop", exact: true });
-const live = (tokens: number, more = "") => `Something long. [[script tokens=${tokens} ttft=10ms interval=30ms ${more}]]`;
-
-interface Stored {
-  message_id: string;
-  role: string;
-  status: string;
-  sibling_count: number;
-  parts: { type: string; text?: string; kind?: string }[];
-}
-
-async function stored(account: Account, conversation: string): Promise<Stored[]> {
-  return (await account.read<{ data: Stored[] }>(`/conversations/${conversation}/messages`)).data;
-}
 
 async function draftOf(account: Account, conversation: string): Promise<string> {
   return (await account.read<{ draft: { content: string } }>(`/conversations/${conversation}`)).draft.content;
@@ -213,6 +196,7 @@ describe("reading", () => {
     await visit.page.reload();
     await stop(visit.page).waitFor();
     const scroller = visit.page.locator("[data-scroll]");
+    await atEnd(visit.page);
     await scroller.evaluate((element) => element.scrollTo(0, 0));
     const pill = visit.page.getByRole("button", { name: /Jump to latest/ });
     await pill.waitFor();

@@ -1,15 +1,13 @@
 // The pictures of the README: a conversation on a desktop and on a phone. They are kept in tmp/pictures; with PICTURES
 // set to a folder, as docs/images, they are kept there.
 import { mkdirSync } from "node:fs";
-import type { Page } from "playwright-core";
 import { describe, test } from "vitest";
+import { stop } from "./room";
 import { Account, phone, Visit, withBrowser } from "./site";
 
 withBrowser();
 
 const folder = process.env["PICTURES"] ?? new URL("../../tmp/pictures", import.meta.url).pathname;
-
-const stop = (page: Page) => page.getByRole("button", { name: "Stop", exact: true });
 
 describe("pictures for the README", () => {
   test("an answer that streams, a message that is queued, answers that were not seen yet", async () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { expectFocus, fast, finished, focusedMessage, intercept, messages, scroller, send, stored } from "./room";
+import { atEnd, expectFocus, fast, finished, focusedMessage, intercept, messages, scroller, send, stored } from "./room";
 import { Account, desktop, phone, url, Visit, withBrowser } from "./site";
 import { Wire } from "./wire";
 
@@ -37,6 +37,7 @@ describe("where one stands", () => {
     const conversation = await account.chat(`First. ${fast(900)}`);
     const visit = await Visit.open(`/c/${conversation}`, account);
     await messages(visit.page).nth(1).waitFor();
+    await atEnd(visit.page);
     await scroller(visit.page).evaluate((element) => element.scrollTo(0, 0));
     await visit.page.getByRole("button", { name: "Jump to latest", exact: true }).waitFor();
     const second = await visit.tab(`/c/${conversation}`);
@@ -57,6 +58,7 @@ describe("where one stands", () => {
     const { page } = visit;
     await messages(page).nth(99).waitFor();
     const asked = await intercept(page, "GET", /\/messages\?.*cursor=/);
+    await atEnd(page);
     await scroller(page).evaluate((element) => element.scrollTo(0, 700));
     await expect.poll(() => asked.length).toBe(1);
     expect(await messages(page).count()).toBe(100);
@@ -79,7 +81,11 @@ describe("where one stands", () => {
     const { page } = visit;
     const question = messages(page).nth(2);
     await question.getByText(/^Two, otherwise\./).waitFor();
-    await scroller(page).evaluate((element, by) => element.scrollBy(0, by), (await place(question)) - 200);
+    await atEnd(page);
+    await question.evaluate((element) => {
+      const window = element.closest("[data-scroll]")!;
+      window.scrollBy(0, element.getBoundingClientRect().top - window.getBoundingClientRect().top - 200);
+    });
     await expect.poll(async () => Math.abs((await place(question)) - 200)).toBeLessThan(4);
     for (const [button, text] of [["Previous version", /^Two\. /], ["Next version", /^Two, otherwise\./]] as const) {
       await question.getByRole("button", { name: button }).press("Enter");

@@ -12,6 +12,17 @@ export const waiting = (page: Page) => page.getByRole("region", { name: "What wa
 
 /** The window onto the conversation. */
 export const scroller = (page: Page) => page.locator("[data-scroll]");
+/** Waits until the end of the conversation is in sight: who scrolls before the page has got there is taken along. */
+export const atEnd = (page: Page) =>
+  expect
+    .poll(() =>
+      scroller(page).evaluate(async (element) => {
+        element.scrollTo(0, element.scrollHeight);
+        await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
+        return element.scrollHeight - element.clientHeight - element.scrollTop;
+      }),
+    )
+    .toBeLessThan(48);
 /** Which message has the focus, counted from the first; -1: none. */
 export const focusedMessage = (page: Page) => messages(page).evaluateAll((all) => all.findIndex((one) => one.contains(document.activeElement)));
 

@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessible, expectAccessibleInBothLooks, inBothLooks } from "./axe";
+import { composer, sidebar } from "./room";
 import { Account, desktop, phone, Visit, withBrowser } from "./site";
 
 withBrowser();
@@ -11,8 +12,6 @@ withBrowser();
 const pictures = new URL("../../tmp/pictures/", import.meta.url).pathname;
 mkdirSync(pictures, { recursive: true });
 
-const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
-const sidebar = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
 
 describe("the sidebar", () => {
   test("26 a title is changed in place, and a conversation deleted, with a way back first", async () => {

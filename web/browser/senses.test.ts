@@ -2,7 +2,7 @@
 // of other languages.
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { composer, expectFocus, fast, finished, focusedMessage, listen, live, messages, scroller, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
+import { atEnd, composer, expectFocus, fast, finished, focusedMessage, listen, live, messages, scroller, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
 import { Account, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
@@ -432,6 +432,7 @@ describe("other languages", () => {
 
       await page.goto(`${url}/c/${conversation}`);
       await messages(page).nth(1).waitFor();
+      await atEnd(page);
       await scroller(page).evaluate((element) => element.scrollTo(0, 0));
       const second = await visit.tab(`/c/${conversation}`);
       for (const name of jump) {
