@@ -203,7 +203,8 @@ func (b *bench) manyTurns(ctx context.Context) error {
 		}
 		rate := float64(target-done) / time.Since(begun).Seconds()
 		done = target
-		if err := b.site.rest(ctx); err != nil {
+		// Turns that are over are found for commands for two seconds more.
+		if err := errors.Join(b.site.rest(ctx), wait(ctx, 3*time.Second)); err != nil {
 			return err
 		}
 		heap, routines, err := b.liveHeap(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,17 +37,35 @@ func launch(ctx context.Context, address string, n int, ramp time.Duration, rec 
 
 func (f *fleet) start(ctx context.Context, address string, s *stream) {
 	f.running.Go(func() {
-		err := f.connect(ctx, address, s)
-		if err == nil {
-			err = s.follow()
-			_ = s.conn.Close() // read to its end, or broken
-		}
+		err := f.follow(ctx, address, s)
 		f.ended.Add(1)
 		if err != nil && !f.closing.Load() {
 			f.failed.Add(1)
 			f.rec.fail(err)
 		}
 	})
+}
+
+const (
+	beginTries = 10
+	beginPause = time.Second
+)
+
+// follow reads a stream to its end. While nothing is measured, who is refused asks again, as clients do: a crowd that
+// gathers faster than a slow machine can start its turns is no part of what is measured of it.
+func (f *fleet) follow(ctx context.Context, address string, s *stream) error {
+	for tries := 1; ; tries++ {
+		err := f.connect(ctx, address, s)
+		if err == nil {
+			err = s.follow()
+			_ = s.conn.Close() // read to its end, or broken
+		}
+		var answer errStatus
+		refused := errors.As(err, &answer) && answer.status == http.StatusServiceUnavailable
+		if !refused || tries == beginTries || f.rec.open.Load() || wait(ctx, beginPause) != nil {
+			return err
+		}
+	}
 }
 
 // connect opens the connection before the clock of the stream begins. Nothing connects ahead of its time: a server ends

@@ -10,8 +10,10 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -318,6 +320,32 @@ func TestTheModelStreamsWhatItWasAskedForWhenItIsDue(t *testing.T) {
 		w := rec.sum()
 		if w.Tokens != n*tokens || w.Delay.N != n*tokens || w.First.N != n || w.Begin.N != n || f.gaps() != 0 {
 			t.Errorf("%+v, %d gaps", w, f.gaps())
+		}
+	}
+}
+
+// A crowd gathers though some of it are refused at first; once it is measured, a refusal is a failure.
+func TestACrowdGathersThoughItIsRefusedAtFirst(t *testing.T) {
+	var asked atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%2 == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "id: 1\nevent: answer.delta\ndata: {\"delta\":\"0 \"}\n\nid: 2\nevent: turn.finished\ndata: {\"status\":\"completed\"}\n\n")
+	}))
+	defer service.Close()
+	address := service.Listener.Addr().String()
+	for _, measured := range []bool{false, true} {
+		asked.Store(0)
+		rec := newRecorder()
+		rec.open.Store(measured)
+		f, err := launch(t.Context(), address, 1, 0, rec, func(int) []byte { return fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", address) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.await(t.Context(), patience), f.check()); (err != nil) != measured || (asked.Load() == 1) != measured {
+			t.Errorf("measured %t: asked %d times: %v", measured, asked.Load(), err)
 		}
 	}
 }
