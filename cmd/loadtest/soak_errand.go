@@ -193,13 +193,7 @@ func (t *soakTurn) queue(ctx context.Context, random *rand.Rand) {
 
 // queueRequest is POST /chat that waits its turn.
 func (a *account) queueRequest(text, conversation string) []byte {
-	body := fmt.Sprintf(`{"input":[{"type":"text","text":%q}],"conversation_id":%q,"if_busy":"queue"}`, text, conversation)
-	a.mu.Lock()
-	a.sent++
-	key := a.sent
-	a.mu.Unlock()
-	return fmt.Appendf(nil, "POST /chat HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-CSRF-Token: %s\r\nIdempotency-Key: load-%d\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", a.host, a.cookie, a.csrf, key, len(body), body)
+	return a.chat(fmt.Sprintf(`{"input":[{"type":"text","text":%q}],"conversation_id":%q,"if_busy":"queue"}`, text, conversation))
 }
 
 // draft writes one and reads it again: nobody else writes in this conversation.

@@ -242,7 +242,11 @@ func (a *account) chatRequest(text, conversation string) []byte {
 	if conversation != "" {
 		body += `,"conversation_id":"` + conversation + `"`
 	}
-	body += "}"
+	return a.chat(body + "}")
+}
+
+// chat is POST /chat under a key of its own.
+func (a *account) chat(body string) []byte {
 	a.mu.Lock()
 	a.sent++
 	key := a.sent
