@@ -63,8 +63,8 @@ func fill(t testing.TB, db *persistence.DB, account protocol.AccountID, id proto
 		{location + "/branches", "/conversations/conv_fork", nil},
 		{location, "", nil},
 	} {
-		batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash, status, headers, body, resource_id) values ($1, 'POST', $2, $3, '', 201, $4, $5, $6)`,
-			account, kept.path, fmt.Sprint(text, i), map[string]string{"Location": kept.location}, []byte(text), kept.turn)
+		batch.Queue(`insert into idempotency (account_id, path, key_hash, body_hash, status, headers, body, resource_id) values ($1, $2, $3, '', 201, $4, $5, $6)`,
+			account, kept.path, []byte(fmt.Sprint(text, i)), map[string]string{"Location": kept.location}, []byte(text), kept.turn)
 	}
 	batch.Queue(`insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, usage)
 		values ($1, $2, 'server', 'turn', 1, 'turn', $3, $4, 'coding', '{"input_tokens": 5, "output_tokens": 7}')`, account, protocol.NewUsageID(), id, turn)

@@ -48,11 +48,11 @@ var purgeSteps = []struct{ what, sql string }{
 		where r.account_id = @account and r.turn_id = x.turn_id`},
 	{"kept answers of turns", `
 		delete from idempotency i using (
-			select i.method, i.path, i.key
+			select i.key_hash
 			from turns t join idempotency i on i.account_id = t.account_id and i.resource_id = t.turn_id
 			where t.account_id = @account and t.conversation_id = @conversation
 			limit @limit) x
-		where i.account_id = @account and i.method = x.method and i.path = x.path and i.key = x.key`},
+		where i.account_id = @account and i.key_hash = x.key_hash`},
 	{"turns", `
 		delete from turns t using (
 			select turn_id from turns
@@ -86,12 +86,12 @@ var purgeSteps = []struct{ what, sql string }{
 		where f.account_id = @account and f.follow_up_id = x.follow_up_id`},
 	{"kept answers", `
 		delete from idempotency i using (
-			select method, path, key from idempotency
+			select key_hash from idempotency
 			where account_id = @account
 			  and (path = @path or starts_with(path, @path || '/')
 			       or headers ->> 'Location' = @path or starts_with(headers ->> 'Location', @path || '/'))
 			limit @limit) x
-		where i.account_id = @account and i.method = x.method and i.path = x.path and i.key = x.key`},
+		where i.account_id = @account and i.key_hash = x.key_hash`},
 }
 
 // PurgeConversation erases at most limit rows of what a deleted conversation held and says whether nothing is left. It

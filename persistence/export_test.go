@@ -30,6 +30,24 @@ const ReadEventsSQL = readEventsSQL
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }
 
+// MigrateTo brings the schema to an older version.
+func MigrateTo(ctx context.Context, ownerURL string, version int32) error {
+	config, err := ownerConfig(ownerURL)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	migrator, err := newMigrator(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return migrator.MigrateTo(ctx, version)
+}
+
 // Started is what became of one start.
 type Started struct {
 	Result *protocol.TurnStartResult

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,31 +67,36 @@ const (
 	staleKey = `(idempotency.created_at < now() - interval '24 hours'
        or idempotency.status is null and idempotency.created_at < now() - interval '30 seconds')`
 	claimKeySQL = `
-insert into idempotency (account_id, method, path, key, body_hash, status, resource_id, created_at)
-values (@account, @method, @path, @key, @hash, @status, @resource, clock_timestamp())
-on conflict (account_id, method, path, key) do update
+insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
+values (@account, @key, @path, @hash, @status, @resource, clock_timestamp())
+on conflict (account_id, key_hash) do update
 set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id,
     headers = null, body = null, created_at = excluded.created_at
 where ` + staleKey + `
 returning created_at`
 	keptAnswerSQL = `
 select body_hash, status, headers, body, resource_id, created_at from idempotency
-where account_id = @account and method = @method and path = @path and key = @key and not ` + staleKey
+where account_id = @account and key_hash = @key and not ` + staleKey
 	completeKeySQL = `
 update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource
-where account_id = @account and method = @method and path = @path and key = @key and created_at = @claim and status is null`
+where account_id = @account and key_hash = @key and created_at = @claim and status is null`
 	releaseKeySQL = `
 delete from idempotency
-where account_id = @account and method = @method and path = @path and key = @key and created_at = @claim and status is null`
+where account_id = @account and key_hash = @key and created_at = @claim and status is null`
 	keepFollowUpSQL = `
 update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
-where account_id = @account and method = @method and path = @path and key = @key`
+where account_id = @account and key_hash = @key`
 )
+
+// keyHash is what a key is stored and found by. No part of it can hold a newline.
+func keyHash(key protocol.IdempotencyKey) []byte {
+	hash := sha256.Sum256([]byte(key.Method + "\n" + key.Path + "\n" + key.Key))
+	return hash[:]
+}
 
 func keyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"account": account, "method": key.Method, "path": key.Path, "key": key.Key, "hash": key.BodyHash[:],
-		"status": nil, "resource": nil,
+		"account": account, "key": keyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil,
 	}
 }
 
@@ -106,7 +112,7 @@ func (db *DB) FindAnswer(ctx context.Context, account protocol.AccountID, key pr
 
 // findKept shares its trip with others who look at the same time.
 func (db *DB) findKept(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*keptAnswer, error) {
-	kept, err := db.keys.find(ctx, accountKey{account, key.Method, key.Path, key.Key})
+	kept, err := db.keys.find(ctx, accountKey{account, string(keyHash(key))})
 	if err != nil {
 		return nil, fmt.Errorf("looking for a kept answer: %w", err)
 	}
@@ -118,32 +124,30 @@ func (db *DB) findKept(ctx context.Context, account protocol.AccountID, key prot
 
 // accountKey names a row of idempotency.
 type accountKey struct {
-	account           protocol.AccountID
-	method, path, key string
+	account protocol.AccountID
+	hash    string
 }
 
 // keptAnswersSQL has a limit, so that no plan reads the whole table once, as one does that was made while there was little
 // in it.
 const keptAnswersSQL = `
 select n, kept.*
-from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) with ordinality as g (account_id, method, path, key, n)
+from unnest($1::uuid[], $2::bytea[]) with ordinality as g (account_id, key_hash, n)
 cross join lateral (
     select body_hash, status, headers, body, resource_id, created_at from idempotency
-    where idempotency.account_id = g.account_id and idempotency.method = g.method and idempotency.path = g.path
-        and idempotency.key = g.key and not ` + staleKey + `
+    where idempotency.account_id = g.account_id and idempotency.key_hash = g.key_hash and not ` + staleKey + `
     limit 1
 ) as kept`
 
 func (db *DB) findKeys(ctx context.Context, group []*question[accountKey, *keptAnswer]) error {
 	var accounts []protocol.AccountID
-	var methods, paths, keys []string
+	var hashes [][]byte
 	for _, q := range group {
-		accounts = append(accounts, q.asked.account)
-		methods, paths, keys = append(methods, q.asked.method), append(paths, q.asked.path), append(keys, q.asked.key)
+		accounts, hashes = append(accounts, q.asked.account), append(hashes, []byte(q.asked.hash))
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(setAccountsSQL, accountArray(accounts))
-	batch.Queue(keptAnswersSQL, accounts, methods, paths, keys).Query(func(rows pgx.Rows) error {
+	batch.Queue(keptAnswersSQL, accounts, hashes).Query(func(rows pgx.Rows) error {
 		defer rows.Close()
 		for rows.Next() {
 			kept := &keptAnswer{}

@@ -39,8 +39,8 @@ func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
 	}
 
 	const staleSQL = `
-		insert into idempotency (account_id, method, path, key, body_hash, status, created_at)
-		select $1, 'POST', '/things', n::text, '', 201, now() - interval '25 hours' from generate_series(1, 2500) n`
+		insert into idempotency (account_id, key_hash, path, body_hash, status, created_at)
+		select $1, n::text::bytea, '/things', '', 201, now() - interval '25 hours' from generate_series(1, 2500) n`
 	_, err = w.db.Exec(t.Context(), w.account, staleSQL, w.account)
 	w.must(err)
 	live, err := w.db.DeleteConversation(t.Context(), w.account, &persistence.Deletion{ConversationID: turn.spec.ConversationID})

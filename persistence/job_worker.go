@@ -148,8 +148,8 @@ func (db *DB) purge(ctx context.Context, args PurgeConversationArgs) error {
 // its absolute end also when it was revoked: a token that is shown again after its end tells of a theft.
 var expirySQL = []string{
 	`delete from idempotency i using (
-		select account_id, method, path, key from idempotency where created_at < now() - interval '24 hours' limit $1) x
-	where i.account_id = x.account_id and i.method = x.method and i.path = x.path and i.key = x.key`,
+		select account_id, key_hash from idempotency where created_at < now() - interval '24 hours' limit $1) x
+	where i.account_id = x.account_id and i.key_hash = x.key_hash`,
 	`delete from sessions s using (select token_hash from sessions where expires_at < now() limit $1) x where s.token_hash = x.token_hash`,
 	`delete from oidc_flows f using (select state_hash from oidc_flows where expires_at < now() limit $1) x where f.state_hash = x.state_hash`,
 	`delete from nodes n using (

@@ -99,16 +99,21 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-func migrateSchema(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
+func newMigrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	migrator, err := migrate.NewMigrator(ctx, conn, versionTable)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := migrator.LoadMigrations(files); err != nil {
+	return migrator, migrator.LoadMigrations(files)
+}
+
+func migrateSchema(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
+	migrator, err := newMigrator(ctx, conn)
+	if err != nil {
 		return err
 	}
 	migrator.OnStart = func(_ int32, name, direction, _ string) {

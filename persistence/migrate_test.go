@@ -12,6 +12,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
@@ -82,5 +83,26 @@ func TestALoginThatIsBeingGrantedItsRolesByAnotherMigration(t *testing.T) {
 	}
 	if err := <-migrated; err != nil {
 		t.Error(err)
+	}
+}
+
+// An answer that was kept by method, path and key is found by their hash after the migration.
+func TestAKeptAnswerSurvivesTheMigrationToHashes(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	database.Admin(t, `drop schema public cascade`)
+	database.Admin(t, `create schema public authorization `+pgtest.Owner)
+	if err := persistence.MigrateTo(t.Context(), database.OwnerURL, 5); err != nil {
+		t.Fatal(err)
+	}
+	account, key := protocol.NewAccountID(), keyOf("k", "body")
+	database.Admin(t, `insert into accounts (account_id, email, email_key, display_name) values ($1, 'a', 'a', 'a')`, account)
+	database.Admin(t, `insert into idempotency (account_id, method, path, key, body_hash, status, headers, body) values ($1, $2, $3, $4, $5, 201, '{}', 'kept')`,
+		account, key.Method, key.Path, key.Key, key.BodyHash[:])
+	if err := persistence.Migrate(t.Context(), database.OwnerURL, persistence.MigrateOptions{Login: pgtest.Login}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := database.Open(t).FindAnswer(t.Context(), account, key)
+	if err != nil || answer == nil || string(answer.Body) != "kept" {
+		t.Errorf("found %+v, %v", answer, err)
 	}
 }

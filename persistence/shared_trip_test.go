@@ -95,7 +95,7 @@ func TestASharedTripComesToTheRowsOfItsAccountsAndToNoOthers(t *testing.T) {
 		}
 	}
 	batch := named(one, two)
-	batch.Queue(`insert into idempotency (account_id, method, path, key, body_hash) values ($1, 'POST', '/things', 'another', '')`, three)
+	batch.Queue(`insert into idempotency (account_id, key_hash, path, body_hash) values ($1, 'another', '/things', '')`, three)
 	if err := w.db.Send(t.Context(), persistence.Nobody, batch); err == nil {
 		t.Error("a row of an account that is not named was stored")
 	}

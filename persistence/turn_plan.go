@@ -86,12 +86,12 @@ where account_id = $1 and conversation_id = $2`
 with start as materialized (
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::bool[], $9::text[],
                          $10::text[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::bigint[], $16::bytea[], $17::timestamptz[],
-                         $18::text[], $19::text[], $20::text[], $21::bytea[])
+                         $18::bytea[], $19::bytea[])
         as start (account_id, conversation_id, branch_id, turn_id, question, answer, owner, temporary, parts,
-                  spec, profile, model, state, accepts, last, frames, at, method, path, key, body_hash)
+                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash)
 ), claims as (
-    insert into idempotency (account_id, method, path, key, body_hash, status, resource_id, created_at)
-    select account_id, method, path, key, body_hash, 200, turn_id, clock_timestamp() from start where key is not null
+    insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
+    select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
 ), conversations as (
     insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at)
     select account_id, conversation_id, branch_id, turn_id, 2, temporary, at from start
@@ -140,20 +140,20 @@ func (p *turnPlan) queue(batch *pgx.Batch, spec *protocol.TurnSpec, begin protoc
 
 // startColumns are the arrays of storeNewTurnsSQL.
 type startColumns struct {
-	accounts            []protocol.AccountID
-	conversations       []protocol.ConversationID
-	branches            []protocol.BranchID
-	turns               []protocol.TurnID
-	questions, answers  []protocol.MessageID
-	owners              []protocol.NodeID
-	temporary, accepts  []bool
-	parts, specs        []string
-	profiles, models    []string
-	states              []string
-	lasts               []int64
-	frames, hashes      [][]byte
-	ats                 []time.Time
-	methods, paths, key []*string
+	accounts           []protocol.AccountID
+	conversations      []protocol.ConversationID
+	branches           []protocol.BranchID
+	turns              []protocol.TurnID
+	questions, answers []protocol.MessageID
+	owners             []protocol.NodeID
+	temporary, accepts []bool
+	parts, specs       []string
+	profiles, models   []string
+	states             []string
+	lasts              []int64
+	frames, keys       [][]byte
+	hashes             [][]byte
+	ats                []time.Time
 }
 
 // add appends the row of a start in a new conversation, which claims the key when it is not nil.
@@ -174,20 +174,18 @@ func (c *startColumns) add(p *turnPlan, spec *protocol.TurnSpec, begin protocol.
 	c.profiles, c.models = append(c.profiles, string(spec.Routing.Profile)), append(c.models, spec.Routing.ModelID)
 	c.states, c.accepts = append(c.states, string(begin.State)), append(c.accepts, begin.Accepts)
 	c.lasts, c.frames, c.ats = append(c.lasts, begin.Last), append(c.frames, begin.Frames), append(c.ats, p.at)
-	var method, path, name *string
-	var hash []byte
+	var name, hash []byte
 	if key != nil {
-		method, path, name, hash = &key.Method, &key.Path, &key.Key, key.BodyHash[:]
+		name, hash = keyHash(*key), key.BodyHash[:]
 	}
-	c.methods, c.paths = append(c.methods, method), append(c.paths, path)
-	c.key, c.hashes = append(c.key, name), append(c.hashes, hash)
+	c.keys, c.hashes = append(c.keys, name), append(c.hashes, hash)
 	return nil
 }
 
 func (c *startColumns) arguments() []any {
 	return []any{
 		c.accounts, c.conversations, c.branches, c.turns, c.questions, c.answers, c.owners, c.temporary, c.parts,
-		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.methods, c.paths, c.key, c.hashes,
+		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.keys, c.hashes,
 	}
 }
 

@@ -155,8 +155,8 @@ select (select count(*) from turns where account_id = g.account_id and ` + liveS
        (select settings ->> 'default_profile' from account_settings where account_id = g.account_id),
        exists (select from accounts where account_id = g.account_id),
        coalesce((select true from idempotency i
-           where i.account_id = g.account_id and i.method = g.method and i.path = g.path and i.key = g.key limit 1), false)
-from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[]) with ordinality as g (account_id, owner, method, path, key, n)
+           where i.account_id = g.account_id and i.key_hash = g.key_hash limit 1), false)
+from unnest($1::uuid[], $2::uuid[], $3::bytea[]) with ordinality as g (account_id, owner, key_hash, n)
 order by n`
 )
 
@@ -171,18 +171,18 @@ func (g *startGroup) reset(group []*sharedStart) {
 func (g *startGroup) queueRead(batch *pgx.Batch) {
 	var accounts []protocol.AccountID
 	var owners []protocol.NodeID
-	var methods, paths, keys []*string
+	var hashes [][]byte // nil: no key
 	for _, s := range g.members {
 		accounts, owners = append(accounts, s.AccountID), append(owners, s.Owner)
-		var method, path, key *string
+		var hash []byte
 		if s.Idempotency != nil {
-			method, path, key = &s.Idempotency.Method, &s.Idempotency.Path, &s.Idempotency.Key
+			hash = keyHash(*s.Idempotency)
 		}
-		methods, paths, keys = append(methods, method), append(paths, path), append(keys, key)
+		hashes = append(hashes, hash)
 	}
 	batch.Queue(groupAccountsSQL, accountArray(accounts))
 	batch.Queue(lockAccountsSQL, accounts)
-	batch.Queue(groupFactsSQL, accounts, owners, methods, paths, keys).Query(func(rows pgx.Rows) error {
+	batch.Queue(groupFactsSQL, accounts, owners, hashes).Query(func(rows pgx.Rows) error {
 		var f groupFacts
 		_, err := pgx.ForEachRow(rows, []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.known, &f.claimed}, func() error {
 			g.facts = append(g.facts, f)
@@ -226,7 +226,7 @@ func (g *startGroup) run(ctx context.Context, tx *Tx) error {
 func keyOf(s *sharedStart) accountKey {
 	key := accountKey{account: s.AccountID}
 	if s.Idempotency != nil {
-		key.method, key.path, key.key = s.Idempotency.Method, s.Idempotency.Path, s.Idempotency.Key
+		key.hash = string(keyHash(*s.Idempotency))
 	}
 	return key
 }

@@ -277,8 +277,8 @@ with clock as materialized (
            bench_id(at) as question, bench_id(at) as answer, bench_id(at) as turn
     from clock
 ), key as (
-    insert into idempotency (account_id, method, path, key, body_hash, status, resource_id, created_at)
-    select account, 'POST', '/chat', 'bench-' || turn, '\x%s', 200, turn, clock_timestamp() from ids
+    insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
+    select account, sha256(('bench-' || turn)::bytea), '/chat', '\x%s', 200, turn, clock_timestamp() from ids
 ), conversation as (
     insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count)
     select account, conversation, branch, turn, 2 from ids
