@@ -11,26 +11,23 @@ import (
 	"turnstone/protocol"
 )
 
-// record writes an entry about a refusal. It never changes the answer: the request is refused whether or not the entry
-// could be stored. What strangers can cause at will is counted instead, so that nobody fills the audit from outside.
-func (s *Server) record(ctx context.Context, ex *exchange, event persistence.SecurityEvent) {
+// record counts an event of the audit that strangers, or a page in somebody's browser, can cause at will. It writes no
+// row: writeTallies does, one for all that came in a minute. It never changes the response.
+func (s *Server) record(ex *exchange, event persistence.SecurityEvent) {
 	if ex.caller == nil {
-		s.tallies.add(persistence.Nobody, event)
+		s.tallies.add(persistence.Nobody, event, "")
 		return
 	}
-	if err := s.DB.Record(ctx, ex.caller.AccountID, event, &ex.caller.SessionID, nil, ex.requester()); err != nil {
-		s.log.Error("an entry of the audit was not stored", zap.String("request_id", ex.requestID),
-			zap.String("event", string(event)), zap.Error(err))
-	}
+	s.tallies.add(ex.caller.AccountID, event, addressKey(ex.address))
 }
 
 const (
 	tallyEvery   = time.Minute
 	tallyTimeout = 5 * time.Second
-	maxTallies   = 10_000 // accounts a minute; what comes beyond is counted for nobody
+	maxTallies   = 10_000 // a minute; what comes beyond is counted for nobody
 )
 
-// tallies count what is too frequent for an entry each. They become one entry an account and minute.
+// tallies count what is too frequent for an entry each. They become one entry per account, event, address and minute.
 type tallies struct {
 	mu     sync.Mutex
 	counts map[tally]int // guarded by mu
@@ -39,18 +36,20 @@ type tallies struct {
 type tally struct {
 	account protocol.AccountID
 	event   persistence.SecurityEvent
+	address string // empty: not told apart
 }
 
-func (t *tallies) add(account protocol.AccountID, event persistence.SecurityEvent) {
+func (t *tallies) add(account protocol.AccountID, event persistence.SecurityEvent, address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts == nil {
 		t.counts = map[tally]int{}
 	}
-	if len(t.counts) >= maxTallies {
-		account = persistence.Nobody
+	one := tally{account, event, address}
+	if _, counted := t.counts[one]; !counted && len(t.counts) >= maxTallies {
+		one = tally{account: persistence.Nobody, event: event}
 	}
-	t.counts[tally{account, event}]++
+	t.counts[one]++
 }
 
 func (t *tallies) take() map[tally]int {
@@ -66,7 +65,7 @@ func (s *Server) writeTallies(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tallyTimeout)
 	defer cancel()
 	for tally, count := range s.tallies.take() {
-		err := s.DB.Record(ctx, tally.account, tally.event, nil, map[string]any{"count": count}, persistence.Requester{})
+		err := s.DB.Record(ctx, tally.account, tally.event, nil, map[string]any{"count": count}, persistence.Requester{Address: tally.address})
 		if err != nil {
 			s.log.Error("a count for the audit was not stored", zap.String("event", string(tally.event)), zap.Int("count", count), zap.Error(err))
 		}

@@ -91,6 +91,7 @@ func TestAFailedSignInDoesNotTellWhy(t *testing.T) {
 		t.Errorf("%s\n%s\n%s", wrong.body, unknown.body, disabled.body)
 	}
 	ada.expect(401, "GET", "/auth/session", nil)
+	w.writeTallies(t.Context())
 	if !contains(w.events(ada.account.AccountID), persistence.EventSignInFailed) || !contains(w.events(persistence.Nobody), persistence.EventSignInFailed) {
 		t.Error("a failed sign-in is not in the audit")
 	}
@@ -110,7 +111,7 @@ func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
 	w.limiter.set(newTestLimiter().limit, nil)
 	w.limiter.drawn = nil
 	w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "x"})
-	if len(w.limiter.drawn) != 2 || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
+	if len(w.limiter.drawn) != 3 || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
 		t.Errorf("drawn %v", w.limiter.drawn)
 	}
 }
@@ -349,6 +350,7 @@ func TestUnsafeRequestsNeedTheTokenOfTheirOwnSession(t *testing.T) {
 		})
 	}
 	c.expect(204, "DELETE", "/auth/sessions", nil, "Origin", "https://turnstone.example", "Sec-Fetch-Site", "same-origin")
+	w.writeTallies(t.Context())
 	events := w.events(c.account.AccountID)
 	if !contains(events, persistence.EventCSRFRefused) || !contains(events, persistence.EventOriginRefused) {
 		t.Errorf("audit %v", events)

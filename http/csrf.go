@@ -40,7 +40,7 @@ func (s *Server) originChecks() (*stdhttp.CrossOriginProtection, error) {
 
 func (s *Server) checkOrigin(r *stdhttp.Request, ex *exchange) error {
 	if s.origins.Check(r) != nil || !safe(r.Method) && !s.rightScheme(r.Header.Get("Origin")) {
-		s.record(r.Context(), ex, persistence.EventOriginRefused)
+		s.record(ex, persistence.EventOriginRefused)
 		return protocol.Errorf(protocol.CodeOrigin, "Requests of other sites are refused.")
 	}
 	return nil
@@ -70,7 +70,7 @@ func (s *Server) checkCSRF(r *stdhttp.Request, ex *exchange) error {
 			}
 		}
 	}
-	s.record(r.Context(), ex, persistence.EventCSRFRefused)
+	s.record(ex, persistence.EventCSRFRefused)
 	return protocol.Errorf(protocol.CodeCSRF, "X-CSRF-Token is missing or wrong. GET /auth/session gives one.")
 }
 

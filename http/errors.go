@@ -132,8 +132,7 @@ func encodeCurrent(current any) json.RawMessage {
 
 // fail ends a request with an error, if its answer has not begun.
 func (s *Server) fail(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
-	p := problemOf(err)
-	s.finishProblem(w, r, p, err)
+	p := s.finishProblem(w, r, problemOf(err), err)
 	if turnsAway(r) {
 		redirectToApp(w, p)
 		return
@@ -143,9 +142,15 @@ func (s *Server) fail(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	_ = writeJSON(w, p) // the client may be gone
 }
 
-// finishProblem adds what only the request knows, and logs what is our fault.
-func (s *Server) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *Problem, cause error) {
+// finishProblem adds what only the request knows, and logs what is our fault. A refusal over the limit of its address
+// becomes 429.
+func (s *Server) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *Problem, cause error) *Problem {
 	ex := exchangeOf(r.Context())
+	if refused(p.Status) {
+		if over := s.drawRefusal(r.Context(), ex); over != nil {
+			p, cause = problemOf(over), over
+		}
+	}
 	p.RequestID = ex.requestID
 	header := w.Header()
 	if p.retry > 0 {
@@ -155,13 +160,13 @@ func (s *Server) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *
 		s.clearCookie(header)
 	}
 	if p.Status == stdhttp.StatusNotFound && ex.caller != nil && ex.pattern != unknownPattern {
-		s.tallies.add(ex.caller.AccountID, persistence.EventNotFound) // somebody may be trying identifiers
+		s.record(ex, persistence.EventNotFound) // somebody may be trying identifiers
 	}
-	if p.Status < stdhttp.StatusInternalServerError || r.Context().Err() != nil {
-		return
+	if p.Status >= stdhttp.StatusInternalServerError && r.Context().Err() == nil {
+		s.log.Error("request failed", zap.String("request_id", ex.requestID), zap.String("route", ex.pattern),
+			zap.String("code", string(p.Code)), zap.Error(cause))
 	}
-	s.log.Error("request failed", zap.String("request_id", ex.requestID), zap.String("route", ex.pattern),
-		zap.String("code", string(p.Code)), zap.Error(cause))
+	return p
 }
 
 // init replaces huma's errors with ours. The variables are global in huma; ours hold no state of a Server, which they
@@ -178,8 +183,7 @@ func init() {
 		if cause == nil {
 			cause = errors.New(msg)
 		}
-		exchangeOf(r.Context()).server.finishProblem(w, r, p, cause)
-		return p
+		return exchangeOf(r.Context()).server.finishProblem(w, r, p, cause)
 	}
 }
 

@@ -27,6 +27,9 @@ type exchange struct {
 	bodyRead   bool
 	public     bool // the route is
 	handedOver bool // a stream goes on without its handler, and writes its own line in the log
+
+	session      *persistence.Session // the caller's
+	refusalDrawn bool                 // see drawRefusal
 }
 
 type exchangeKey struct{}

@@ -202,6 +202,8 @@ func (s *Server) refuseUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request, err
 	if denied := s.authenticate(r.Context(), ex); denied != nil {
 		err = denied
 		w.Header().Del("Allow")
+	} else {
+		s.keepYoung(r.Context(), ex)
 	}
 	s.fail(w, r, err)
 }

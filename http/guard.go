@@ -78,6 +78,11 @@ func (s *Server) admit(r *stdhttp.Request, ex *exchange, policy Policy) error {
 	if policy.Sudo && !ex.caller.recentlySignedIn(s.now()) {
 		return errReauthRequired()
 	}
+	if !policy.Public {
+		ctx, cancel := untilAnswered(r.Context())
+		defer cancel()
+		s.keepYoung(ctx, ex)
+	}
 	return nil
 }
 

@@ -44,9 +44,13 @@ func (s *Server) take(ctx context.Context, header stdhttp.Header, from bucket, k
 	limitHeaders(header, from, decision)
 	if !decision.Allowed {
 		s.metrics.limited(from)
-		return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
+		return errLimited(decision)
 	}
 	return nil
+}
+
+func errLimited(decision persistence.Decision) error {
+	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
 }
 
 // limitHeaders follow draft-ietf-httpapi-ratelimit-headers-11.

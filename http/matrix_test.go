@@ -148,7 +148,9 @@ func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence
 	for _, b := range []bucket{bucketWrites, bucketChat, bucketCancel, bucketSearch, bucketUploads, bucketSignIn, bucketShares} {
 		shared[string(b)] = limit
 	}
-	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: url, Shared: shared, Local: map[string]persistence.Limit{string(bucketReads): limit}})
+	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: url, Shared: shared, Local: map[string]persistence.Limit{
+		string(bucketReads): limit, string(bucketRefusals): {Rate: 10_000, Period: time.Second, Burst: 10_000},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

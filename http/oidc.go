@@ -158,12 +158,13 @@ func (s *Server) linkingAccount(r *stdhttp.Request, link bool) (*protocol.Accoun
 		return nil, err
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		s.record(r.Context(), ex, persistence.EventOriginRefused)
+		s.record(ex, persistence.EventOriginRefused)
 		return nil, protocol.Errorf(protocol.CodeOrigin, "Requests of other sites are refused.")
 	}
 	if !ex.caller.recentlySignedIn(s.now()) {
 		return nil, errReauthRequired()
 	}
+	s.keepYoung(r.Context(), ex)
 	return &ex.caller.AccountID, nil
 }
 
@@ -227,7 +228,7 @@ func (s *Server) takeFlow(r *stdhttp.Request, in *oidcCallbackInput) (*persisten
 			return flow, nil
 		}
 	}
-	s.record(r.Context(), ex, persistence.EventCSRFRefused)
+	s.record(ex, persistence.EventCSRFRefused)
 	return nil, protocol.Errorf(protocol.CodeCSRF, "This sign-in was not begun here, or has ended. Begin again.")
 }
 
@@ -268,7 +269,7 @@ func (s *Server) redeem(ctx context.Context, one *provider, found *oidc.Provider
 }
 
 func (s *Server) refuseIdentity(ctx context.Context, cause error) error {
-	s.record(ctx, exchangeOf(ctx), persistence.EventSignInFailed)
+	s.record(exchangeOf(ctx), persistence.EventSignInFailed)
 	return &protocol.Error{Code: protocol.CodeUnauthenticated, Detail: "The provider did not sign you in.", Err: cause}
 }
 

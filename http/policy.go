@@ -5,7 +5,7 @@ import "slices"
 // bucket names a limit. A request draws from its account's bucket, or from its address's where nobody is signed in.
 type bucket string
 
-// The buckets. Reads is kept in the process, so that it can always decide; the others live in Redis.
+// The buckets. Reads and refusals are kept in the process, so that they can always decide; the others are in Redis.
 const (
 	noBucket      bucket = ""
 	bucketReads   bucket = "reads"
@@ -15,6 +15,8 @@ const (
 	bucketUploads bucket = "uploads"
 	bucketSignIn  bucket = "signin"
 	bucketShares  bucket = "shares"
+
+	bucketRefusals bucket = "refusals" // by address, for requests that end in 401 or 403
 )
 
 // maxBody is what a JSON body may hold.

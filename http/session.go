@@ -84,8 +84,8 @@ func errUnauthenticated() error {
 	return protocol.Errorf(protocol.CodeUnauthenticated, "There is no valid session. Sign in first.")
 }
 
-// authenticate finds out who asks, from the cookie alone, and keeps the session's token young. Whatever is wrong with
-// it, the answer is the same.
+// authenticate finds out who asks, from the cookie alone. Whatever is wrong with it, the answer is the same. It writes
+// nothing, but for the end of a stolen session; keepYoung follows once the request is admitted.
 func (s *Server) authenticate(ctx context.Context, ex *exchange) error {
 	session, err := s.presented(ctx, ex.cookie)
 	if err != nil {
@@ -93,13 +93,16 @@ func (s *Server) authenticate(ctx context.Context, ex *exchange) error {
 	}
 	now := s.now()
 	if !s.good(session, now) {
-		if replacedLongAgo(session, now) && session.RevokedAt == nil {
+		over := s.drawRefusal(ctx, ex)
+		if replacedLongAgo(session, now) && session.RevokedAt == nil { // at most once a session, so whatever the bucket says
 			s.endStolen(ctx, ex, session)
+		}
+		if over != nil {
+			return over
 		}
 		return errUnauthenticated()
 	}
 	ex.setCaller(session)
-	s.keepYoung(ctx, ex, session)
 	return nil
 }
 
@@ -148,6 +151,7 @@ func (s *Server) endStolen(ctx context.Context, ex *exchange, session *persisten
 }
 
 func (ex *exchange) setCaller(session *persistence.Session) {
+	ex.session = session
 	ex.caller = &Caller{
 		Account: session.Account, SessionID: session.SessionID, ExpiresAt: session.ExpiresAt, presented: session.TokenHash, tokenHash: session.TokenHash,
 	}
@@ -161,10 +165,10 @@ func (c *Caller) recentlySignedIn(now time.Time) bool {
 	return c.Reauthenticated != nil && now.Before(*c.Reauthenticated)
 }
 
-// keepYoung notes that the token was used and replaces one that has been in use for a day. Neither may fail the request:
-// the session is good either way.
-func (s *Server) keepYoung(ctx context.Context, ex *exchange, session *persistence.Session) {
-	now := s.now()
+// keepYoung notes that the caller's token was used and replaces one that has been in use for a day. Neither may fail the
+// request: the session is good either way.
+func (s *Server) keepYoung(ctx context.Context, ex *exchange) {
+	now, session := s.now(), ex.session
 	var err error
 	if session.Fresh() || now.Sub(session.LastUsedAt) >= sessionTouch {
 		err = s.DB.TouchSession(ctx, session, now)

@@ -2,13 +2,16 @@ package http
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +59,9 @@ type testLimiter struct {
 	limit persistence.Decision // guarded by mu
 	err   error                // guarded by mu
 	drawn []string             // guarded by mu: bucket and key
+	real  *persistence.Limiter // set before requests, with buckets: decides on those
+
+	buckets []string
 }
 
 var testQuota = persistence.Limit{Rate: 60, Period: time.Minute, Burst: 20}
@@ -64,10 +70,13 @@ func newTestLimiter() *testLimiter {
 	return &testLimiter{limit: persistence.Decision{Allowed: true, Limit: testQuota, Remaining: 59, ResetAfter: time.Second}}
 }
 
-func (l *testLimiter) Take(_ context.Context, bucket, key string) (persistence.Decision, error) {
+func (l *testLimiter) Take(ctx context.Context, bucket, key string) (persistence.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drawn = append(l.drawn, bucket+" "+key)
+	if l.real != nil && slices.Contains(l.buckets, bucket) {
+		return l.real.Take(ctx, bucket, key)
+	}
 	return l.limit, l.err
 }
 
@@ -123,6 +132,13 @@ type client struct {
 	cookies map[string]string
 	csrf    string
 	account protocol.Account
+	address string // empty: 192.0.2.1
+}
+
+// at moves the browser to another address.
+func (c *client) at(address string) *client {
+	c.address = address
+	return c
 }
 
 func (w *world) client() *client { return &client{world: w, cookies: map[string]string{}} }
@@ -154,7 +170,7 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 		content = bytes.NewReader(text)
 	}
 	request := httptest.NewRequest(method, "https://turnstone.example"+path, content)
-	request.RemoteAddr = "192.0.2.1:4711"
+	request.RemoteAddr = net.JoinHostPort(cmp.Or(c.address, "192.0.2.1"), "4711")
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

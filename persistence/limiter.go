@@ -23,7 +23,8 @@ const (
 	redisPoolSize    = 32
 	// limiterTimeout bounds a decision as a whole: a limiter that hangs is one that is down, and says so in time.
 	limiterTimeout = 250 * time.Millisecond
-	// maxLocalBuckets bounds the in-process buckets; the ones not used for longest make room, full again when they return.
+	// maxLocalBuckets bounds the keys of an in-process bucket; the ones not used for longest make room, full again when they
+	// return.
 	maxLocalBuckets = 16_384
 )
 
@@ -60,7 +61,7 @@ type Limiter struct {
 	redis  *redis.Client
 	gcra   *redis_rate.Limiter
 	config LimiterConfig
-	local  *localBuckets
+	local  map[string]*localBuckets // by bucket, so that strangers who fill one of them push no account out of another
 }
 
 // NewLimiter makes a limiter; it connects when it is first asked.
@@ -76,9 +77,13 @@ func NewLimiter(config LimiterConfig) (*Limiter, error) {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	silence()
 	client := redis.NewClient(options)
-	return &Limiter{
-		redis: client, gcra: redis_rate.NewLimiter(newPipelined(client)), config: config, local: newLocalBuckets(maxLocalBuckets),
-	}, nil
+	limiter := &Limiter{
+		redis: client, gcra: redis_rate.NewLimiter(newPipelined(client)), config: config, local: map[string]*localBuckets{},
+	}
+	for name := range config.Local {
+		limiter.local[name] = newLocalBuckets(maxLocalBuckets)
+	}
+	return limiter, nil
 }
 
 const (
@@ -161,7 +166,7 @@ func (l *Limiter) Ready(ctx context.Context) error {
 // answer is protocol.CodeUnavailable, within 300 ms: nothing passes unlimited.
 func (l *Limiter) Take(ctx context.Context, bucket, key string) (Decision, error) {
 	if limit, ok := l.config.Local[bucket]; ok {
-		return l.local.take(bucket+"\x00"+key, limit, time.Now()), nil
+		return l.local[bucket].take(key, limit, time.Now()), nil
 	}
 	limit, ok := l.config.Shared[bucket]
 	if !ok {

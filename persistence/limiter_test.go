@@ -3,6 +3,7 @@ package persistence_test
 import (
 	"context"
 	"net"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -82,5 +83,31 @@ func TestLimiterThatCannotDecideRefusesInTime(t *testing.T) {
 				t.Errorf("%s: reads need no Redis: %+v, %v", name, decision, err)
 			}
 		})
+	}
+}
+
+func TestStrangersPushNoAccountOutOfAnotherBucket(t *testing.T) {
+	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: "unix:///nowhere", Local: map[string]persistence.Limit{
+		"reads": {Rate: 1, Period: time.Hour, Burst: 1}, "refusals": {Rate: 1, Period: time.Hour, Burst: 1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = limiter.Close() })
+	take := func(bucket, key string) bool {
+		decision, err := limiter.Take(t.Context(), bucket, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decision.Allowed
+	}
+	if !take("reads", "account") || take("reads", "account") {
+		t.Fatal("the bucket does not hold one")
+	}
+	for n := range 20_000 { // addresses, more than a bucket has room for
+		take("refusals", strconv.Itoa(n))
+	}
+	if take("reads", "account") {
+		t.Error("the account's bucket is full again")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"turnstone/persistence"
 )
 
-// newLimiter makes the buckets by the names that http draws from. Reads are counted in the process, so that they can
-// always be decided; all others in Redis, for every node together.
+// newLimiter makes the buckets by the names that http draws from. Reads and refusals are counted in the process, so that
+// they can always be decided; all others in Redis, for all nodes together.
 func newLimiter(config *Config) (*persistence.Limiter, error) {
 	limits := config.Limits
 	return persistence.NewLimiter(persistence.LimiterConfig{
@@ -19,7 +19,7 @@ func newLimiter(config *Config) (*persistence.Limiter, error) {
 			"writes": limits.Writes.limit(), "uploads": limits.Uploads.limit(), "signin": limits.SignIn.limit(),
 			"shares": limits.Shares.limit(),
 		},
-		Local: map[string]persistence.Limit{"reads": limits.Reads.limit()},
+		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "refusals": limits.Refusals.limit()},
 	})
 }
 

@@ -25,7 +25,7 @@ const (
 // generous are limits that a test does not meet unless it is about them, and a log that says all it can.
 var generous = []string{
 	"TURNSTONE_LIMIT_CHAT=1000000/1m burst 100000", "TURNSTONE_LIMIT_WRITES=1000000/1m burst 100000",
-	"TURNSTONE_LIMIT_READS=1000000/1m burst 100000", "TURNSTONE_LIMIT_SIGNIN=1000000/1m burst 100000",
+	"TURNSTONE_LIMIT_READS=1000000/1m burst 100000", "TURNSTONE_LIMIT_REFUSALS=1000000/1m burst 100000", "TURNSTONE_LIMIT_SIGNIN=1000000/1m burst 100000",
 	"TURNSTONE_MAX_LIVE_TURNS=1000", "TURNSTONE_LOG_LEVEL=debug",
 }
 
