@@ -15,12 +15,13 @@ const maxTitleInput = 4000
 
 const setAutoTitleSQL = `
 	update conversations
-	set title = @title, version = version + 1, updated_at = now()
+	set title = @title, updated_at = now()
 	where account_id = @account and conversation_id = @conversation and deleted_at is null
 	  and title_source = 'auto' and title <> @title`
 
-// SetAutoTitle gives a conversation a title that the service made, unless the user named it. set is false when the
-// user's title stands, when nothing changed and when the conversation is gone.
+// SetAutoTitle gives a conversation a title that the service generated, unless the user named it. The version stays: it
+// counts the account's own changes. set is false when the user's title is kept, when nothing changed and when the
+// conversation was deleted.
 func (db *DB) SetAutoTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string) (set bool, err error) {
 	title = firstRunes(strings.TrimSpace(title), maxTitleRunes)
 	if title == "" {

@@ -44,7 +44,6 @@ var Events = []EventSpec{
 	{"steering.accepted", "An input for the live turn is durable; it will end applied or returned, once.", func() Payload { return new(SteeringAccepted) }},
 	{"steering.applied", "The input is part of the named model step.", func() Payload { return new(SteeringApplied) }},
 	{"steering.returned", "The input was not used; it is parked as a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
-	{"title.updated", "The conversation got an automatic title.", func() Payload { return new(TitleUpdated) }},
 	{"notice", "Something the reader should know, as that older messages were left out.", func() Payload { return new(Notice) }},
 	{"turn.cancel_requested", "A cancel is durable; from here on the turn ends cancelled.", func() Payload { return new(TurnCancelRequested) }},
 	{"turn.recovering", "Another run of the service took the turn over and goes on.", func() Payload { return new(TurnRecoveringEvent) }},
@@ -271,11 +270,6 @@ type SteeringReturned struct {
 	FollowUpID *FollowUpID `json:"follow_up_id" doc:"Where the input is parked; null when it was withdrawn."`
 }
 
-// TitleUpdated carries an automatic title.
-type TitleUpdated struct {
-	Title string `json:"title"`
-}
-
 // Notice tells the reader something that is part of the message.
 type Notice struct {
 	PartID PartID `json:"part_id"`
@@ -333,7 +327,6 @@ func (*ToolCompleted) EventType() EventType       { return "tool.completed" }
 func (*SteeringAccepted) EventType() EventType    { return "steering.accepted" }
 func (*SteeringApplied) EventType() EventType     { return "steering.applied" }
 func (*SteeringReturned) EventType() EventType    { return "steering.returned" }
-func (*TitleUpdated) EventType() EventType        { return "title.updated" }
 func (*Notice) EventType() EventType              { return "notice" }
 func (*TurnCancelRequested) EventType() EventType { return "turn.cancel_requested" }
 func (*TurnRecoveringEvent) EventType() EventType { return "turn.recovering" }

@@ -70,7 +70,6 @@ func samples() []Payload {
 		&SteeringAccepted{SteeringID: steering, ClientSteeringID: "tab-1:7", Text: "use metres", Delivery: DeliverNextStep},
 		&SteeringApplied{SteeringID: steering, PartID: part, Index: 2, Text: "use metres", Step: 2},
 		&SteeringReturned{SteeringID: steering, Reason: "cancelled", FollowUpID: &followUp},
-		&TitleUpdated{Title: "Six times seven"},
 		&Notice{PartID: part, Index: 1, Kind: "context_trimmed", Text: "Its oldest messages were left out of this answer."},
 		&TurnCancelRequested{By: "user", SeenSequence: pointerTo[int64](41)},
 		&TurnRecoveringEvent{Attempt: 1, Cause: "restart"},
@@ -219,8 +218,8 @@ func TestAnUnknownTypeIsNoError(t *testing.T) {
 }
 
 func TestAFieldThatIsNotKnownIsIgnored(t *testing.T) {
-	frame := bytes.Replace(encode(t, nil, 1, &TitleUpdated{Title: "T"}), []byte(`"title"`), []byte(`"mood":{"a":[1]},"title"`), 1)
-	if _, payload, err := DecodeEvent(frame); err != nil || payload.(*TitleUpdated).Title != "T" {
+	frame := bytes.Replace(encode(t, nil, 1, &TurnStateChanged{State: TurnRunning}), []byte(`"state"`), []byte(`"mood":{"a":[1]},"state"`), 1)
+	if _, payload, err := DecodeEvent(frame); err != nil || payload.(*TurnStateChanged).State != TurnRunning {
 		t.Errorf("decoded as %+v, %v", payload, err)
 	}
 }
@@ -284,7 +283,7 @@ func TestDeltasBreakNowhere(t *testing.T) {
 
 func TestTimesAreUTCInMilliseconds(t *testing.T) {
 	at := time.Date(2026, 3, 1, 1, 2, 3, 4_999_999, time.FixedZone("", 2*60*60))
-	frame, err := AppendEvent(nil, goldenTurn, 1, at, &TitleUpdated{})
+	frame, err := AppendEvent(nil, goldenTurn, 1, at, &Notice{})
 	if err != nil || !bytes.Contains(frame, []byte(`"at":"2026-02-28T23:02:03.004Z"`)) {
 		t.Errorf("%s, %v", frame, err)
 	}
