@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	stdhttp "net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,7 +73,7 @@ type Problem struct {
 	Code      protocol.Code         `json:"code" doc:"For a program."`
 	RequestID string                `json:"request_id"`
 	Current   json.RawMessage       `json:"current,omitempty" doc:"On every 409: what the client needs to reconcile."`
-	Errors    []protocol.FieldError `json:"errors,omitempty" doc:"On 422 and 400: the wrong fields."`
+	Errors    []protocol.FieldError `json:"errors,omitempty" doc:"On every 422 and 400: the wrong fields, at least one."`
 	retry     int
 }
 
@@ -107,6 +108,8 @@ func problemOf(err error) *Problem {
 		p.Detail, p.Errors = detailNotFound, nil
 	case status == stdhttp.StatusConflict:
 		p.Current = encodeCurrent(known.Current)
+	case status == stdhttp.StatusBadRequest, status == stdhttp.StatusUnprocessableEntity:
+		p.Errors = namedFields(known)
 	case status == stdhttp.StatusInternalServerError:
 		p.Code, p.Detail = protocol.CodeInternal, detailInternal
 	case p.Detail == persistence.OutcomeUnknown: // the client has to look
@@ -117,6 +120,32 @@ func problemOf(err error) *Problem {
 		p.retry = retryDefault
 	}
 	return p
+}
+
+// defaultFields name what is wrong where an error does not say it.
+var defaultFields = map[protocol.Code]string{
+	protocol.CodeIdempotencyMismatch: "header." + keyHeader,
+}
+
+// namedFields are the wrong fields of a 400 or 422: at least one, each with a name and a message.
+func namedFields(e *protocol.Error) []protocol.FieldError {
+	field := defaultFields[e.Code]
+	if field == "" {
+		field = "body"
+	}
+	if len(e.Fields) == 0 {
+		return []protocol.FieldError{{Field: field, Message: e.Detail}}
+	}
+	named := slices.Clone(e.Fields)
+	for i := range named {
+		if named[i].Field == "" {
+			named[i].Field = field
+		}
+		if named[i].Message == "" {
+			named[i].Message = e.Detail
+		}
+	}
+	return named
 }
 
 func encodeCurrent(current any) json.RawMessage {
