@@ -18,7 +18,7 @@ type registerInput struct {
 	Body struct {
 		Email       string `json:"email" maxLength:"254" format:"email"`
 		Password    string `json:"password" maxLength:"1024" doc:"At least 8 characters; 15 or more are better."`
-		DisplayName string `json:"display_name" maxLength:"200" doc:"1 to 100 characters."`
+		DisplayName string `json:"display_name,omitempty" maxLength:"200" doc:"1 to 100 characters. Default: the part of the address before the @."`
 	}
 }
 
@@ -171,13 +171,22 @@ func (s *Server) logout(ctx context.Context, _ *nothing) (*signedOut, error) {
 	return &signedOut{Cookie: s.sessionCookie("", -1), Clear: `"cache","storage"`}, nil
 }
 
-func (s *Server) listSessions(ctx context.Context, _ *nothing) (*body[protocol.List[protocol.Device]], error) {
-	caller, now := callerOf(ctx), s.now()
-	devices, err := s.DB.ListSessions(ctx, caller.AccountID, caller.SessionID, now, now.Add(-sessionIdle))
+type listSessionsInput struct{ PageInput }
+
+func (s *Server) listSessions(ctx context.Context, in *listSessionsInput) (*body[protocol.List[protocol.Device]], error) {
+	const scope = "sessions"
+	after, err := openCursor[persistence.SessionPosition](ctx, s, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	return ok(protocol.List[protocol.Device]{Data: devices}), nil
+	caller, now := callerOf(ctx), s.now()
+	page, next, err := s.DB.ListSessions(ctx, caller.AccountID, &persistence.SessionQuery{
+		Current: caller.SessionID, Now: now, IdleSince: now.Add(-sessionIdle), After: after, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return listed(ctx, s, scope, page, next), nil
 }
 
 type sessionPath struct {

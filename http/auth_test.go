@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"turnstone/persistence"
+	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 )
 
@@ -62,7 +63,8 @@ func TestRegistrationRefuses(t *testing.T) {
 		{"a common password", "b@example.com", "Password123", "A", 422, protocol.CodeInvalid},
 		{"one character only", "b@example.com", "zzzzzzzzzzzz", "A", 422, protocol.CodeInvalid},
 		{"the address as password", "b2345678@example.com", "b2345678", "A", 422, protocol.CodeInvalid},
-		{"no name", "b@example.com", testPassword, "  ", 422, protocol.CodeInvalid},
+		{"a name that is too long", "b@example.com", testPassword, strings.Repeat("n", 101), 422, protocol.CodeInvalid},
+		{"a name with a control character", "b@example.com", testPassword, "B\x07", 422, protocol.CodeInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			answer := w.client().do("POST", "/auth/register", object{"email": test.email, "password": test.password, "display_name": test.display})
@@ -75,6 +77,55 @@ func TestRegistrationRefuses(t *testing.T) {
 	answer := closed.client().do("POST", "/auth/register", object{"email": "b@example.com", "password": testPassword, "display_name": "B"})
 	if answer.status != 403 || answer.Code != protocol.CodeRegistrationClosed {
 		t.Errorf("closed: %d %s", answer.status, answer.body)
+	}
+}
+
+func TestAnAccountWithoutANameGetsThePartOfItsAddressBeforeTheAt(t *testing.T) {
+	w := newWorld(t)
+	for email, body := range map[string]object{
+		"ada@example.com":                         {},
+		"grace@example.com":                       {"display_name": "   "},
+		strings.Repeat("n", 110) + "@example.com": {"display_name": ""},
+	} {
+		body["email"], body["password"] = email, testPassword
+		c := w.client()
+		c.keep(c.expect(201, "POST", "/auth/register", body))
+		name, _, _ := strings.Cut(email, "@")
+		if want := name[:min(len(name), maxDisplayNameRunes)]; c.account.DisplayName != want {
+			t.Errorf("%s is called %q, want %q", email, c.account.DisplayName, want)
+		}
+	}
+}
+
+func TestSessionsAreListedInPages(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("ada@example.com")
+	for range 4 {
+		w.clock.advance(time.Minute)
+		w.client().login("ada@example.com")
+	}
+	var seen []protocol.SessionID
+	var last time.Time
+	for path, pages := "/auth/sessions?limit=2", 1; ; pages++ {
+		var list protocol.List[protocol.Device]
+		c.expect(200, "GET", path, nil).into(t, &list)
+		if list.HasMore != (pages < 3) || (list.NextCursor != nil) != list.HasMore || pages > 3 {
+			t.Fatalf("page %d: %+v", pages, list)
+		}
+		for _, device := range list.Data {
+			if len(seen) > 0 && device.LastUsedAt.After(last) {
+				t.Errorf("%v was used after the one before it", device)
+			}
+			seen, last = append(seen, device.SessionID), device.LastUsedAt
+		}
+		if !list.HasMore {
+			break
+		}
+		path = "/auth/sessions?limit=2&cursor=" + *list.NextCursor
+	}
+	slices.SortFunc(seen, func(a, b protocol.SessionID) int { return strings.Compare(a.String(), b.String()) })
+	if len(slices.Compact(seen)) != 5 {
+		t.Errorf("%d sessions are listed, want 5", len(seen))
 	}
 }
 
@@ -508,5 +559,35 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	version := c.expect(200, "GET", "/version", nil)
 	if got := string(version.body); got != `{"service":"turnstone","environment":"test","build_sha":"abc","model_provider_family":"scripted"}`+"\n" || version.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s %v", got, version.header)
+	}
+}
+
+// TestReadinessReportsToEveryCallerThatPersistenceIsDown takes Postgres away and asks on the public listener: no session
+// can be checked, so a caller with one, one without one and one with a wrong one get the checks.
+func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	postgres := newWire(t, database)
+	database.URL = postgres.URL
+	w := worldOn(t, database, func(c *Config) {
+		c.Ready = map[string]Probe{"persistence": c.DB.Ready, "cache": func(context.Context) error { return nil }}
+	})
+	signedIn, nobody, wrong := w.client().register("ada@example.com"), w.client(), w.client()
+	wrong.cookies[wrong.cookieName()] = tokenPrefix + encode(make([]byte, tokenBytes))
+	signedIn.expect(200, "GET", "/ready", nil)
+	nobody.expect(401, "GET", "/ready", nil)
+	wrong.expect(401, "GET", "/ready", nil)
+
+	postgres.close()
+	for name, c := range map[string]*client{"signed in": signedIn, "nobody": nobody, "a wrong token": wrong} {
+		if name == "nobody" { // asks Postgres nothing, so the answer of a moment ago counts
+			w.clock.advance(readyFor)
+		}
+		answer := c.expect(503, "GET", "/ready", nil)
+		if got := string(answer.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || answer.header.Get("Content-Type") != "application/json" || answer.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %s %v", name, got, answer.header)
+		}
+	}
+	if answer := signedIn.expect(503, "GET", "/version", nil); answer.Code != protocol.CodeUnavailable {
+		t.Errorf("another route: %s", answer.body)
 	}
 }

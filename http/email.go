@@ -30,14 +30,24 @@ func checkEmail(field, email string) error {
 	return nil
 }
 
-// CheckAccount refuses what cannot be an address or a name. It gives both back trimmed.
+// CheckAccount refuses an invalid address or name and returns both trimmed. An empty name becomes the part of the address
+// before the @.
 func CheckAccount(email, displayName string) (string, string, error) {
 	email, displayName = strings.TrimSpace(email), strings.TrimSpace(displayName)
 	if err := checkEmail("body.email", email); err != nil {
 		return "", "", err
 	}
-	if n := utf8.RuneCountInString(displayName); n == 0 || n > maxDisplayNameRunes || strings.ContainsFunc(displayName, unicode.IsControl) {
+	if displayName == "" {
+		return email, defaultName(email), nil
+	}
+	if utf8.RuneCountInString(displayName) > maxDisplayNameRunes || strings.ContainsFunc(displayName, unicode.IsControl) {
 		return "", "", protocol.Invalid("body.display_name", "must have 1 to 100 characters")
 	}
 	return email, displayName, nil
+}
+
+// defaultName is the part of an address before the @, no longer than a name may be.
+func defaultName(email string) string {
+	name := []rune(email[:strings.LastIndexByte(email, '@')])
+	return string(name[:min(len(name), maxDisplayNameRunes)])
 }

@@ -32,11 +32,14 @@ func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Cont
 			defer cancel()
 			r = bounded
 		}
-		if err := s.pass(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+		checked := s.ready.checks.Load()
+		err := s.pass(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 			handler(humachi.NewContext(op, r, w))
-		}); err != nil {
-			s.fail(w, r, err)
+		})
+		if err == nil || policy.Readiness && ex.caller == nil && s.reportNotReady(w, r, checked, err) {
+			return
 		}
+		s.fail(w, r, err)
 	})
 }
 

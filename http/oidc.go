@@ -305,10 +305,13 @@ func (s *Server) accountOf(claims *oidcClaims) *persistence.NewAccount {
 		email = ""
 	}
 	name := strings.TrimSpace(claims.Name)
-	if _, trimmed, err := CheckAccount("name@example.com", name); err != nil {
-		name = "New account"
-	} else {
+	switch _, trimmed, err := CheckAccount("name@example.com", name); {
+	case err == nil && name != "":
 		name = trimmed
+	case email != "":
+		name = defaultName(email)
+	default:
+		name = "New account"
 	}
 	account := s.newAccount(email, name)
 	if email == "" {

@@ -31,6 +31,7 @@ type Policy struct {
 	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
 	Idempotent bool   // a creating POST: takes Idempotency-Key
 	Conflicts  bool   // may answer 409
+	Readiness  bool   // reports to every caller that persistence is down, since no session can be checked then
 }
 
 // The usual policies.

@@ -11,7 +11,7 @@ func (s *Server) table() []route {
 		[]route{
 			// System
 			call("GET", "/health", "getHealth", "Tells that the process answers; asks no dependency.", Policy{Public: true, NoStore: true}, s.getHealth),
-			call("GET", "/ready", "getReady", "Tells whether the service can do its work, and which dependency keeps it from it.", reads.noStore(), s.getReady).documented(mayBeUnready),
+			call("GET", "/ready", "getReady", "Tells whether the service can do its work, and which dependency keeps it from it.", Policy{Bucket: bucketReads, NoStore: true, Readiness: true}, s.getReady).documented(mayBeUnready),
 			call("GET", "/version", "getVersion", "Tells what runs here.", reads.noStore(), s.getVersion),
 			// Sign-in
 			call("POST", "/auth/register", "register", "Makes an account and signs it in.", enters, s.register).answers(stdhttp.StatusCreated),

@@ -168,8 +168,11 @@ func apiConfig() huma.Config {
 // withTimeout bounds a request that is no stream.
 func withTimeout(r *stdhttp.Request, policy Policy) (*stdhttp.Request, context.CancelFunc) {
 	limit := requestTimeout
-	if policy.Public {
+	switch {
+	case policy.Public:
 		limit = publicTimeout
+	case policy.Readiness:
+		limit = sessionTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	return r.WithContext(ctx), cancel

@@ -4,10 +4,13 @@ import (
 	"context"
 	stdhttp "net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 type health struct {
@@ -22,19 +25,26 @@ func (s *Server) getHealth(context.Context, *nothing) (*body[health], error) {
 // Probe asks one dependency whether it works.
 type Probe func(ctx context.Context) error
 
-// The bounds of a readiness answer: a fault shows within three seconds, and a crowd of questions asks each dependency
-// once a second.
+// The bounds of a readiness answer: a fault shows within three seconds, and each dependency is asked at most once a
+// second, however many callers ask.
 const (
-	probeTimeout = 1500 * time.Millisecond
-	probeSlow    = 500 * time.Millisecond
-	readyFor     = time.Second
+	probeTimeout   = 1500 * time.Millisecond
+	probeSlow      = time.Second
+	readyFor       = time.Second
+	sessionTimeout = time.Second // for the session of a caller of /ready
 )
 
-// The verdicts about one dependency.
+// checkPersistence is the check without which no session can be checked.
+const checkPersistence = "persistence"
+
+// The verdicts about one dependency, and about all of them.
 const (
 	checkOK   = "ok"
-	checkSlow = "slow" // it answers, but late: ready all the same
+	checkSlow = "slow" // it answers, but late: still ready
 	checkDown = "down"
+
+	statusReady    = "ready"
+	statusNotReady = "not_ready"
 )
 
 // Readiness is the answer of GET /ready.
@@ -52,24 +62,30 @@ type readiness struct {
 	log     *zap.Logger
 	now     func() time.Time
 
+	checks atomic.Int64 // how many have ended
+
 	mu   sync.Mutex
 	last Readiness // guarded by mu
 	at   time.Time // guarded by mu
 }
 
-// check asks every dependency at once. Those who come meanwhile wait for the same answer.
-func (c *readiness) check(ctx context.Context) Readiness {
+// check asks every dependency at once. Callers that come meanwhile wait for the same answer.
+func (c *readiness) check(ctx context.Context) Readiness { return c.checkAfter(ctx, 0) }
+
+// checkAfter is check that accepts a remembered answer only from a check that ended after the n-th.
+func (c *readiness) checkAfter(ctx context.Context, n int64) Readiness {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.at.IsZero() && c.now().Sub(c.at) < readyFor {
+	if c.checks.Load() > n && c.now().Sub(c.at) < readyFor {
 		return c.last
 	}
+	defer c.checks.Add(1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 	defer cancel()
 	var (
 		all     sync.WaitGroup
 		mu      sync.Mutex
-		verdict = Readiness{Status: "ready", Scanner: c.scanner, Checks: make(map[string]string, len(c.probes))}
+		verdict = Readiness{Status: statusReady, Scanner: c.scanner, Checks: make(map[string]string, len(c.probes))}
 	)
 	for name, probe := range c.probes {
 		all.Go(func() {
@@ -78,7 +94,7 @@ func (c *readiness) check(ctx context.Context) Readiness {
 			defer mu.Unlock()
 			verdict.Checks[name] = result
 			if result == checkDown {
-				verdict.Status = "not_ready"
+				verdict.Status = statusNotReady
 			}
 		})
 	}
@@ -111,13 +127,29 @@ func (c *readiness) ask(ctx context.Context, name string, probe Probe) string {
 func (s *Server) getReady(ctx context.Context, _ *nothing) (*withStatus[Readiness], error) {
 	verdict := s.ready.check(ctx)
 	if s.Draining != nil && s.Draining() {
-		verdict.Status, verdict.Draining = "not_ready", true
+		verdict.Status, verdict.Draining = statusNotReady, true
 	}
 	status := stdhttp.StatusOK
-	if verdict.Status != "ready" {
+	if verdict.Status != statusReady {
 		status = stdhttp.StatusServiceUnavailable
 	}
 	return &withStatus[Readiness]{Status: status, Body: verdict}, nil
+}
+
+// reportNotReady answers a caller of /ready who was not authenticated with the checks, if persistence is down: then no
+// session can be checked, and nobody can sign in. It returns false if the caller has to get the error that is the cause.
+func (s *Server) reportNotReady(w stdhttp.ResponseWriter, r *stdhttp.Request, checked int64, cause error) bool {
+	if protocol.CodeOf(cause) != protocol.CodeUnavailable {
+		checked = 0
+	}
+	verdict := s.ready.checkAfter(r.Context(), checked)
+	if verdict.Checks[checkPersistence] != checkDown {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(stdhttp.StatusServiceUnavailable)
+	_ = writeJSON(w, verdict) // the caller may be gone
+	return true
 }
 
 // mayBeUnready documents that /ready answers 503 with its checks, beside the usual problem.

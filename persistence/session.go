@@ -304,14 +304,43 @@ const listSessionsSQL = `
 	from sessions
 	where account_id = @account and revoked_at is null and expires_at > @at
 	group by session_id
-	having max(last_used_at) > @idle_since
-	order by max(last_used_at) desc, session_id desc`
+	having max(last_used_at) > @idle_since and (max(last_used_at), session_id) < (@after_time, @after)
+	order by max(last_used_at) desc, session_id desc
+	limit @limit`
 
-// ListSessions reads the account's live sessions, the last used first. One not used since idleSince has ended.
-func (db *DB) ListSessions(ctx context.Context, account protocol.AccountID, current protocol.SessionID, now, idleSince time.Time) ([]protocol.Device, error) {
-	args := endArgs(account, current, now)
-	args["idle_since"] = idleSince
-	return Rows(ctx, db, account, pgx.RowToStructByName[protocol.Device], listSessionsSQL, args)
+// SessionQuery asks for a page of an account's live sessions.
+type SessionQuery struct {
+	Current   protocol.SessionID // the session that asks
+	Now       time.Time
+	IdleSince time.Time // a session that was not used since has ended
+	After     *SessionPosition
+	Limit     int
+}
+
+// SessionPosition is a position between two sessions of the list.
+type SessionPosition struct {
+	LastUsedAt time.Time          `json:"t"`
+	SessionID  protocol.SessionID `json:"s"`
+}
+
+// ListSessions reads a page of the account's live sessions, the last used first. next is nil at the end.
+func (db *DB) ListSessions(ctx context.Context, account protocol.AccountID, query *SessionQuery) (
+	page []protocol.Device, next *SessionPosition, err error,
+) {
+	after := query.After
+	if after == nil {
+		after = &SessionPosition{LastUsedAt: beforeAll.LastActivityAt, SessionID: protocol.SessionID(beforeAll.ConversationID)}
+	}
+	args := endArgs(account, query.Current, query.Now)
+	args["idle_since"], args["limit"] = query.IdleSince, query.Limit+1
+	args["after_time"], args["after"] = after.LastUsedAt, after.SessionID
+	page, err = Rows(ctx, db, account, pgx.RowToStructByName[protocol.Device], listSessionsSQL, args)
+	if err != nil || len(page) <= query.Limit {
+		return page, nil, err
+	}
+	page = page[:query.Limit]
+	last := &page[query.Limit-1]
+	return page, &SessionPosition{LastUsedAt: last.LastUsedAt, SessionID: last.SessionID}, nil
 }
 
 const liveSessionsSQL = `

@@ -28,7 +28,7 @@ type passwordOptions struct {
 
 type userAddCommand struct {
 	Email string `arg:"" help:"Address to sign in with."`
-	Name  string `help:"Name to show. Left out: the address."`
+	Name  string `help:"Name to show. Left out: the part of the address before the @."`
 	passwordOptions
 }
 
@@ -48,11 +48,7 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		name := c.Name
-		if name == "" {
-			name = c.Email
-		}
-		if err := addAccount(ctx, db, c.Email, name, password); err != nil {
+		if err := addAccount(ctx, db, c.Email, c.Name, password); err != nil {
 			return err
 		}
 		return p.tellPassword("The account "+c.Email+" is there.", password, made)

@@ -23,7 +23,12 @@ export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: askSe
 
 export const settingsQuery = queryOptions({ queryKey: ["settings"], queryFn: () => body(api.GET("/account/settings")), staleTime: 60_000 });
 
-export const devicesQuery = queryOptions({ queryKey: ["devices"], queryFn: () => body(api.GET("/auth/sessions")) });
+export const devicesQuery = infiniteQueryOptions({
+  queryKey: ["devices"],
+  initialPageParam: null as string | null,
+  queryFn: ({ pageParam }) => body(api.GET("/auth/sessions", { params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } } })),
+  getNextPageParam: (page) => page.next_cursor,
+});
 
 /** Titles that are on their way to the service: what it told of them before does not stand against them. */
 export const titlesOnTheWay = new Map<string, string>();

@@ -703,7 +703,7 @@ export interface components {
             version: number;
         };
         /** @description One event of a turn. Types that you do not know are to be ignored. */
-        Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.title.updated"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
+        Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
         /** @description What is being done beside the answer. */
         "Event.activity.progress": {
             /** @description As waiting_for_model, summarising, running_tools. */
@@ -1072,28 +1072,6 @@ export interface components {
              * @enum {string}
              */
             type: "steering.returned";
-        };
-        /** @description The conversation got an automatic title. */
-        "Event.title.updated": {
-            /** Format: date-time */
-            at: string;
-            /**
-             * Format: int64
-             * @enum {integer}
-             */
-            protocol_version: 1;
-            /**
-             * Format: int64
-             * @description Contiguous from 1 within the turn.
-             */
-            sequence: number;
-            title: string;
-            turn_id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "title.updated";
         };
         /** @description The tool call ended. A failed tool does not fail the turn. */
         "Event.tool.completed": {
@@ -1568,7 +1546,7 @@ export interface components {
             current?: unknown;
             /** @description For a person. */
             detail: string;
-            /** @description On 422 and 400: the wrong fields. */
+            /** @description On every 422 and 400: the wrong fields, at least one. */
             errors?: components["schemas"]["FieldError"][];
             request_id: string;
             /** Format: int64 */
@@ -1635,8 +1613,8 @@ export interface components {
             unit: string;
         };
         RegisterInputBody: {
-            /** @description 1 to 100 characters. */
-            display_name: string;
+            /** @description 1 to 100 characters. Default: the part of the address before the @. */
+            display_name?: string;
             /** Format: email */
             email: string;
             /** @description At least 8 characters; 15 or more are better. */
@@ -2841,7 +2819,11 @@ export interface operations {
     };
     listSessions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description next_cursor of the page before; opaque. */
+                cursor?: string;
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2859,6 +2841,15 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

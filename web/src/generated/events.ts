@@ -241,11 +241,6 @@ export interface SteeringReturned extends Envelope<"steering.returned"> {
   follow_up_id: FollowUpID | null;
 }
 
-/** The conversation got an automatic title. */
-export interface TitleUpdated extends Envelope<"title.updated"> {
-  title: string;
-}
-
 /** Something the reader should know, as that older messages were left out. */
 export interface Notice extends Envelope<"notice"> {
   part_id: PartID;
@@ -394,7 +389,6 @@ export type TurnEvent =
   | SteeringAccepted
   | SteeringApplied
   | SteeringReturned
-  | TitleUpdated
   | Notice
   | TurnCancelRequested
   | TurnRecovering
@@ -423,7 +417,6 @@ export const turnEventTypes = [
   "steering.accepted",
   "steering.applied",
   "steering.returned",
-  "title.updated",
   "notice",
   "turn.cancel_requested",
   "turn.recovering",

@@ -1,5 +1,5 @@
 // The devices that are signed in to the account, and how to end that.
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { notice } from "../api/access";
 import { api, Refusal, type Device } from "../api/client";
@@ -13,7 +13,7 @@ import { Prove, useProof } from "./prove";
 
 export function Devices() {
   const { say } = useSpeech();
-  const { data, isError, refetch } = useQuery(devicesQuery);
+  const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(devicesQuery);
   const [busy, setBusy] = useState<string | null>(null);
   const proof = useProof();
   const list = useRef<HTMLUListElement>(null);
@@ -49,7 +49,9 @@ export function Devices() {
       </Button>
     );
   }
-  const devices = (data?.data ?? []).toSorted((a, b) => Number(b.current) - Number(a.current)); // then the last used first
+  // A device that was used between two pages may be in both.
+  const listed = new Map(data?.pages.flatMap((page) => page.data).map((device) => [device.session_id, device]));
+  const devices = [...listed.values()].toSorted((a, b) => Number(b.current) - Number(a.current)); // then the last used first
   return (
     <>
       <ul ref={list} tabIndex={-1} aria-label={say("rooms.devices.title")} className="flex flex-col gap-4 outline-none">
@@ -57,6 +59,11 @@ export function Devices() {
           <Row key={device.session_id} device={device} busy={busy !== null} onEnd={() => run(device.session_id, say("rooms.devices.ended"), () => api.DELETE("/auth/sessions/{session_id}", { params: { path: { session_id: device.session_id } } }))} />
         ))}
       </ul>
+      {hasNextPage && (
+        <Button className="w-fit aria-disabled:text-faint" aria-disabled={isFetchingNextPage} onClick={() => !isFetchingNextPage && void fetchNextPage()}>
+          {say("rooms.devices.more")}
+        </Button>
+      )}
       {devices.length > 1 && (
         <Button className="w-fit aria-disabled:text-faint" aria-disabled={busy !== null} onClick={() => run("all", say("rooms.devices.others_ended"), () => api.DELETE("/auth/sessions"))}>
           {say("rooms.devices.end_others")}

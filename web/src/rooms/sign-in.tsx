@@ -72,11 +72,11 @@ function Register({ email, setEmail }: EmailProps) {
   const [password, setPassword] = useState("");
   const entry = useEntry(async () => {
     if ([...password].length < shortestPassword) return entry.refuse({ ...nothingRefused, fields: { password: "rooms.entry.password_short" } });
-    enter(await body(api.POST("/auth/register", { body: { email: email.trim(), password, display_name: name.trim() } })));
+    enter(await body(api.POST("/auth/register", { body: { email: email.trim(), password, ...(name.trim() === "" ? {} : { display_name: name.trim() }) } })));
   }, true);
   return (
     <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
-      <Field label={say("rooms.name")} name="name" autoComplete="name" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} problem={entry.problem("display_name")} />
+      <Field label={say("rooms.name")} name="name" autoComplete="name" maxLength={100} hint={say("rooms.name.hint")} value={name} onChange={(event) => setName(event.target.value)} problem={entry.problem("display_name")} />
       <EmailField email={email} setEmail={setEmail} problem={entry.problem("email")} />
       <PasswordField label={say("rooms.password")} name="password" autoComplete="new-password" required hint={say("rooms.password.hint")} value={password} onChange={(event) => setPassword(event.target.value)} problem={entry.problem("password")} />
       <EntryFoot entry={entry}>{say("rooms.register.title")}</EntryFoot>
