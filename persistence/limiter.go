@@ -21,8 +21,9 @@ const (
 	redisTimeout     = 150 * time.Millisecond // of one read or write
 	redisPoolTimeout = 100 * time.Millisecond
 	redisPoolSize    = 32
-	// limiterTimeout bounds a decision as a whole: a limiter that hangs is one that is down, and says so in time.
-	limiterTimeout = 250 * time.Millisecond
+	// limiterTimeout bounds a decision as a whole: a limiter that hangs is one that is down. The refusal is promised within
+	// 300 ms of the request, which also has its session and its key looked up.
+	limiterTimeout = 200 * time.Millisecond
 	// maxLocalBuckets bounds the keys of an in-process bucket; the ones not used for longest make room, full again when they
 	// return.
 	maxLocalBuckets = 16_384
@@ -163,7 +164,7 @@ func (l *Limiter) Ready(ctx context.Context) error {
 }
 
 // Take draws one from the bucket of a key: an account, or an address where there is none. When Redis cannot decide the
-// answer is protocol.CodeUnavailable, within 300 ms: nothing passes unlimited.
+// answer is protocol.CodeUnavailable, within limiterTimeout: nothing passes unlimited.
 func (l *Limiter) Take(ctx context.Context, bucket, key string) (Decision, error) {
 	if limit, ok := l.config.Local[bucket]; ok {
 		return l.local[bucket].take(key, limit, time.Now()), nil

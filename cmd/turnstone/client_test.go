@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/providers/embedded/embeddedtest"
 )
 
-func TestMain(m *testing.M) { embeddedtest.RunMain(m) }
+func TestMain(m *testing.M) { sitetest.RunMain(m) }
 
 var printedPassword = regexp.MustCompile(`password +(\S+)`)
 
@@ -34,13 +34,14 @@ type client struct {
 	http   *http.Client
 	cookie *http.Cookie
 	csrf   string
+	ledger *sitetest.Ledger
 }
 
 func newClient(t *testing.T, base string) *client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{t: t, base: base, http: &http.Client{Transport: transport}}
+	return &client{t: t, base: base, http: &http.Client{Transport: transport}, ledger: sitetest.NewLedger(t)}
 }
 
 // signIn answers the status; with 200 the client is signed in.
@@ -62,22 +63,7 @@ func (c *client) signIn(email, password string) int {
 	return http.StatusOK
 }
 
-// send asks again when a busy machine lets the service refuse.
-func (c *client) send(method, path string, body any) (response *http.Response) {
-	c.t.Helper()
-	sitetest.Eventually(c.t, method+" "+path+" is not refused", func() bool {
-		response = c.once(method, path, body)
-		if response.StatusCode != http.StatusServiceUnavailable {
-			return true
-		}
-		_ = response.Body.Close()
-		return false
-	})
-	return response
-}
-
-// once is send for what may be refused.
-func (c *client) once(method, path string, body any) *http.Response {
+func (c *client) send(method, path string, body any) *http.Response {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
 	c.t.Cleanup(cancel)
@@ -89,6 +75,7 @@ func (c *client) once(method, path string, body any) *http.Response {
 		}
 		reader = bytes.NewReader(text)
 	}
+	began := time.Now()
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
 	if err != nil {
 		c.t.Fatal(err)
@@ -106,6 +93,7 @@ func (c *client) once(method, path string, body any) *http.Response {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.ledger.Count(method+" "+path, began, response.StatusCode, nil)
 	return response
 }
 

@@ -181,9 +181,11 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 				t.Fatal(err)
 			}
 		}
+		over := u.Ledger.Plan()
 		p.Kill()
 		p = s.Up()
 		running.Wait()
+		over()
 		for i, turn := range turns {
 			if err := turn.check(t, how, want); err != nil {
 				t.Errorf("round %d, turn %d (%s): %v", round, i, turn.turn, err)

@@ -70,10 +70,11 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 	turn := live.Turn
 	ended := u.Following(t, live)
 	var next int64
+	over := u.Ledger.Plan()
 	row := lockRow(t, s, &next, `select next_sequence from turns where turn_id = $1 for update`, protocol.NodeID(turnOfText(t, turn)))
 
 	for _, body := range []map[string]any{sitetest.Steering(turn, "while-locked", "half done", "next_step"), sitetest.Cancelling(turn)} {
-		u.Once(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+		u.Do(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	}
 	if seen := int64(u.Saw.Count(turn)); seen >= next {
 		t.Errorf("readers saw %d events, and %d are durable", seen, next-1)
@@ -85,6 +86,7 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 	}
 
 	row.release()
+	over()
 	if _, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), u, sitetest.Cancelling(turn)); err != nil {
 		t.Error(err)
 	}
@@ -107,11 +109,13 @@ func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	var version int64
+	over := u.Ledger.Plan()
 	row := lockRow(t, s, &version, `select version from conversations where conversation_id = $1 for update`, protocol.NodeID(id))
-	refused := u.Once(t, http.MethodPost, "/chat", sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
+	refused := u.Do(t, http.MethodPost, "/chat", sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
 	refused.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	t.Logf("refused after %s", refused.Took)
 	row.release()
+	over()
 	if messages := u.Messages(t, conversation); len(messages) != 0 {
 		t.Errorf("%d messages of a turn that was refused", len(messages))
 	}

@@ -142,13 +142,9 @@ func (g *guest) send(t *testing.T, id string, parameters args, body any) (*sitet
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
 	t.Cleanup(cancel)
-	var s *sitetest.Stream
-	var a *sitetest.Answer
-	for again := true; again; { // a busy machine lets the service refuse
-		if s, a, err = g.OpenStream(ctx, o.method, path, body, 0, headers...); err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-		again = s == nil && a.Status == http.StatusServiceUnavailable
+	s, a, err := g.OpenStream(ctx, o.method, path, body, 0, headers...)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
 	}
 	if s != nil {
 		events, err := o.contentPointer(http.StatusOK, "text/event-stream")

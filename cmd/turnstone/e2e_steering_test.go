@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 )
@@ -133,7 +131,7 @@ type racer struct {
 
 // talk is some races in one conversation, whose queue has to hold what was returned and nothing else.
 func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) error {
-	a, err := r.ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
+	a, err := r.u.Ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
 	if err != nil {
 		return err
 	}
@@ -164,18 +162,8 @@ func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) erro
 	return r.checkQueue(ctx, conversation.ConversationID.String(), fates)
 }
 
-// ask asks again when a busy machine lets the service refuse.
-func (r *racer) ask(ctx context.Context, method, path string, body any) (a *sitetest.Answer, err error) {
-	key := uuid.NewString()
-	for again := true; again; {
-		a, err = r.u.Ask(ctx, method, path, body, "Idempotency-Key", key)
-		again = err == nil && a.Status == http.StatusServiceUnavailable
-	}
-	return a, err
-}
-
 func (r *racer) checkQueue(ctx context.Context, conversation string, returned []fate) error {
-	a, err := r.ask(ctx, http.MethodGet, "/conversations/"+conversation, nil)
+	a, err := r.u.Ask(ctx, http.MethodGet, "/conversations/"+conversation, nil)
 	if err != nil {
 		return err
 	}
@@ -207,14 +195,7 @@ func courseOf(i int) course {
 
 // race runs one turn and steers it near its end.
 func (r *racer) race(ctx context.Context, conversation string, c course, number int64) (fate, error) {
-	var s *sitetest.Stream
-	var refused *sitetest.Answer
-	var err error
-	key := uuid.NewString()
-	for again := true; again; { // a busy machine lets the service refuse
-		s, refused, err = r.u.TryChat(ctx, sitetest.Saying(c.text).In(conversation), "Idempotency-Key", key)
-		again = err == nil && refused != nil && refused.Status == http.StatusServiceUnavailable
-	}
+	s, refused, err := r.u.TryChat(ctx, sitetest.Saying(c.text).In(conversation))
 	if err != nil || refused != nil {
 		return fate{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}

@@ -3,7 +3,7 @@ package crash
 import (
 	"testing"
 
-	"turnstone/providers/embedded/embeddedtest"
+	"turnstone/cmd/turnstone/sitetest"
 )
 
-func TestMain(m *testing.M) { embeddedtest.RunMain(m) }
+func TestMain(m *testing.M) { sitetest.RunMain(m) }

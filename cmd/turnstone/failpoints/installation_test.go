@@ -47,6 +47,7 @@ type installation struct {
 	model   *modeltest.Server
 	effects *effects
 	db      *pgx.Conn
+	over    func() // ends the plan of the cell's fault
 }
 
 // effects is the stand-in that the tool changes.
@@ -103,8 +104,8 @@ func install(t *testing.T) *installation {
 	return s
 }
 
-// at goes over to the next cell.
-func (s *installation) at(t *testing.T) { s.t, s.p.T = t, t }
+// at goes over to the next cell, which plans its own fault.
+func (s *installation) at(t *testing.T) { s.t, s.p.T, s.over = t, t, nil }
 
 // react recites what it was asked, and calls a tool if it was asked to: "call <tool> <note>".
 func react(request modeltest.Request) modeltest.Step {
@@ -149,9 +150,24 @@ func (s *installation) asked(text string) int {
 	return n
 }
 
+// plan declares that the cell's fault begins; the end of the cell ends it.
+func (s *installation) plan() {
+	if s.over == nil {
+		s.over = s.user.Ledger.Plan()
+	}
+}
+
+// healed ends the plan.
+func (s *installation) healed() {
+	if s.over != nil {
+		s.over()
+	}
+}
+
 // arm makes the running program fail as the cell says, and in no other way.
 func (s *installation) arm(spec string) {
 	s.t.Helper()
+	s.plan()
 	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.Soon), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
 	if err != nil {
 		s.t.Fatal(err)
@@ -204,6 +220,7 @@ func (s *installation) ends(c cell) {
 // revive starts the program anew. It is not armed unless more says so.
 func (s *installation) revive(more ...string) {
 	s.t.Helper()
+	s.plan()
 	s.p.Kill()
 	s.launch(more...)
 	s.p.UntilLogged("turnstone serves")

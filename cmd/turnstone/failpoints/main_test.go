@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/providers/embedded/embeddedtest"
 )
 
 // program can be made to fail.
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	embeddedtest.RunMain(m)
+	sitetest.RunMain(m)
 }
 
 // The points' own tests need the tag too.

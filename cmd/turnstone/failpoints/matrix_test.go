@@ -183,6 +183,7 @@ func TestWhateverFailsWhereverItFails(t *testing.T) {
 				t.Run(c.name(), func(t *testing.T) {
 					s.at(t)
 					c.scenario.play(t, s, c)
+					s.healed()
 					if t.Failed() {
 						t.Logf("wanted: %s", c.outcome)
 					}

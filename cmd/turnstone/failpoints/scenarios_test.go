@@ -81,6 +81,7 @@ func (want claims) play(t *testing.T, s *installation, c cell) {
 	k := s.newTalk("a long claim " + newKey())
 	k.begin(s)
 	k.says(s)
+	s.plan()
 	s.p.Kill()
 	s.launch("TURNSTONE_FAILPOINTS=" + c.spec())
 	if !c.kills() && !c.terms() {

@@ -48,6 +48,7 @@ func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing 
 	writers := begin(t, &far, clientPatience, nil)
 	sitetest.Eventually(t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
 
+	planned := w.Ledger.Plan()
 	heal := f.strike(l)
 	over := time.NewTimer(clientPatience)
 	beside(
@@ -64,6 +65,7 @@ func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing 
 	}
 	writers.end()
 	w.wholeTurn()
+	planned()
 	w.settle()
 	writers.hold(t, &row{User: &beside1, t: t, site: site, report: r, link: "client", fault: f.name}, superuser(t, site))
 }

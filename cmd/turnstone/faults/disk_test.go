@@ -27,9 +27,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	folder := openFolder(t)
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, smallDisk); err != nil {
-		t.Logf("no file system of its own (%v): a server that says that its disk is full and goes away takes its place", err)
-		fullDiskByProxy(t)
-		return
+		t.Skipf("this machine gives a test no file system of its own (%v); TestAServerThatSaysThatItsDiskIsFull runs without one", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	server := ownServer(t, folder, map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB", "shared_buffers": "16MB"})
@@ -42,6 +40,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	inFlight := want{[]int{200, 503}, atDeadline}
 	writers := begin(t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(inFlight, a) })
 	sitetest.Eventually(t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	planned := w.Ledger.Plan()
 	fill(t, filler)
 	saved := w.crowdTheDisk()
 	gone := server.Done()
@@ -54,6 +53,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.recover()
+	planned()
 	w.alive()
 	writers.end()
 	w.wholeTurn()

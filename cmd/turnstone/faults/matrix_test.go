@@ -13,11 +13,14 @@ import (
 
 // What cells allow. 200 stands for every success.
 var (
-	works         = want{[]int{200}, atDeadline}
-	refusedAtOnce = want{[]int{503}, atOnce}
-	refusedLate   = want{[]int{503}, atDeadline}
-	mixedAtOnce   = want{[]int{200, 503}, atOnce}
-	mixed         = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
+	works          = want{[]int{200}, atDeadline}
+	refusedAtOnce  = want{[]int{503}, atOnce}
+	refusedByRedis = want{[]int{503}, withoutRedis}
+	mixedByRedis   = want{[]int{200, 503}, withoutRedis}
+	refusedAtLock  = want{[]int{503}, atLock}
+	refusedLate    = want{[]int{503}, atDeadline}
+	mixedAtOnce    = want{[]int{200, 503}, atOnce}
+	mixed          = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
 )
 
 // expectation is a row of the table: what readers and writers get during a fault. down says that /ready names the link's
@@ -44,14 +47,14 @@ var postgresTable = []expectation{
 
 // Redis only counts. What changes something is refused at once while nobody counts; reads and live turns do not notice.
 var redisTable = []expectation{
-	{fault: "down", read: works, write: refusedAtOnce, down: true},
-	{fault: "refused", read: works, write: refusedAtOnce, down: true},
-	{fault: "slow", read: works, write: refusedAtOnce, down: true},
-	{fault: "reset", read: works, write: refusedAtOnce, down: true},
-	{fault: "half-open", read: works, write: refusedAtOnce, down: true},
-	{fault: "flapping", read: works, write: mixedAtOnce, lasts: 4 * flapEvery},
-	{fault: "bandwidth", read: works, write: mixedAtOnce},
-	{fault: "garbage", read: works, write: refusedAtOnce, down: true},
+	{fault: "down", read: works, write: refusedByRedis, down: true},
+	{fault: "refused", read: works, write: refusedByRedis, down: true},
+	{fault: "slow", read: works, write: refusedByRedis, down: true},
+	{fault: "reset", read: works, write: refusedByRedis, down: true},
+	{fault: "half-open", read: works, write: refusedByRedis, down: true},
+	{fault: "flapping", read: works, write: mixedByRedis, lasts: 4 * flapEvery},
+	{fault: "bandwidth", read: works, write: mixedByRedis},
+	{fault: "garbage", read: works, write: refusedByRedis, down: true},
 }
 
 // lane is a site of its own and the rows that run on it, one after the other.
@@ -131,6 +134,7 @@ func (l lane) during(w *row, e expectation, broken *link) *storm {
 	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(inFlight, a) })
 	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
 	over := time.NewTimer(e.lasts)
+	planned := w.Ledger.Plan()
 	heal := faultNamed(e.fault).strike(broken)
 	beside(
 		func() { w.ask(e.read, e.write) },
@@ -148,6 +152,7 @@ func (l lane) during(w *row, e expectation, broken *link) *storm {
 	}
 	heal()
 	w.recover()
+	planned()
 	w.alive()
 	writers.end()
 	if !l.lives {

@@ -91,6 +91,7 @@ func during(w *row, allowed want, strike, fix func() error) {
 	w.t.Helper()
 	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(want{[]int{200, 503}, allowed.within}, a) })
 	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	planned := w.Ledger.Plan()
 	if err := strike(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -99,6 +100,7 @@ func during(w *row, allowed want, strike, fix func() error) {
 		w.t.Fatal(err)
 	}
 	w.recover()
+	planned()
 	w.alive()
 	writers.end()
 	w.wholeTurn()
@@ -190,9 +192,11 @@ func refusals(t *testing.T, fresh func(*testing.T, string) *row, admin func(*tes
 			if does == "" {
 				does = raise(one.state)
 			}
+			planned := w.Ledger.Plan()
 			admin(t, fmt.Sprintf(breakSQL, one.times, does))
 			a := w.hold(one.answer, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
 			admin(t, mendSQL)
+			planned()
 			w.report.cell()
 			if title := w.Page(t, conversation).Title; (title == newTitle) != (a != nil && a.Status == http.StatusOK) {
 				t.Errorf("the title is %q after %+v", title, a)
@@ -217,7 +221,8 @@ func lockNotGiven(w *row) {
 			return err
 		}
 		w.report.cell()
-		w.hold(refusedAtOnce, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+		defer w.Ledger.Plan()()
+		w.hold(refusedAtLock, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
 		return tx.Rollback(ctx)
 	})
 	if title := w.Page(w.t, conversation).Title; title != held {
@@ -244,6 +249,7 @@ end $$`
 
 // deadlockStorm: starts of turns in the middle of it succeed or are refused, and never say that they are in conflict.
 func deadlockStorm(w *row) {
+	defer w.Ledger.Plan()()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var stormy, starting sync.WaitGroup
 	dsn := superuser(w.t, w.site)

@@ -18,25 +18,19 @@ type Attempt struct {
 	Body         any
 }
 
-// refusalTries is how often a refusal may be late: a busy machine is slow now and then, a longer timeout every time.
-const refusalTries = 5
-
-// Refuse holds every attempt against 503: at once, with a time to come back, and as a problem.
+// Refuse holds every attempt against 503: within the limit, with a time to come back, and as a problem.
 func (u *User) Refuse(t *testing.T, limit time.Duration, attempts []Attempt) {
 	t.Helper()
 	slowest := time.Duration(0)
 	for _, a := range attempts {
-		got := u.Once(t, a.Method, a.Path, a.Body)
-		for tries := 1; got.Took > limit && tries < refusalTries; tries++ {
-			got = u.Once(t, a.Method, a.Path, a.Body)
-		}
+		began := time.Now()
+		got := u.Do(t, a.Method, a.Path, a.Body)
 		got.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 		if after, err := strconv.Atoi(got.Header.Get("Retry-After")); err != nil || after < 1 {
 			t.Errorf("%s: Retry-After %q", got.Request, got.Header.Get("Retry-After"))
 		}
-		if slowest = max(slowest, got.Took); got.Took > limit {
-			t.Errorf("%s was refused after %s", got.Request, got.Took)
-		}
+		slowest = max(slowest, got.Took)
+		Meter().Check(t, "the refusal of "+got.Request, began, got.Took, limit)
 	}
 	t.Logf("%d refusals, the slowest after %s", len(attempts), slowest.Round(time.Millisecond))
 }
@@ -86,6 +80,30 @@ func Readiness(t *testing.T, internal string) (status int, checks map[string]str
 		t.Fatalf("/ready: %v %s", err, body)
 	}
 	return status, verdict.Checks
+}
+
+// readyLimit is how long /ready may take to name a failed check, and to recover.
+const readyLimit = 3 * time.Second
+
+// AwaitDown waits until /ready names a failed check, which has to come within the limit after the failure.
+func AwaitDown(t *testing.T, internal, check string, failed time.Time) (took time.Duration) {
+	t.Helper()
+	Eventually(t, "/ready says that "+check+" is down", func() bool {
+		status, checks := Readiness(t, internal)
+		return status == http.StatusServiceUnavailable && checks[check] == "down"
+	})
+	took = time.Since(failed)
+	Meter().Check(t, "until /ready named "+check+" it", failed, took, readyLimit)
+	return took
+}
+
+// AwaitReady waits until /ready recovers, which has to happen within the limit after the repair.
+func AwaitReady(t *testing.T, internal string, repaired time.Time) (took time.Duration) {
+	t.Helper()
+	Eventually(t, "/ready recovers", func() bool { status, _ := Readiness(t, internal); return status == http.StatusOK })
+	took = time.Since(repaired)
+	Meter().Check(t, "until /ready recovered it", repaired, took, readyLimit)
+	return took
 }
 
 // Fetch asks once, without a session; token is for the internal listener, or empty.

@@ -222,11 +222,15 @@ func (u *User) Watch(ctx context.Context, turn string, first *Stream, seen func(
 				continue
 			}
 		}
+		began := time.Now()
 		err := s.Drain(seen)
 		after = s.After
 		s.Close()
 		if s.Finished || errors.Is(err, ErrBroken) {
 			return err
+		}
+		if ctx.Err() == nil {
+			u.Ledger.Count("the stream of "+turn, began, 0, fmt.Errorf("%w after event %d", io.ErrUnexpectedEOF, after))
 		}
 	}
 }

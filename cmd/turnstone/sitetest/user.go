@@ -28,6 +28,7 @@ type User struct {
 	Client *http.Client
 	csrf   string
 	Saw    *Witness
+	Ledger *Ledger
 }
 
 // NewBrowser keeps cookies and follows no redirect.
@@ -45,16 +46,18 @@ func NewBrowser(base string) *http.Client {
 // NewUser makes an account and signs it in.
 func NewUser(t *testing.T, base string) *User {
 	t.Helper()
-	u := &User{Base: base, Client: NewBrowser(base), Saw: NewWitness(t)}
+	u := &User{Base: base, Client: NewBrowser(base), Saw: NewWitness(t), Ledger: NewLedger(t)}
 	t.Cleanup(u.Client.CloseIdleConnections)
 	var a *Answer
-	Eventually(t, "somebody may sign up", func() bool { // too many at once are refused
+	over := u.Ledger.Plan() // passwords are hashed a few at a time, and who waits too long for that is refused
+	Eventually(t, "an account may be made", func() bool {
 		u.Email = uuid.NewString() + "@example.org"
-		a = u.Once(t, http.MethodPost, "/auth/register", map[string]string{
+		a = u.Do(t, http.MethodPost, "/auth/register", map[string]string{
 			"email": u.Email, "password": GoodPassword, "display_name": "Somebody",
 		})
 		return a.Status != http.StatusServiceUnavailable
 	})
+	over()
 	var session protocol.SessionInfo
 	a.Want(t, http.StatusCreated, &session)
 	u.csrf = session.CSRFToken
@@ -64,7 +67,7 @@ func NewUser(t *testing.T, base string) *User {
 // Device signs the same account in on another browser.
 func (u *User) Device(t *testing.T) *User {
 	t.Helper()
-	other := &User{Base: u.Base, Email: u.Email, Client: NewBrowser(u.Base), Saw: u.Saw}
+	other := &User{Base: u.Base, Email: u.Email, Client: NewBrowser(u.Base), Saw: u.Saw, Ledger: u.Ledger}
 	t.Cleanup(other.Client.CloseIdleConnections)
 	var session protocol.SessionInfo
 	other.Do(t, http.MethodPost, "/auth/login", map[string]string{"email": u.Email, "password": GoodPassword}).
@@ -108,7 +111,15 @@ func (u *User) Open(ctx context.Context, method, path string, body any, headers 
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	return u.Client.Do(request)
+	began := time.Now()
+	response, err := u.Client.Do(request)
+	switch {
+	case err == nil:
+		u.Ledger.Count(method+" "+path, began, response.StatusCode, nil)
+	case ctx.Err() == nil:
+		u.Ledger.Count(method+" "+path, began, 0, err)
+	}
+	return response, err
 }
 
 // Ask sends a request and reads the whole answer.
@@ -134,25 +145,25 @@ func ReadAnswer(response *http.Response, began time.Time) (*Answer, error) {
 	}, nil
 }
 
-// Do is Ask for the goroutine of the test. It asks again when a busy machine lets the service refuse.
+// Do is Ask for the goroutine of the test. An unplanned refusal is counted by the ledger, which reports each; the request
+// is sent again, so that one refusal does not hide what the rest of the test would find.
 func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Answer {
 	t.Helper()
-	var a *Answer
-	Eventually(t, method+" "+path+" is not refused", func() bool {
-		a = u.Once(t, method, path, body, headers...)
-		return a.Status != http.StatusServiceUnavailable
-	})
-	return a
+	for ctx := Within(t, Soon); ; {
+		began := time.Now()
+		a, err := u.Ask(ctx, method, path, body, headers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !u.unplanned(began, a) || Pause(ctx, PollEvery) != nil {
+			return a
+		}
+	}
 }
 
-// Once is Do for what may be refused.
-func (u *User) Once(t *testing.T, method, path string, body any, headers ...string) *Answer {
-	t.Helper()
-	a, err := u.Ask(Within(t, Soon), method, path, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+// unplanned reports a refusal that the ledger has counted as a finding, of a request that had no effect.
+func (u *User) unplanned(began time.Time, a *Answer) bool {
+	return a != nil && a.Status == http.StatusServiceUnavailable && !bytes.Contains(a.Body, []byte("outcome_unknown")) && !u.Ledger.Planned(began)
 }
 
 // Get reads what has to be there.
@@ -224,13 +235,14 @@ func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
 	var s *Stream
 	var refused *Answer
-	Eventually(t, "a turn may begin", func() bool { // a busy machine lets the service refuse
+	for again, ctx := true, Within(t, Patience); again; {
 		var err error
-		if s, refused, err = u.TryChat(Within(t, Patience), body, headers...); err != nil {
+		began := time.Now()
+		if s, refused, err = u.TryChat(ctx, body, headers...); err != nil {
 			t.Fatal(err)
 		}
-		return refused == nil || refused.Status != http.StatusServiceUnavailable
-	})
+		again = u.unplanned(began, refused) && Pause(ctx, PollEvery) == nil
+	}
 	if refused != nil {
 		t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
 	}
@@ -262,14 +274,8 @@ func (u *User) Page(t *testing.T, conversation string) protocol.ConversationPage
 // NewConversation is one with a title, so that no automatic one is made.
 func (u *User) NewConversation(t *testing.T) string {
 	t.Helper()
-	var a *Answer
-	key := uuid.NewString()
-	Eventually(t, "a conversation may be made", func() bool { // a busy machine lets the service refuse
-		a = u.Do(t, http.MethodPost, "/conversations", map[string]string{"title": "About " + Canary}, "Idempotency-Key", key)
-		return a.Status != http.StatusServiceUnavailable
-	})
 	var made protocol.Conversation
-	a.Want(t, http.StatusCreated, &made)
+	u.Do(t, http.MethodPost, "/conversations", map[string]string{"title": "About " + Canary}).Want(t, http.StatusCreated, &made)
 	return made.ConversationID.String()
 }
 
@@ -291,7 +297,7 @@ type Receipt struct {
 	Sequence int64
 }
 
-// Insist sends a command until it is decided: 202 or 409 steering_closed.
+// Insist sends a command until it is decided: 202 or 409 steering_closed. Refusals outside of planned faults are counted.
 func Insist(ctx context.Context, u *User, body map[string]any) (Receipt, error) {
 	for {
 		a, err := u.Ask(ctx, http.MethodPost, "/chat/steering", body)

@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// verdicts is a Reporter that keeps what it is told.
+type verdicts struct{ failed, logged []string }
+
+func (*verdicts) Helper()                     {}
+func (*verdicts) Name() string                { return "TestOfATimeLimit" }
+func (v *verdicts) Errorf(f string, a ...any) { v.failed = append(v.failed, fmt.Sprintf(f, a...)) }
+func (v *verdicts) Logf(f string, a ...any)   { v.logged = append(v.logged, fmt.Sprintf(f, a...)) }
+
+func TestALimitThatWasMissedFailsUnlessTheMachineWasSlow(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "go.mod"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root)
+	began := time.Unix(1000, 0)
+	at := func(n int) time.Time { return began.Add(time.Duration(n) * time.Millisecond) }
+	slow := MostDelay + time.Millisecond
+	for name, c := range map[string]struct {
+		took                 time.Duration
+		slowAt               int // ms; when a thread was late
+		failed, inconclusive bool
+	}{
+		"in time":                             {took: 900 * time.Millisecond, slowAt: 100},
+		"late on a good machine":              {took: 1100 * time.Millisecond, slowAt: -1, failed: true},
+		"late on a machine that was slow":     {took: 1100 * time.Millisecond, slowAt: 100, inconclusive: true},
+		"late, the machine was slow at first": {took: 1100 * time.Millisecond, slowAt: -500, failed: true},
+		"late, the machine was slow later":    {took: 1100 * time.Millisecond, slowAt: 1200, failed: true},
+	} {
+		var m Meter
+		m.delays = []sample{{at(50), at(51), time.Millisecond}}
+		if c.slowAt != -1 {
+			m.delays = append(m.delays, sample{at(c.slowAt), at(c.slowAt).Add(slow), slow})
+		}
+		var v verdicts
+		m.Check(&v, "a refusal", began, c.took, time.Second)
+		if (len(v.failed) > 0) != c.failed || (len(v.logged) > 0) != c.inconclusive {
+			t.Errorf("%s: failed %q, logged %q", name, v.failed, v.logged)
+		}
+	}
+	text, err := os.ReadFile(noticeFile)
+	if err != nil || strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), "inconclusive: TestOfATimeLimit: a refusal took 1.1s, the limit is 1s") {
+		t.Errorf("the notices say %q (%v)", text, err)
+	}
+}
+
+func TestAMeterMeasuresWhileItRuns(t *testing.T) {
+	m := Start()
+	began := time.Now()
+	for deadline := time.After(time.Minute); ; {
+		m.mu.Lock()
+		enough := len(m.delays) > 2 && len(m.roundTrips) > 2
+		m.mu.Unlock()
+		if enough {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatal("nothing was measured")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	m.Stop()
+	if got := m.Between(began, time.Now()); got.Samples == 0 || got.RoundTrip <= 0 {
+		t.Errorf("measured %+v", got)
+	}
+	if got := m.Between(began.Add(-time.Hour), began.Add(-time.Minute)); got.Samples != 0 {
+		t.Errorf("measured before it began: %+v", got)
+	}
+}
