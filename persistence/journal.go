@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -342,7 +344,9 @@ func (j *Journal) judge(missing []*journalEntry, places map[turnKey]turnPlace) (
 		switch {
 		case ours && place.next > entry.Last: // stored by an attempt whose answer was lost
 			j.stats.Recovered.Add(1)
-			j.log.Info("journal: an append without an answer is stored", zap.Stringer("turn_id", entry.TurnID), zap.Int64("last", entry.Last))
+			hash := sha256.Sum256(entry.Frames) // the crash tester compares it with what is stored
+			j.log.Info("journal: an append without an answer is stored", zap.Stringer("turn_id", entry.TurnID), zap.Int64("first", entry.First),
+				zap.Int64("last", entry.Last), zap.String("frames_sha256", hex.EncodeToString(hash[:])))
 			j.answer(entry, nil)
 		case ours && place.next == entry.First && !place.state.Terminal() && entry.rereads < journalRereads:
 			entry.rereads++ // it moved here between the statement and this look

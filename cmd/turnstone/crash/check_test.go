@@ -19,6 +19,7 @@ type record struct {
 	Operations []operation
 	Seen       map[string]map[int64]fingerprint
 	Changed    []string
+	Views      []view
 	Asked      []modelRequest
 	Effects    []string
 	Outages    []outage
@@ -68,6 +69,7 @@ func check(r *record, found *notes) {
 		c.checkTurn(c.logs[id])
 	}
 	c.checkReaders()
+	c.checkViews()
 	c.checkWhole()
 	c.checkStarts()
 	c.checkCreates()
@@ -199,6 +201,40 @@ func (c *checker) checkReaders() {
 				c.fail(changedBytes, "event %d of %s was seen otherwise than it is stored", sequence, id)
 			}
 		}
+	}
+}
+
+// checkViews holds pages and snapshots to the log: each shows what the events up to its place make, or all of them.
+func (c *checker) checkViews() {
+	for _, v := range c.Views {
+		turn := c.logs[v.Turn]
+		switch {
+		case turn == nil:
+			c.fail(notDurable, "turn %s was shown in %s and is not there", v.Turn, v.Where)
+		case v.Status == asQuestion:
+			if v.Parts != turn.Question {
+				c.fail(wrongPage, "the question of %s is %q in %s, and stored is %q", v.Turn, v.Parts, v.Where, turn.Question)
+			}
+		case v.Covers > int64(len(turn.Events)):
+			c.fail(notDurable, "%s shows %s up to event %d, the log has %d", v.Where, v.Turn, v.Covers, len(turn.Events))
+		case v.Covers == 0 && v.Status != turn.AnswerStatus:
+			c.fail(wrongPage, "%s shows %s as %s, stored is %s", v.Where, v.Turn, v.Status, turn.AnswerStatus)
+		default:
+			c.checkParts(turn, v)
+		}
+	}
+}
+
+func (c *checker) checkParts(turn *loggedTurn, v view) {
+	var fold protocol.Fold
+	for _, e := range turn.Events {
+		if v.Covers == 0 || e.Sequence <= v.Covers {
+			fold.Apply(e.Payload)
+		}
+	}
+	parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...))
+	if err != nil || string(parts) != v.Parts {
+		c.fail(wrongPage, "%s shows %s up to event %d as %s, its events make %s (%v)", v.Where, v.Turn, v.Covers, v.Parts, parts, err)
 	}
 }
 
@@ -347,10 +383,13 @@ func (c *checker) checkSteering() {
 			inSight[request.Turn+steer] = true
 		}
 	}
-	acked := map[string]int64{}
+	acked, unsure := map[string]int64{}, map[string]bool{}
 	for _, o := range c.Operations {
-		if o.Kind == opSteer && o.acknowledged() {
+		switch {
+		case o.Kind == opSteer && o.acknowledged():
 			acked[o.Turn+o.Key] = o.Sequence
+		case o.Kind == opSteer && o.open():
+			unsure[o.Turn+o.Key] = true
 		}
 	}
 	for _, o := range c.Operations {
@@ -368,6 +407,8 @@ func (c *checker) checkSteering() {
 			c.fail(lost, "input %s to %s was acknowledged at %d, the log says %+v", o.Key, o.Turn, sequence, f)
 		case !was && f != nil && o.Code == string(protocol.CodeSteeringClosed):
 			c.fail(brokenOrder, "input %s to %s was refused and stands in the log", o.Key, o.Turn)
+		case !was && f != nil && o.Status == http.StatusServiceUnavailable && !unsure[o.Turn+o.Key]:
+			c.fail(untruthful503, "input %s to %s was refused with 503, never as unknown, and stands in the log at %d", o.Key, o.Turn, f.sequence)
 		}
 	}
 	for id, turn := range c.logs {
@@ -422,9 +463,26 @@ func (c *checker) checkCancels() {
 			c.fail(lost, "cancel of %s was acknowledged at %d, which is no cancel", o.Turn, o.Sequence)
 		}
 	}
+	c.checkRefusedCancels()
 	for id, turn := range c.logs {
 		if turn.Cancelled != (turn.State == protocol.TurnCancelled) {
 			c.fail(brokenOrder, "%s ended %s, a cancel recorded: %t", id, turn.State, turn.Cancelled)
+		}
+	}
+}
+
+// checkRefusedCancels: a turn is cancelled only if somebody's cancel was acknowledged, or answered as unknown or not at all.
+func (c *checker) checkRefusedCancels() {
+	refused, possible := map[string]bool{}, map[string]bool{}
+	for _, o := range c.Operations {
+		if o.Kind == opCancel {
+			refused[o.Turn] = refused[o.Turn] || o.Status == http.StatusServiceUnavailable
+			possible[o.Turn] = possible[o.Turn] || o.acknowledged() || o.open()
+		}
+	}
+	for id, turn := range c.logs {
+		if turn.Cancelled && !possible[id] && refused[id] {
+			c.fail(untruthful503, "every cancel of %s was refused with 503, never as unknown, and it was cancelled", id)
 		}
 	}
 }

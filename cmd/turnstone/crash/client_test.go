@@ -290,6 +290,7 @@ func (c *client) follow(stream *sitetest.Stream, known *knownTurn, limit int) {
 			return
 		}
 		if e.Kind == "turn.snapshot" {
+			c.sawSnapshot(e)
 			continue
 		}
 		c.history.saw(stream.Turn, e.Sequence, e.Data)
@@ -300,6 +301,37 @@ func (c *client) follow(stream *sitetest.Stream, known *knownTurn, limit int) {
 		if e.Kind == "turn.finished" {
 			return
 		}
+	}
+}
+
+func (c *client) sawSnapshot(e sitetest.Event) {
+	var snapshot protocol.TurnSnapshot
+	err := json.Unmarshal([]byte(e.Data), &snapshot)
+	if err == nil {
+		if snapshot.Message.Status == protocol.MessageStreaming {
+			snapshot.Message.CoversSequence = snapshot.CoversSequence
+		}
+		err = c.history.showed("a snapshot", &snapshot.Message)
+	}
+	if err != nil {
+		c.notes.violation(badAnswer, "%s: %v", e.Data, err)
+	}
+}
+
+// messages reads a conversation's newest messages.
+func (c *client) messages(conversation string) {
+	o := operation{Kind: opPage, Conversation: conversation}
+	answer := c.ask(&o, http.MethodGet, "/conversations/"+conversation+"/messages?limit=100", nil)
+	if !o.acknowledged() {
+		return
+	}
+	var page protocol.List[protocol.Message]
+	err := json.Unmarshal(answer.Body, &page)
+	for n := range page.Data {
+		err = errors.Join(err, c.history.showed("a page", &page.Data[n]))
+	}
+	if err != nil {
+		c.notes.violation(badAnswer, "%s: %v: %s", answer.Request, err, answer.Body)
 	}
 }
 
@@ -418,7 +450,11 @@ func (c *client) standing(o *operation, answer *sitetest.Answer, into any) bool 
 }
 
 // look reads a conversation's page.
-func (c *client) look() { c.lookAt(c.conversation()) }
+func (c *client) look() {
+	conversation := c.conversation()
+	c.lookAt(conversation)
+	c.messages(conversation)
+}
 
 func (c *client) lookAt(conversation string) {
 	o := operation{Kind: opLook, Conversation: conversation}

@@ -96,41 +96,54 @@ var lanes = []lane{
 	}},
 }
 
-// run injects faults until ctx ends; then everything is up again.
+// owedShare is how many of a lane's faults, one in so many, are taken from those that a round has not had yet.
+const owedShare = 3
+
+// run injects faults until ctx ends; then everything is up again. Each kind comes at least once in a round that is long
+// enough: one that met a service with nothing to break is owed again.
 func (i *injector) run(ctx context.Context, l lane, random *rand.Rand) error {
 	sum := 0
 	for _, w := range l.ways {
 		sum += w.weight
 	}
+	owed := random.Perm(len(l.ways))
 	for {
 		wait := l.least + time.Duration(random.Int64N(int64(l.most-l.least)))
-		drawn := random.IntN(sum)
+		drawn, pay := random.IntN(sum), random.IntN(owedShare) == 0
 		inner := rand.New(rand.NewPCG(random.Uint64(), 0)) // so that what one fault draws does not move the next
 		if sitetest.Pause(ctx, wait) != nil {
 			return nil
 		}
-		for _, w := range l.ways {
-			if drawn -= w.weight; drawn < 0 {
-				if err := i.once(ctx, w, inner); err != nil {
-					return fmt.Errorf("%s: %w", w.name, err)
-				}
-				break
+		next := 0
+		for ; drawn >= l.ways[next].weight; next++ {
+			drawn -= l.ways[next].weight
+		}
+		if pay && len(owed) > 0 {
+			next = owed[0]
+		}
+		happened, err := i.once(ctx, l.ways[next], inner)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.ways[next].name, err)
+		}
+		if at := slices.Index(owed, next); at >= 0 {
+			owed = slices.Delete(owed, at, at+1)
+			if !happened {
+				owed = append(owed, next)
 			}
 		}
 	}
 }
 
-func (i *injector) once(ctx context.Context, w way, random *rand.Rand) error {
+func (i *injector) once(ctx context.Context, w way, random *rand.Rand) (happened bool, err error) {
 	f := fault{Kind: w.name, At: i.clock()}
-	happened, err := w.inject(i, ctx, random)
-	if err != nil || !happened {
-		return err
+	if happened, err = w.inject(i, ctx, random); err != nil || !happened {
+		return happened, err
 	}
 	f.Until = i.clock()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.faults = append(i.faults, f)
-	return nil
+	return true, nil
 }
 
 // victim is the process that serves. One that ended although nobody asked is a finding, and gets a successor.
@@ -204,8 +217,8 @@ func (i *injector) pause(_ context.Context, random *rand.Rand) (bool, error) {
 	return true, nil
 }
 
-// bury stops a process so long that its successor declares it dead and takes its turns; then it wakes up and has to find
-// that out by itself.
+// bury stops a process so long that its successor declares it dead and takes its turns; then it wakes up, two processes
+// take themselves for the owner, and the old one has to find out by itself. It happened only when all of that did.
 func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
 	p, err := i.victim()
 	if err != nil {
@@ -216,17 +229,23 @@ func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	adopted, alone := false, false
 	select {
 	case <-successor.adopted:
+		adopted = true
 	case <-time.After(deadAfter): // it had no turns
 	}
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
-	case <-time.After(deadAfter): // it was not declared dead: its own counter moved in time
+		alone = true
+	case <-time.After(deadAfter):
+		if adopted {
+			i.notes.violation(brokenOrder, "%s lost its turns and does not end", p.log)
+		}
 		p.signal(syscall.SIGTERM)
 	}
-	return true, p.awaitEnd()
+	return adopted && alone, p.awaitEnd()
 }
 
 func (i *injector) stopPostgres(ctx context.Context, random *rand.Rand) (bool, error) {

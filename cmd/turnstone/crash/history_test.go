@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"turnstone/protocol"
 )
 
 // The kinds of operations.
@@ -20,6 +23,7 @@ const (
 	opDraft  = "draft"
 	opTitle  = "title"
 	opLook   = "look" // GET of a conversation's page
+	opPage   = "page" // GET of its messages
 	opFlood  = "flood"
 )
 
@@ -49,6 +53,8 @@ type operation struct {
 
 func (o *operation) acknowledged() bool { return o.Status >= 200 && o.Status < 300 }
 
+func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage }
+
 // open says whether the operation may have happened although nobody said so.
 func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
 
@@ -59,6 +65,7 @@ type history struct {
 	seen       map[string]map[int64]fingerprint // guarded by mu: events by turn and sequence
 	changed    []string                         // guarded by mu: events that two readers saw differently
 	reads      int                              // guarded by mu: events that readers saw
+	views      []view                           // guarded by mu: messages of turns, in pages and snapshots
 	file       *os.File
 	lines      *bufio.Writer // guarded by mu
 }
@@ -127,6 +134,41 @@ func (h *history) saw(turn string, sequence int64, data string) {
 	}
 }
 
+// view is a message as a page or a snapshot showed it.
+type view struct {
+	Turn   string `json:"turn"`
+	Where  string `json:"where"`
+	Covers int64  `json:"covers"` // the parts hold the events up to here; 0: all of an ended turn
+	Status string `json:"status"`
+	Parts  string `json:"parts"`
+}
+
+// showed remembers a message that a client was shown. Users' messages are looked at as text.
+func (h *history) showed(where string, m *protocol.Message) error {
+	if m.TurnID == nil {
+		return fmt.Errorf("message %s of %s has no turn", m.MessageID, where)
+	}
+	text, err := json.Marshal(append([]protocol.Part{}, m.Parts...))
+	if err != nil {
+		return err
+	}
+	v := view{Turn: m.TurnID.String(), Where: where, Covers: m.CoversSequence, Status: string(m.Status), Parts: string(text)}
+	if m.Role == protocol.RoleUser {
+		v.Status = asQuestion
+		if len(m.Parts) > 0 {
+			v.Parts = m.Parts[0].Text
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.views = append(h.views, v)
+	h.write(v)
+	return nil
+}
+
+// asQuestion is the status of a view of a user's message.
+const asQuestion = "question"
+
 // close ends the file and answers the operations by their beginning.
 func (h *history) close() ([]operation, error) {
 	h.mu.Lock()
@@ -157,6 +199,11 @@ const (
 	badAnswer      = "bad answer"      // what no contract allows: a 500, a stream that breaks off its form
 	badLog         = "bad log"         // user text, a data race or a panic
 	diedAlone      = "ended by itself" // a process that nobody killed
+	undecided      = "undecided"       // a history of which porcupine does not know whether it is legal
+	wrongPage      = "wrong page"      // a page or a snapshot that is not what the log makes
+	untruthful503  = "untruthful 503"  // a refused command that had an effect
+	stillReadable  = "still readable"  // I10
+	tooFew         = "too few"         // a run that proves nothing
 )
 
 // notes gathers what a run finds. It may be used from any goroutine.
@@ -166,15 +213,14 @@ type notes struct {
 	mu         sync.Mutex
 	violations map[string][]string // guarded by mu
 	claims     []claim             // guarded by mu: what the service found out about transactions
-	appends    map[string]int64    // guarded by mu: appends found stored, the last sequence by turn
-	found      int                 // guarded by mu: appends found stored
+	appends    []storedAppend      // guarded by mu: appends that the service found stored
 	unresolved int                 // guarded by mu
 	histories  verdict             // guarded by mu
 	takeovers  []time.Duration     // guarded by mu: from a fault to the first turn that went on elsewhere
 }
 
 func newNotes() *notes {
-	return &notes{violations: map[string][]string{}, appends: map[string]int64{}}
+	return &notes{violations: map[string][]string{}}
 }
 
 func (n *notes) violation(kind, format string, args ...any) {
@@ -197,11 +243,17 @@ func (n *notes) commit(c claim) {
 	n.claims = append(n.claims, c)
 }
 
-func (n *notes) append(turn string, last int64) {
+// storedAppend is an append of which the service says that it is stored: which events, and the hash of their frames.
+type storedAppend struct {
+	Turn        string
+	First, Last int64
+	Hash        string
+}
+
+func (n *notes) append(one storedAppend) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.found++
-	n.appends[turn] = max(n.appends[turn], last)
+	n.appends = append(n.appends, one)
 }
 
 func (n *notes) linear(v verdict) {
@@ -228,6 +280,12 @@ func (n *notes) count(kind string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.violations[kind])
+}
+
+func (n *notes) kinds() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.violations))
 }
 
 func (n *notes) clean() bool {

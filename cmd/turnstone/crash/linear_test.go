@@ -15,8 +15,8 @@ import (
 	"turnstone/protocol"
 )
 
-// linearTime bounds the search for one order; what is not decided by then is reported, not counted as right.
-const linearTime = 10 * time.Second
+// linearTime bounds the search for one order; what is not decided by then fails the run.
+const linearTime = 30 * time.Second
 
 // never is the return of an operation of which nobody knows whether it happened: it may come after everything else, which
 // is as good as never.
@@ -34,9 +34,7 @@ func (c *checker) checkHistories() {
 			c.fail(illegalHistory, "%s: %s", one.name, describe(one))
 		case porcupine.Unknown:
 			c.notes.linear(verdict{undecided: 1})
-			if *crashVerbose {
-				fmt.Printf("not decided: %s: %s\n", one.name, describe(one))
-			}
+			c.fail(undecided, "%s: %s", one.name, describe(one))
 		}
 		c.notes.linear(verdict{operations: len(one.operations), histories: 1})
 	}
@@ -236,11 +234,11 @@ type (
 
 func (h *objectHistory) addCommand(o *operation) {
 	closed := o.Code == string(protocol.CodeSteeringClosed)
-	if !o.acknowledged() && !closed && o.Status != 0 && o.Status != http.StatusServiceUnavailable {
+	// A 503 says that nothing was done, unless it says that the outcome is unknown.
+	waiting := o.open()
+	if !o.acknowledged() && !closed && !waiting {
 		return
 	}
-	// A command that nobody answered in time may have reached an actor, whatever the 503 says.
-	waiting := o.Status == 0 || o.Status == http.StatusServiceUnavailable
 	if waiting && !h.first(o.Kind+o.Key) {
 		return
 	}

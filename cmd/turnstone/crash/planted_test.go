@@ -63,6 +63,11 @@ func newPlanted() *planted {
 	p.log(p.turn, p.events...)
 	p.log(p.cancelled, started(), &protocol.TurnCancelRequested{}, finished(protocol.TurnCancelled))
 	p.Seen = map[string]map[int64]fingerprint{p.turn.String(): {1: p.mark(p.turn, 1)}}
+	p.Views = []view{
+		{Turn: p.turn.String(), Where: "a page", Status: asQuestion, Parts: plantedText},
+		{Turn: p.turn.String(), Where: "a page", Status: string(protocol.MessageComplete), Parts: p.stored().Answer},
+		{Turn: p.turn.String(), Where: "a snapshot", Covers: 1, Status: string(protocol.MessageStreaming), Parts: "[]"},
+	}
 	p.Asked = []modelRequest{{Turn: plantedText, Steers: []string{plantedSteer}}}
 	p.Effects = []string{plantedNote}
 	turn, cancelled := p.turn.String(), p.cancelled.String()
@@ -73,6 +78,7 @@ func newPlanted() *planted {
 		{Kind: opSteer, Turn: turn, Key: plantedSteer, Status: 202, Sequence: 4},
 		{Kind: opSteer, Turn: turn, Key: plantedBack, Status: 202, Sequence: 6},
 		{Kind: opSteer, Turn: turn, Key: "S0", Status: 409, Code: string(protocol.CodeSteeringClosed)},
+		{Kind: opSteer, Turn: turn, Key: "S1", Status: 503},
 		{Kind: opCancel, Turn: cancelled, Status: 202, Sequence: 2},
 		{Kind: opCreate, Key: "C", Text: plantedTitle, Status: 201, ID: plantedPlace},
 		{Kind: opLook, Conversation: plantedPlace, Status: 200, Title: plantedTitle, TitleVersion: 2},
@@ -205,8 +211,22 @@ func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
 			o := p.operation(opSteer, 1)
 			o.Status, o.Code = 409, string(protocol.CodeSteeringClosed)
 		}},
-		"an effect that nobody meant": {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
-		"an owner of the past":        {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
+		"a refused input that was taken": {untruthful503, func(p *planted) {
+			o := p.operation(opSteer, 0)
+			o.Status, o.Sequence = 503, 0
+		}},
+		"a refused cancel that cancelled": {untruthful503, func(p *planted) {
+			o := p.operation(opCancel, 0)
+			o.Status, o.Sequence = 503, 0
+		}},
+		"a page without its answer":     {wrongPage, func(p *planted) { p.Views[1].Parts = "[]" }},
+		"a page with another question":  {wrongPage, func(p *planted) { p.Views[0].Parts = "else" }},
+		"a page that calls it complete": {wrongPage, func(p *planted) { p.Views[1].Status = string(protocol.MessageFailed) }},
+		"a snapshot that is ahead":      {wrongPage, func(p *planted) { p.Views[2].Parts = p.stored().Answer }},
+		"a snapshot of events to come":  {notDurable, func(p *planted) { p.Views[2].Covers = 99 }},
+		"a page of a turn that is gone": {notDurable, func(p *planted) { p.Views[0].Turn = "turn_x" }},
+		"an effect that nobody meant":   {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
+		"an owner of the past":          {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
 		"text long after a cancel": {brokenOrder, func(p *planted) {
 			p.log(p.cancelled, started(), &protocol.TurnCancelRequested{}, &protocol.AnswerDelta{PartID: protocol.NewPartID()}, &protocol.AnswerDelta{PartID: protocol.NewPartID()},
 				finished(protocol.TurnCancelled))

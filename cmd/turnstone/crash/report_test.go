@@ -80,7 +80,7 @@ func (r *result) count(faults []fault, operations []operation, h *history) {
 	r.Requests += len(operations)
 	r.EventsRead += h.reads
 	for _, o := range operations {
-		if o.acknowledged() && o.Kind != opLook {
+		if o.acknowledged() && !o.reads() {
 			r.Acknowledged++
 		}
 	}
@@ -100,7 +100,7 @@ func (r *result) recover(faults []fault, operations []operation) {
 		}
 		best := time.Duration(-1)
 		for _, o := range operations {
-			if o.acknowledged() && o.Kind != opLook && o.Began > f.At && (best < 0 || o.Ended < best) {
+			if o.acknowledged() && !o.reads() && o.Began > f.At && (best < 0 || o.Ended < best) {
 				best = o.Ended
 			}
 		}
@@ -142,8 +142,11 @@ func (r *result) fill(a *attack) {
 	} {
 		*into = a.notes.count(kind)
 	}
-	for _, kind := range []string{brokenOrder, notWhole, notIdempotent, limiterOpen, notAtRest, untruthful, badAnswer, badLog, diedAlone} {
-		r.Others += a.notes.count(kind)
+	named := []string{lost, gaps, changedBytes, doubleTerminal, notDurable, doubledEffects, illegalHistory}
+	for _, kind := range a.notes.kinds() {
+		if !slices.Contains(named, kind) {
+			r.Others += a.notes.count(kind)
+		}
 	}
 	a.notes.mu.Lock()
 	defer a.notes.mu.Unlock()

@@ -132,7 +132,9 @@ type logLine struct {
 	XID     string    `json:"xid"`
 	Status  string    `json:"status"`
 	Turn    string    `json:"turn_id"`
+	First   int64     `json:"first"`
 	Last    int64     `json:"last"`
+	Hash    string    `json:"frames_sha256"`
 }
 
 // follow keeps the log and notes what it tells.
@@ -169,7 +171,7 @@ func (p *process) read(line []byte, found *notes) {
 	case "the outcome of a commit was found out":
 		found.asking.Go(func() { found.commit(p.truth(claim{XID: said.XID, Status: said.Status, At: said.At})) })
 	case "journal: an append without an answer is stored":
-		found.append(said.Turn, said.Last)
+		found.append(storedAppend{said.Turn, said.First, said.Last, said.Hash})
 	case "outcome of a commit unknown":
 		found.undecided()
 	}
