@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -354,13 +355,13 @@ func newPgbench(ctx context.Context, b *bench) (*pgbench, error) {
 // jsonOf is a document of so many bytes.
 func jsonOf(n int) string { return `{"text":"` + fmt.Sprintf("%0*d", max(1, n-11), 0) + `"}` }
 
-// hexOf is so many bytes that do not compress to nothing, as bytea reads them.
+// hexOf is so many bytes of a text, as bytea reads them.
 func hexOf(n int) string {
-	text := make([]byte, 0, 2*n)
-	for i := range n {
-		text = fmt.Appendf(text, "%02x", words[i%len(words)][0]+byte(i*7))
+	var text []byte
+	for i := 0; len(text) < n; i++ {
+		text = appendWord(text, 0, i)
 	}
-	return string(text)
+	return hex.EncodeToString(text[:n])
 }
 
 var (

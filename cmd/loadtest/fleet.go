@@ -20,6 +20,7 @@ type fleet struct {
 	closing atomic.Bool  // what ends now was ended by us
 	ended   atomic.Int64
 	failed  atomic.Int64
+	refused atomic.Int64 // requests that were refused with 503 and sent again
 }
 
 // launch begins n streams, evenly over ramp, each on a connection of its own. request makes the request of one.
@@ -51,8 +52,8 @@ const (
 	beginPause = time.Second
 )
 
-// follow reads a stream to its end. While nothing is measured, who is refused asks again, as clients do: a crowd that
-// gathers faster than a slow machine can start its turns is no part of what is measured of it.
+// follow reads a stream to its end. While nothing is measured, a refused request is counted and sent again, as clients do:
+// a crowd that gathers faster than a slow machine can start its turns is no part of what is measured of it.
 func (f *fleet) follow(ctx context.Context, address string, s *stream) error {
 	for tries := 1; ; tries++ {
 		err := f.connect(ctx, address, s)
@@ -65,6 +66,7 @@ func (f *fleet) follow(ctx context.Context, address string, s *stream) error {
 		if !refused || tries == beginTries || f.rec.open.Load() || wait(ctx, beginPause) != nil {
 			return err
 		}
+		f.refused.Add(1)
 	}
 }
 
@@ -123,8 +125,15 @@ func (f *fleet) close() {
 	f.running.Wait()
 }
 
-// errFleet says what went wrong in a fleet that should have had no failure.
+// mostRefused is the share of a crowd that may be refused while it gathers: on a slow machine it gathers faster than turns
+// can start.
+const mostRefused = 0.05
+
+// check returns what went wrong in a fleet that should have had no failure.
 func (f *fleet) check() error {
+	if n := f.refused.Load(); float64(n) > 1+mostRefused*float64(len(f.streams)) {
+		return fmt.Errorf("%d requests of %d streams were refused and sent again", n, len(f.streams))
+	}
 	if failed := f.failed.Load(); failed > 0 {
 		return errors.New(fmt.Sprint(failed, " streams failed: ", f.rec.sample()))
 	}

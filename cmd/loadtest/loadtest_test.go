@@ -227,13 +227,13 @@ func TestNumbersAreShort(t *testing.T) {
 // The document shows every figure with its verdict, and keeps what people wrote below the line.
 func TestTheDocumentKeepsWhatWasWrittenByHand(t *testing.T) {
 	var r report
-	r.add(figure{Goal: "P1", Ours: samples{15, 14, 16}, Baseline: samples{10, 10, 10}, Unit: "µs", Score: samples{1.5, 1.4, 1.6}})
-	r.add(figure{Goal: "P2", Ours: samples{40}, Baseline: samples{10}, Unit: "µs", Score: samples{4}})
+	r.add(figure{Goal: "P1 (a)", Ours: samples{15, 14, 16}, Baseline: samples{10, 10, 10}, Unit: "µs", Score: samples{1.5, 1.4, 1.6}})
+	r.add(figure{Goal: "P2 (a)", Ours: samples{40}, Baseline: samples{10}, Unit: "µs", Score: samples{4}})
 	r.detail("P1", "a table", newTable("round", "µs"))
 	r.failed("P9", errors.New("no readers"))
 	text := string(r.markdown([]byte("# Old\n" + byHand + "\n\n## What was tried\n\nNothing yet.\n")))
 	for _, want := range []string{
-		"| P1 |", "15 (14–16) µs", "1.50 (1.40–1.60) ×", "| met |", "| **not met** |", "### P1: a table", "P9 was not measured: no readers",
+		"| P1 (a) |", "15 (14–16) µs", "1.50 (1.40–1.60) ×", "| met |", "| **not met** |", "### P1: a table", "P9 was not measured: no readers",
 		byHand + "\n\n## What was tried\n\nNothing yet.\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -58,8 +58,10 @@ type goal struct {
 
 // goals are in the order of the document.
 var goals = []goal{
-	{"P1", "server CPU a relayed token, 1,000 live turns × 30 tokens/s, every event durable before it is seen", "`httputil.ReverseProxy`", atMost(1.6, "×"), atMost(1.1, "×")},
-	{"P2", "the same with Postgres' CPU added", "the proxy", atMost(2.5, "×"), atMost(1.8, "×")},
+	{"P1 (a)", "server CPU per relayed token, 300 live turns × 30 tokens/s, at most 1.1 tokens per event, every event durable before it is visible", "`httputil.ReverseProxy`", atMost(1.8, "×"), atMost(1.4, "×")},
+	{"P1 (b)", "the same with 1,000 live turns, in rounds with a token delay p99 of at most 100 ms", "`httputil.ReverseProxy`", atMost(1.4, "×"), atMost(1.1, "×")},
+	{"P2 (a)", "P1 (a) with the CPU of Postgres added", "the proxy", atMost(2.5, "×"), atMost(1.8, "×")},
+	{"P2 (b)", "P1 (b) with the CPU of Postgres added", "the proxy", atMost(2.5, "×"), atMost(1.8, "×")},
 	{"P3 p50", "added time to first token, start committed before the first byte, 300 live turns", "direct upstream", atMost(3, "ms"), atMost(1.5, "ms")},
 	{"P3 p99", "the same, p99", "direct upstream", atMost(20, "ms"), atMost(10, "ms")},
 	{"P4", "durable turn starts/s through HTTP, 128 in flight", "pgbench's best on the same rows", atLeast(0.8, "×"), atLeast(1.5, "×")},
@@ -69,13 +71,14 @@ var goals = []goal{
 	{"P6", "memory a live turn with its reader, upstream connection included, 5,000 live turns", "the proxy", atMost(1.3, "×"), atMost(1, "×")},
 	{"P7 memory", "memory of one more idle reader", "bare net/http SSE", atMost(1.2, "×"), atMost(0.2, "×")},
 	{"P7 events", "events a CPU second to 1,000 readers of one turn", "bare net/http SSE", atLeast(0.9, "×"), atLeast(1.1, "×")},
-	{"P8", "live turns at 30 tokens/s, token delay p99 ≤ 100 ms, 0 gaps", "–", atLeast(1000, "turns"), atLeast(2000, "turns")},
+	{"P8", "live turns at 30 tokens/s, token delay p99 ≤ 100 ms, 0 gaps, median of the measurements", "–", atLeast(1000, "turns"), atLeast(2000, "turns")},
 	{"P9", "5,000 readers drop and resume at once: until the last has its next event", "the bare SSE server's own", atMost(2000, "ms"), atMost(1000, "ms")},
 	{"P9 gaps", "the same, events that were missed", "–", atMost(0, ""), atMost(0, "")},
 	{"P9 queries", "the same, database transactions a hundred resumes", "–", atMost(math.Inf(1), ""), atMost(2, "")},
 	{"P10 token", "CPU a token around token 20,000 of a turn", "around token 100", atMost(1.1, "×"), atMost(1, "×")},
 	{"P10 start", "a start in a conversation of 100,000 messages", "in an empty one", atMost(1.2, "×"), atMost(1, "×")},
-	{"P10 memory", "live heap after many turns", "after a tenth of them", atMost(1.1, "×"), atMost(1, "×")},
+	{"P10 first token", "the same, until the first token", "in an empty one", atMost(1.2, "×"), atMost(1, "×")},
+	{"P10 memory", "live heap after 1,000,000 turns", "after 10,000", atMost(1.1, "×"), atMost(1, "×")},
 	{"P14 bytes", "log bytes a token, kept of a finished turn of 500 tokens", "its text", atMost(60, "B"), atMost(20, "B")},
 	{"P14 replay", "replay of that turn from its one row", "–", atMost(0.3, "ms"), atMost(0.15, "ms")},
 	{"P15 serve", "start: `serve` to ready with its database there", "–", atMost(1000, "ms"), atMost(300, "ms")},
@@ -140,6 +143,24 @@ func (r *report) list() *table {
 	return t
 }
 
+// excuses are the goals whose "must" may be missed without an error, each with its reason.
+var excuses = map[string]string{}
+
+// unmet lists the goals that were measured and missed, and have no excuse. What could not be measured is a failure of its
+// own.
+func (r *report) unmet() (list []string) {
+	for _, f := range r.figures {
+		i := slices.IndexFunc(goals, func(g goal) bool { return g.id == f.Goal })
+		if i < 0 || math.IsInf(goals[i].must.value, 0) || goals[i].must.met(f.Score.median()) {
+			continue
+		}
+		if _, excused := excuses[f.Goal]; !excused {
+			list = append(list, fmt.Sprintf("%s: %s, must be %s", f.Goal, show(f.Score, goals[i].must.unit), goals[i].must))
+		}
+	}
+	return list
+}
+
 func verdict(g goal, score float64) string {
 	switch {
 	case g.aim.met(score):
@@ -148,6 +169,8 @@ func verdict(g goal, score float64) string {
 		return "aim not met"
 	case g.must.met(score):
 		return "met"
+	case excuses[g.id] != "":
+		return "not met, excused: " + excuses[g.id]
 	default:
 		return "**not met**"
 	}

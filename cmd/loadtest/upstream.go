@@ -169,7 +169,7 @@ func (s *paced) add() {
 	text := room[:0]
 	switch {
 	case s.script.Words:
-		text = append(text, words[s.sent%len(words)]...)
+		text = appendWord(text, uint64(s.begun), s.sent)
 	case s.sent == 0:
 		text = appendFirstToken(text, s.start, int64(s.script.Interval))
 	default:
@@ -337,13 +337,3 @@ func (w *wheel) plan(s *paced, in int64) {
 	at := (w.place + ticks) % wheelSlots
 	w.slots[at] = append(w.slots[at], s)
 }
-
-// words is what an answer in prose is made of, token by token, as it stands inside a JSON string.
-var words = func() []string {
-	const text = `The turnstone turns over stones and weed along the shore to find what lives beneath them. It is a small, ` +
-		`stocky wader with a short bill, and it eats nearly anything: insects, crustaceans, molluscs, and on occasion a bar ` +
-		`of soap. In winter it keeps to rocky coasts; in summer it breeds in the far north, where the female lays four eggs ` +
-		`in a scrape. Both parents watch over them, though the female leaves first. A flock works its way along the beach, ` +
-		`each bird a step behind the last, and what one of them has turned over the others have seen as well.\n\n`
-	return strings.SplitAfter(strings.TrimSuffix(text, " "), " ")
-}()

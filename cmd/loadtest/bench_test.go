@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A goal that is missed ends a run with an error, unless its name is excused; one without a figure that counts is missed.
+func TestAMissedGoalIsAnError(t *testing.T) {
+	var r report
+	r.add(figure{Goal: "P1 (a)", Score: samples{1.5}})
+	r.add(figure{Goal: "P1 (b)"})                        // no round counted
+	r.add(figure{Goal: "P9 queries", Score: samples{5}}) // only an aim
+	r.add(figure{Goal: "P14 bytes", Score: samples{61}})
+	missed := strings.Join(r.unmet(), "\n")
+	if !strings.Contains(missed, "P1 (b): –") || !strings.Contains(missed, "P14 bytes: 61 B, must be ≤ 60 B") || strings.Count(missed, "\n") != 1 {
+		t.Errorf("missed: %s", missed)
+	}
+	excuses["P14 bytes"] = "the test says so"
+	defer delete(excuses, "P14 bytes")
+	if missed := r.unmet(); len(missed) != 1 || !strings.Contains(r.list().markdown(), "not met, excused: the test says so") {
+		t.Errorf("excused, missed: %v\n%s", missed, r.list().markdown())
+	}
+}
+
+func TestEveryExcuseNamesAGoal(t *testing.T) {
+	for id, why := range excuses {
+		if why == "" || !slices.ContainsFunc(goals, func(g goal) bool { return g.id == id }) {
+			t.Errorf("%q is excused because %q", id, why)
+		}
+	}
+}
+
+func TestARoundCountsOnlyAtItsLoad(t *testing.T) {
+	of := func(tokens, events int64, p99 float64) (w window) {
+		w.Tokens, w.Events, w.Delay.P99 = tokens, events, p99
+		return w
+	}
+	for _, c := range []struct {
+		load   relayLoad
+		window window
+		counts bool
+	}{
+		{relayLoads[0], of(110, 100, 500), true},
+		{relayLoads[0], of(111, 100, 5), false},
+		{relayLoads[1], of(300, 100, 100), true},
+		{relayLoads[1], of(100, 100, 101), false},
+	} {
+		if got := c.load.counts(c.window); got != c.counts {
+			t.Errorf("%s %+v counts: %t", c.load.part, c.window, got)
+		}
+	}
+}
+
+func TestTheCapacityIsFoundFromWhereverTheSearchBegins(t *testing.T) {
+	for carried := -1; carried < 5; carried++ {
+		for at := range 5 {
+			tried := map[int]bool{}
+			found, err := climb(5, at, func(level int) (bool, error) {
+				if tried[level] {
+					t.Errorf("level %d was tried twice", level)
+				}
+				tried[level] = true
+				return level <= carried, nil
+			})
+			if err != nil || found != carried {
+				t.Errorf("from %d: found %d, want %d (%v)", at, found, carried, err)
+			}
+		}
+	}
+}
+
+// An answer in prose has no passage that it repeats, and no two answers are the same.
+func TestProseDoesNotRepeatItself(t *testing.T) {
+	prose := func(seed uint64) (text []byte) {
+		for i := range 2000 {
+			text = appendWord(text, seed, i)
+		}
+		return text
+	}
+	text, other, passage := prose(1), prose(2), 40
+	if bytes.Equal(text, other) || !json.Valid([]byte(`"`+string(text)+`"`)) {
+		t.Error("two answers are the same, or no JSON")
+	}
+	seen := map[string]bool{}
+	for at := 0; at+passage <= len(text); at++ {
+		part := string(text[at : at+passage])
+		if seen[part] {
+			t.Fatalf("%q stands there twice", part)
+		}
+		seen[part] = true
+	}
+}
