@@ -78,17 +78,17 @@ func (n *Node) fromRecord(ctx context.Context, account protocol.AccountID, turn 
 	if err != nil {
 		return receipt, false, err
 	}
-	kind, key := protocol.RecordSteering, c.ClientID
-	if c.Kind == CommandCancel {
-		kind, key = protocol.RecordCancel, ""
-	}
-	if c.Kind != CommandWithdraw {
+	kind, keys := c.records()
+	for _, key := range keys {
 		record, err := n.turnLog.TurnRecord(ctx, account, turn, kind, key)
 		if err != nil {
 			return receipt, false, err
 		}
-		if record != nil && (c.Kind == CommandInput || !head.State.Terminal()) {
-			return replayedReceipt(turn, record, c)
+		if record == nil {
+			continue
+		}
+		if receipt, decided, err = replayedReceipt(turn, record, c); decided || err != nil {
+			return receipt, decided, err
 		}
 	}
 	if head.State.Terminal() {
@@ -97,24 +97,45 @@ func (n *Node) fromRecord(ctx context.Context, account protocol.AccountID, turn 
 	return receipt, false, nil
 }
 
+// records names the records that a command like this one leaves.
+func (c *Command) records() (kind string, keys []string) {
+	switch c.Kind {
+	case CommandInput:
+		return protocol.RecordSteering, []string{c.ClientID}
+	case CommandWithdraw:
+		return protocol.RecordWithdraw, []string{c.SteeringID.String()}
+	}
+	return protocol.RecordCancel, []string{"", string(protocol.CancelTurnAndFollowUps)}
+}
+
+// replayedReceipt reads the receipt that a record stands for. decided is false for a cancel that does not cover c.
 func replayedReceipt(turn protocol.TurnID, record *protocol.TurnRecord, c *Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
-	var body steeringRecord // a cancel's record has the same beginning
+	var body struct {
+		steeringRecord
+		Scope protocol.CancelScope `json:"scope"`
+	}
 	if err := json.Unmarshal(record.Body, &body); err != nil {
 		return receipt, false, err
 	}
-	if c.Kind == CommandInput && body.Hash != c.Hash {
+	switch {
+	case c.Kind == CommandInput && body.Hash != c.Hash:
 		return receipt, true, errSteeringReused
+	case c.Kind == CommandCancel && !body.Scope.Covers(c.Scope):
+		return receipt, false, nil
 	}
 	return protocol.SteeringReceipt{
 		SteeringID: body.SteeringID, TurnID: turn, State: "accepted", Sequence: record.Sequence, Replayed: true,
 	}, true, nil
 }
 
-// CancelTurn cancels a turn on behalf of the account, as before a deletion. A turn that has ended is no error.
-func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
-	_, err := n.Command(ctx, account, turn, &Command{
-		Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: CommandScopeAll, By: "user",
-	})
+// CancelTurn cancels a turn for an operator, which holds its queue, or for the deletion of its conversation, which cancels
+// the queue too. A turn that has ended, or is not there, is no error.
+func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error {
+	scope := protocol.CancelTurn
+	if by == protocol.CancelledByDeletion {
+		scope = protocol.CancelTurnAndFollowUps
+	}
+	_, err := n.Command(ctx, account, turn, &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: by})
 	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {
 		return err
 	}

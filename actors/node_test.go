@@ -173,7 +173,7 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	read(t, n, spec, 0, isDelta)
-	cancel := &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: "turn", By: "user"}
+	cancel := &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
 	receipt, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel)
 	mu.Lock()
 	acknowledged = true
@@ -190,9 +190,9 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	if !strings.HasSuffix(kinds(all), "turn.cancel_requested turn.state answer.completed turn.state turn.finished") {
 		t.Errorf("events: %s", kinds(all))
 	}
-	_, err = n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel)
-	if protocol.CodeOf(err) != protocol.CodeSteeringClosed {
-		t.Errorf("a cancel after the end: %v", err)
+	again, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel)
+	if err != nil || again.Sequence != receipt.Sequence || again.SteeringID != receipt.SteeringID || !again.Replayed {
+		t.Errorf("the repeat after the end: %+v, %v", again, err)
 	}
 }
 
@@ -376,6 +376,7 @@ func TestAContinuedAnswerIsFinishedBeforeWhatWaitsIsApplied(t *testing.T) {
 	}
 	m.modelText(2, "three")
 	m.modelStopped(2, StopEndTurn)
+	m.modelText(3, "short")
 	if m.inputs[0].step != 2 || m.fold.Parts()[0].Text != "one two three" {
 		t.Errorf("applied in step %d after %+v", m.inputs[0].step, m.fold.Parts())
 	}

@@ -19,7 +19,7 @@ type callContext struct {
 	spec    *protocol.TurnSpec
 	steps   []stepResult
 	results map[protocol.ToolID]toolResult
-	inputs  map[int][]string // by the step that they were applied in
+	inputs  map[int][]string // by the step whose request contains them
 	prefix  string           // of a cut answer that is continued
 }
 
@@ -43,8 +43,11 @@ func (m *turnMachine) context() callContext {
 		prefix: string(m.text),
 	}
 	for _, input := range m.inputs {
-		if input.step > 0 {
+		switch {
+		case input.step > 0:
 			c.inputs[input.step] = append(c.inputs[input.step], input.text)
+		case input.pending() && input.asked == m.call:
+			c.inputs[c.step] = append(c.inputs[c.step], input.text)
 		}
 	}
 	return c

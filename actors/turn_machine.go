@@ -32,7 +32,7 @@ type turnMachine struct {
 	results   map[protocol.ToolID]toolResult
 	rounds    int // steps that called tools
 	inputs    []*steeringInput
-	cancelled *cancelRequest
+	cancels   []cancelRequest // the second one has the wider scope
 	adoptions int
 	ended     bool
 
@@ -74,15 +74,23 @@ type toolCall struct {
 }
 
 type steeringInput struct {
-	id       protocol.SteeringID
-	clientID string
-	text     string
-	delivery protocol.Delivery
-	sequence int64
-	hash     string
-	step     int    // > 0: applied in that step
-	returned string // the reason, when it was returned
+	id         protocol.SteeringID
+	clientID   string
+	text       string
+	delivery   protocol.Delivery
+	sequence   int64
+	hash       string
+	step       int    // > 0: applied in that step
+	returned   string // the reason, when it was returned
+	returnedAt int64  // the sequence, when it was returned
+
+	asked int // of the running process: the number of the model call that contains it
 }
+
+// pending reports whether the input is neither applied nor returned yet.
+func (i *steeringInput) pending() bool { return i.step == 0 && i.returned == "" }
+
+const reasonWithdrawn = "withdrawn"
 
 type steeringRecord struct {
 	SteeringID protocol.SteeringID `json:"steering_id"`
@@ -90,8 +98,8 @@ type steeringRecord struct {
 }
 
 type cancelRequest struct {
-	SteeringID protocol.SteeringID `json:"steering_id"`
-	Scope      string              `json:"scope"`
+	SteeringID protocol.SteeringID  `json:"steering_id"`
+	Scope      protocol.CancelScope `json:"scope"`
 	sequence   int64
 }
 
@@ -261,7 +269,7 @@ func (m *turnMachine) apply(payload protocol.Payload) {
 		}
 	case *protocol.SteeringReturned:
 		if input := m.input(p.SteeringID); input != nil {
-			input.returned = p.Reason
+			input.returned, input.returnedAt = p.Reason, m.sequence
 		}
 	case *protocol.Notice:
 		m.parts++
@@ -307,8 +315,9 @@ func (m *turnMachine) applyRecord(record protocol.TurnRecord) error {
 			}
 		}
 	case protocol.RecordCancel:
-		m.cancelled = &cancelRequest{sequence: record.Sequence}
-		err = json.Unmarshal(record.Body, m.cancelled)
+		request := cancelRequest{sequence: record.Sequence}
+		err = json.Unmarshal(record.Body, &request)
+		m.cancels = append(m.cancels, request)
 	}
 	if err != nil {
 		return fmt.Errorf("reading record %s %q of %s: %w", record.Kind, record.Key, m.spec.TurnID, err)

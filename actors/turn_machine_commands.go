@@ -12,10 +12,10 @@ type Command struct {
 	Text       string              // input
 	Delivery   protocol.Delivery   // input
 	Hash       string              // input: of the body, to tell a replay from a reuse
-	Scope      string              // cancel: turn or turn_and_follow_ups
-	By         string              // cancel: user, operator or system
-	Seen       *int64              // cancel: the sequence that the caller had seen
-	RequestID  string              // of the request that brought it, for the log
+	Scope      protocol.CancelScope
+	By         protocol.CancelledBy
+	Seen       *int64 // cancel: the sequence that the caller had seen
+	RequestID  string // of the request that brought it, for the log
 }
 
 // CommandKind says what a Command asks.
@@ -27,9 +27,6 @@ const (
 	CommandCancel
 	CommandWithdraw
 )
-
-// CommandScopeAll cancels the queue with the turn.
-const CommandScopeAll = "turn_and_follow_ups"
 
 // command decides a client's command: a receipt that is true once the decision is durable, or why not.
 func (m *turnMachine) command(c *Command) (protocol.SteeringReceipt, error) {
@@ -68,7 +65,7 @@ func (m *turnMachine) steer(c *Command) (protocol.SteeringReceipt, error) {
 			}
 			return m.receipt(input.id, input.sequence, true), nil
 		}
-		if input.step == 0 && input.returned == "" {
+		if input.pending() {
 			pending++
 		}
 	}
@@ -104,17 +101,27 @@ func (m *turnMachine) interrupt() {
 	m.startStep()
 }
 
-// cancel makes the turn end cancelled. Nothing of it is effective before it is durable.
+// cancel makes the turn end cancelled. Nothing of it is effective before it is durable. One with a wider scope than those
+// before widens them; any other gets the receipt of the cancel that covers it.
 func (m *turnMachine) cancel(c *Command) (protocol.SteeringReceipt, error) {
-	if m.cancelled != nil && !m.ended {
-		return m.receipt(m.cancelled.SteeringID, m.cancelled.sequence, true), nil
+	for _, earlier := range m.cancels {
+		if earlier.Scope.Covers(c.Scope) {
+			return m.receipt(earlier.SteeringID, earlier.sequence, true), nil
+		}
 	}
 	if m.ended {
 		return protocol.SteeringReceipt{}, steeringClosed(m.spec.TurnID, m.state)
 	}
-	m.emit(&protocol.TurnCancelRequested{By: c.By, SeenSequence: c.Seen})
+	key := "" // of the first one
+	if len(m.cancels) > 0 {
+		key = string(c.Scope)
+	}
+	m.emit(&protocol.TurnCancelRequested{By: c.By, Scope: c.Scope, SeenSequence: c.Seen})
 	receipt := m.receipt(c.SteeringID, m.sequence, false)
-	m.record(protocol.RecordCancel, "", cancelRequest{SteeringID: c.SteeringID, Scope: c.Scope})
+	m.record(protocol.RecordCancel, key, cancelRequest{SteeringID: c.SteeringID, Scope: c.Scope})
+	if m.state == protocol.TurnCancelling { // the wider scope counts when the turn ends
+		return receipt, nil
+	}
 	m.move("cancel", false)
 	m.effect(stopModel{})
 	m.effect(stopTools{})
@@ -123,17 +130,25 @@ func (m *turnMachine) cancel(c *Command) (protocol.SteeringReceipt, error) {
 	return receipt, nil
 }
 
-// withdraw takes back an input that was not applied.
+// withdraw takes back an input that was not applied. A request that contains it and was not answered yet is made again
+// without it.
 func (m *turnMachine) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 	input := m.input(c.SteeringID)
 	switch {
 	case input == nil:
 		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeNotFound, "no such input")
-	case input.returned == "withdrawn":
-		return m.receipt(input.id, input.sequence, true), nil
-	case input.step > 0 || input.returned != "" || m.ended || m.state == protocol.TurnCancelling:
+	case input.returned == reasonWithdrawn:
+		return m.receipt(input.id, input.returnedAt, true), nil
+	case !input.pending() || m.ended || m.state == protocol.TurnCancelling:
 		return protocol.SteeringReceipt{}, steeringClosed(m.spec.TurnID, m.state)
 	}
-	m.emit(&protocol.SteeringReturned{SteeringID: input.id, Reason: "withdrawn"})
-	return m.receipt(input.id, m.sequence, false), nil
+	m.emit(&protocol.SteeringReturned{SteeringID: input.id, Reason: reasonWithdrawn})
+	receipt := m.receipt(input.id, m.sequence, false)
+	m.record(protocol.RecordWithdraw, input.id.String(), steeringRecord{SteeringID: input.id})
+	if m.calling && input.asked == m.call {
+		m.effect(stopModel{})
+		m.text, m.splitter = nil, newFenceSplitter() // nothing of it was shown
+		m.startStep()
+	}
+	return receipt, nil
 }

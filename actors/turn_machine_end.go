@@ -43,9 +43,11 @@ func (m *turnMachine) finish(trigger string, reason protocol.StopReason, err *pr
 	m.settleCut()
 	m.endTools()
 	end := &ending{state: state, reason: reason, err: err, usage: m.totalUsage()}
-	end.drop = m.cancelled != nil && m.cancelled.Scope == CommandScopeAll
+	for _, request := range m.cancels {
+		end.drop = end.drop || request.Scope == protocol.CancelTurnAndFollowUps
+	}
 	for i, input := range m.inputs {
-		if input.step > 0 || input.returned != "" {
+		if !input.pending() {
 			continue
 		}
 		id := protocol.DeriveFollowUpID(m.spec.TurnID, i+1)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"turnstone/protocol"
 )
@@ -28,6 +29,7 @@ func (m *turnMachine) modelReasoning(call int, delta string) {
 	}
 	if m.open.IsZero() || m.openType != protocol.PartReasoning {
 		m.closePart(false)
+		m.applyInputs()
 		m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
 	}
 	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: delta})
@@ -83,6 +85,7 @@ func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	}
 	m.calling = false
 	m.splitter.end(m)
+	m.applyInputs() // the model has answered, if only that it has nothing to say
 	m.closePart(stop == StopMaxTokens)
 	m.settleCut()
 	switch {
@@ -170,21 +173,26 @@ func (m *turnMachine) said() bool {
 	return false
 }
 
-// startStep asks the model, with every input that waits. One that goes on with a cut answer is still the same step: what
-// waits is for the next.
+// startStep asks the model, with every input that is pending. A request that continues a cut answer belongs to the same
+// step: what is pending waits for the next.
 func (m *turnMachine) startStep() {
-	if len(m.text) == 0 {
-		m.applyInputs()
-	}
 	m.call++
 	m.calling = true
+	if len(m.text) == 0 {
+		for _, input := range m.inputs {
+			if input.pending() {
+				input.asked = m.call
+			}
+		}
+	}
 	m.pending, m.opaque, m.owner, m.usage = nil, nil, "", ModelUsage{}
 	m.effect(callModel{call: m.call, step: m.step()})
 }
 
+// applyInputs goes with the first event of an answer: until then the inputs that its request contains are pending.
 func (m *turnMachine) applyInputs() {
 	for _, input := range m.inputs {
-		if input.step == 0 && input.returned == "" {
+		if input.pending() && input.asked == m.call {
 			m.emit(&protocol.SteeringApplied{
 				SteeringID: input.id, PartID: m.newPart(), Index: m.index(), Text: input.text, Step: m.step(),
 			})
@@ -213,10 +221,5 @@ func (m *turnMachine) stepUsage() ModelUsage {
 }
 
 func (m *turnMachine) waiting() bool {
-	for _, input := range m.inputs {
-		if input.step == 0 && input.returned == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.inputs, (*steeringInput).pending)
 }

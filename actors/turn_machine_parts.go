@@ -26,6 +26,7 @@ func (m *turnMachine) lastEvent() protocol.Payload {
 func (m *turnMachine) writeText(text string) {
 	if m.open.IsZero() || m.openType != protocol.PartText {
 		m.closePart(false)
+		m.applyInputs()
 		m.emit(&protocol.AnswerStarted{PartID: m.newPart(), Index: m.index(), Format: "markdown", Supersedes: m.supersede()})
 	}
 	if last, ok := m.lastEvent().(*protocol.AnswerDelta); ok && last.PartID == m.open {
@@ -38,6 +39,7 @@ func (m *turnMachine) writeText(text string) {
 
 func (m *turnMachine) openCode(language string) {
 	m.closePart(false)
+	m.applyInputs()
 	m.emit(&protocol.CodeStarted{PartID: m.newPart(), Index: m.index(), Language: language, Supersedes: m.supersede()})
 }
 

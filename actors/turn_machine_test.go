@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,8 @@ type world struct {
 	frames    []byte
 	records   []protocol.TurnRecord
 	calls     int // model calls that were asked for
+	scopes    []protocol.CancelScope
+	inRequest map[string]bool // the inputs that the last one contained
 	toolsOut  map[protocol.ToolID]bool
 	accepted  map[protocol.SteeringID]string // client ids
 	fates     map[protocol.SteeringID]int
@@ -78,8 +81,11 @@ func (w *world) commit() {
 	if w.finished > 0 && len(d.events) > 0 {
 		w.t.Fatalf("%d events after the end", len(d.events))
 	}
-	for _, payload := range d.events {
+	for i, payload := range d.events {
 		w.see(payload)
+		if applied, is := payload.(*protocol.SteeringApplied); is && i == len(d.events)-1 && applied.Step == w.m.step() {
+			w.t.Fatal("an input was applied before the model had answered")
+		}
 	}
 	frames, err := encodeEvents(w.spec.TurnID, first, time.Now(), d.events)
 	if err != nil {
@@ -93,7 +99,11 @@ func (w *world) commit() {
 			if w.cancelled || w.finished > 0 {
 				w.t.Fatal("the model is asked after the cancel")
 			}
-			w.calls = e.call
+			w.calls, w.inRequest = e.call, map[string]bool{}
+			c := w.m.context()
+			for _, text := range c.inputs[c.step] {
+				w.inRequest[text] = true
+			}
 		case runTool:
 			w.toolsOut[e.call.id] = true
 		}
@@ -123,6 +133,9 @@ func (w *world) see(payload protocol.Payload) {
 		w.accepted[p.SteeringID] = p.ClientSteeringID
 	case *protocol.SteeringApplied:
 		w.fates[p.SteeringID]++
+		if !w.inRequest[p.Text] {
+			w.t.Fatalf("%q was applied, and the model was asked with %v", p.Text, w.inRequest)
+		}
 	case *protocol.SteeringReturned:
 		w.fates[p.SteeringID]++
 	case *protocol.ToolStarted:
@@ -243,7 +256,7 @@ func (w *world) random() {
 func (w *world) steer() {
 	w.clients++
 	c := &Command{
-		Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: fmt.Sprint("c", w.clients), Text: "do this", Hash: "h",
+		Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: fmt.Sprint("c", w.clients), Text: fmt.Sprint("do this ", w.clients), Hash: "h",
 		Delivery: rapid.SampledFrom([]protocol.Delivery{protocol.DeliverNextStep, protocol.DeliverInterrupt}).Draw(w.t, "delivery"),
 	}
 	open := w.m.accepts && !w.m.ended
@@ -264,13 +277,28 @@ func (w *world) steer() {
 	}
 }
 
+// cancel cancels with one of the scopes: a wider one widens, any other repeats.
+func (w *world) cancel() {
+	scope := rapid.SampledFrom([]protocol.CancelScope{protocol.CancelTurn, protocol.CancelTurnAndFollowUps}).Draw(w.t, "scope")
+	before := w.m.sequence
+	receipt, err := w.m.command(&Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser})
+	covered := slices.ContainsFunc(w.scopes, func(s protocol.CancelScope) bool { return s.Covers(scope) })
+	switch {
+	case covered && (err != nil || !receipt.Replayed || w.m.sequence != before):
+		w.t.Fatalf("the repeat of a cancel got %+v, %v", receipt, err)
+	case !covered && (err != nil) != (w.finished > 0):
+		w.t.Fatalf("cancel: %v", err)
+	case !covered && err == nil && receipt.Replayed:
+		w.t.Fatalf("a new cancel got %+v", receipt)
+	case !covered && err == nil:
+		w.scopes = append(w.scopes, scope)
+	}
+}
+
 func (w *world) rare() {
 	switch rapid.IntRange(0, 5).Draw(w.t, "rare") {
 	case 0:
-		_, err := w.m.command(&Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: "turn", By: "user"})
-		if (err != nil) != (w.finished > 0) {
-			w.t.Fatalf("cancel: %v", err)
-		}
+		w.cancel()
 	case 1:
 		w.m.deadline()
 	case 2:
@@ -295,7 +323,7 @@ func TestEveryTurnEndsOnceAndEveryInputEndsAppliedOrReturnedOnce(t *testing.T) {
 			w.random()
 		}
 		if w.finished == 0 {
-			_, _ = w.m.command(&Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: "turn", By: "user"})
+			_, _ = w.m.command(&Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser})
 			w.commit()
 			w.m.graceOver()
 			w.commit()

@@ -59,7 +59,7 @@ func (c *toolCall) next(trigger string) protocol.ToolState {
 }
 
 func (m *turnMachine) moveTool(call *toolCall, trigger string) {
-	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, State: call.next(trigger)})
+	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, From: call.state, State: call.next(trigger)})
 }
 
 func (m *turnMachine) completeTool(call *toolCall, trigger, output string, failure *protocol.ToolError, took time.Duration) {

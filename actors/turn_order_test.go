@@ -101,7 +101,7 @@ func running(t *testing.T) *turnMachine {
 }
 
 func cancelling() *Command {
-	return &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: "turn", By: "user"}
+	return &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
 }
 
 func TestInputIsRefusedOnceTheWindowHasClosed(t *testing.T) {

@@ -21,7 +21,7 @@ type Turns interface {
 	StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error)
 	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error)
 	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *actors.Command) (protocol.SteeringReceipt, error)
-	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
+	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
 	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader
 }
 

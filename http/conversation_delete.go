@@ -33,7 +33,7 @@ func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationI
 	if err := s.confirmDeletion(ctx, in, live); err != nil {
 		return nil, err
 	}
-	if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID); err != nil {
+	if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
 		return nil, err
 	}
 	return nil, s.deleteAfter(ctx, in, deletion, live.TurnID)

@@ -22,7 +22,7 @@ type endingTurns struct {
 	cancelled []protocol.TurnID
 }
 
-func (e *endingTurns) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
+func (e *endingTurns) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, _ protocol.CancelledBy) error {
 	e.cancelled = append(e.cancelled, turn)
 	batch := &pgx.Batch{}
 	batch.Queue(`update turns set state = 'cancelled', accepting = false where turn_id = $1`, turn)

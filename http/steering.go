@@ -19,7 +19,7 @@ type steeringRequest struct {
 	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"input: text only, 16,000 characters."`
 	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"input: at the next model step (default), or at once."`
 	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"cancel: the last event that the user had seen."`
-	Scope            string               `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"cancel: turn (default) holds the queue, turn_and_follow_ups cancels it too."`
+	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"cancel: turn (default) holds the queue, turn_and_follow_ups cancels it too."`
 	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"withdraw: the input to take back."`
 	ApprovalID       string               `json:"approval_id,omitempty" maxLength:"64"`
 	Decision         string               `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject"`
@@ -85,9 +85,11 @@ func (b *steeringRequest) command() (*actors.Command, error) {
 	case "cancel":
 		scope := b.Scope
 		if scope == "" {
-			scope = "turn"
+			scope = protocol.CancelTurn
 		}
-		return &actors.Command{Kind: actors.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: "user", Seen: b.SeenSequence}, nil
+		return &actors.Command{
+			Kind: actors.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
+		}, nil
 	case "withdraw":
 		if b.SteeringID == nil {
 			return nil, protocol.Invalid("body.steering_id", "is needed")

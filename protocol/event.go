@@ -42,10 +42,10 @@ var Events = []EventSpec{
 	{"tool.state", "The tool call moved to another state.", func() Payload { return new(ToolStateChanged) }},
 	{"tool.completed", "The tool call ended. A failed tool does not fail the turn.", func() Payload { return new(ToolCompleted) }},
 	{"steering.accepted", "An input for the live turn is durable; it will end applied or returned, once.", func() Payload { return new(SteeringAccepted) }},
-	{"steering.applied", "The input is part of the named model step.", func() Payload { return new(SteeringApplied) }},
+	{"steering.applied", "The named model step, whose request contained the input, has begun to answer.", func() Payload { return new(SteeringApplied) }},
 	{"steering.returned", "The input was not used; it is parked as a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
 	{"notice", "Something the reader should know, as that older messages were left out.", func() Payload { return new(Notice) }},
-	{"turn.cancel_requested", "A cancel is durable; from here on the turn ends cancelled.", func() Payload { return new(TurnCancelRequested) }},
+	{"turn.cancel_requested", "A cancel is durable; from here on the turn ends cancelled. A second one widens the scope.", func() Payload { return new(TurnCancelRequested) }},
 	{"turn.recovering", "Another run of the service took the turn over and goes on.", func() Payload { return new(TurnRecoveringEvent) }},
 	{"turn.finished", "The end. Exactly once, always last.", func() Payload { return new(TurnFinished) }},
 }
@@ -218,15 +218,15 @@ type ToolStarted struct {
 type ToolProgress struct {
 	PartID   PartID    `json:"part_id"`
 	ToolID   ToolID    `json:"tool_id"`
-	From     string    `json:"from" doc:"Who says so: the tool's name."`
-	Label    string    `json:"label"`
+	Label    string    `json:"label,omitempty"`
 	Progress *Progress `json:"progress,omitempty"`
 }
 
-// ToolStateChanged tells a tool call's move.
+// ToolStateChanged reports a tool call's move.
 type ToolStateChanged struct {
 	PartID PartID    `json:"part_id"`
 	ToolID ToolID    `json:"tool_id"`
+	From   ToolState `json:"from"`
 	State  ToolState `json:"state"`
 }
 
@@ -254,7 +254,7 @@ type SteeringAccepted struct {
 	Delivery         Delivery   `json:"delivery"`
 }
 
-// SteeringApplied names the model step that has the input.
+// SteeringApplied names the model step that answers the input. It goes with the first event of that answer.
 type SteeringApplied struct {
 	SteeringID SteeringID `json:"steering_id"`
 	PartID     PartID     `json:"part_id" doc:"The notice part that shows the input at its place in the message."`
@@ -278,10 +278,11 @@ type Notice struct {
 	Text   string `json:"text"`
 }
 
-// TurnCancelRequested is the durable cancel.
+// TurnCancelRequested is the durable cancel. A second one has the wider scope.
 type TurnCancelRequested struct {
-	By           string `json:"by" enum:"user,operator,system"`
-	SeenSequence *int64 `json:"seen_sequence"`
+	By           CancelledBy `json:"by" enum:"user,operator,deletion"`
+	Scope        CancelScope `json:"scope" enum:"turn,turn_and_follow_ups" doc:"What becomes of the queue: held, or cancelled with the turn."`
+	SeenSequence *int64      `json:"seen_sequence"`
 }
 
 // TurnRecoveringEvent announces a takeover.

@@ -85,6 +85,30 @@ const (
 	DeliverInterrupt Delivery = "interrupt"
 )
 
+// CancelScope is what a cancel ends.
+type CancelScope string
+
+// The scopes: the turn alone, which holds the queue, or the queue with it.
+const (
+	CancelTurn             CancelScope = "turn"
+	CancelTurnAndFollowUps CancelScope = "turn_and_follow_ups"
+)
+
+// Covers reports whether a cancel of this scope does all that the other one asks for.
+func (s CancelScope) Covers(other CancelScope) bool {
+	return s == CancelTurnAndFollowUps || other != CancelTurnAndFollowUps
+}
+
+// CancelledBy is who asked for a cancel.
+type CancelledBy string
+
+// Who cancels.
+const (
+	CancelledByUser     CancelledBy = "user"
+	CancelledByOperator CancelledBy = "operator"
+	CancelledByDeletion CancelledBy = "deletion" // of the conversation
+)
+
 // SteeringReceipt answers an accepted steering command. It was committed before it was sent.
 type SteeringReceipt struct {
 	SteeringID SteeringID `json:"steering_id"`
@@ -191,7 +215,7 @@ type TurnAppend struct {
 // TurnRecord is a private entry of the log, unique by (turn, Kind, Key): what recovery and command look-ups need and
 // readers do not see.
 type TurnRecord struct {
-	Kind     string // RecordStep, RecordSteering, RecordCancel
+	Kind     string // one of the kinds below
 	Key      string
 	Sequence int64 // the event it went with
 	Body     json.RawMessage
@@ -201,7 +225,8 @@ type TurnRecord struct {
 const (
 	RecordStep     = "step"     // Key: the step's number; a finished model step
 	RecordSteering = "steering" // Key: the client_steering_id; an accepted input
-	RecordCancel   = "cancel"   // Key: empty; the accepted cancel
+	RecordCancel   = "cancel"   // Key: empty for the first cancel, its scope for one that widened it
+	RecordWithdraw = "withdraw" // Key: the steering_id; an input that was taken back
 )
 
 // TurnFinish is the last batch of a turn, with all that ends with it.

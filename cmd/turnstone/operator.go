@@ -94,5 +94,5 @@ func (o operator) Cancel(ctx context.Context, turn protocol.TurnID) error {
 	if head.State.Terminal() {
 		return protocol.Errorf(protocol.CodeSteeringClosed, "the turn has ended: %s", head.State)
 	}
-	return o.node.CancelTurn(ctx, account, turn)
+	return o.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 }

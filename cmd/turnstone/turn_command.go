@@ -14,7 +14,7 @@ import (
 type turnCommand struct {
 	Show   turnShowCommand   `cmd:"" help:"Print where a turn stands."`
 	Events turnEventsCommand `cmd:"" help:"Print the events of a turn, one a line."`
-	Cancel turnCancelCommand `cmd:"" help:"Cancel a turn, as its account could."`
+	Cancel turnCancelCommand `cmd:"" help:"Cancel a turn; the queue of its conversation is held."`
 }
 
 type turnShowCommand struct {

@@ -342,7 +342,7 @@ func (c *checker) checkCreates() {
 // fate is what a log says of one input.
 type fate struct {
 	accepted, applied, returned int
-	sequence, appliedAt         int64
+	sequence                    int64
 	followUp                    string
 }
 
@@ -361,7 +361,6 @@ func (t *loggedTurn) fates() map[string]*fate {
 		case *protocol.SteeringApplied:
 			if f := byID[p.SteeringID]; f != nil {
 				f.applied++
-				f.appliedAt = e.Sequence
 			}
 		case *protocol.SteeringReturned:
 			if f := byID[p.SteeringID]; f != nil {
@@ -418,15 +417,6 @@ func (c *checker) checkSteering() {
 	}
 }
 
-// answersAfter says whether the model was heard after an event. A turn may be cancelled, or given up, between the step that
-// got an input and the question to the model.
-func (t *loggedTurn) answersAfter(sequence int64) bool {
-	heard := []string{"answer.started", "code.started", "reasoning.started", "tool.started"}
-	return t.State == protocol.TurnCompleted || slices.ContainsFunc(t.Events, func(e loggedEvent) bool {
-		return e.Sequence > sequence && slices.Contains(heard, e.Kind)
-	})
-}
-
 func (c *checker) checkFate(turn *loggedTurn, id, key string, f *fate, inSight map[string]bool) {
 	if f.accepted > 1 {
 		c.fail(doubledEffects, "input %s to %s was taken %d times", key, id, f.accepted)
@@ -434,7 +424,7 @@ func (c *checker) checkFate(turn *loggedTurn, id, key string, f *fate, inSight m
 	if f.applied+f.returned != 1 {
 		c.fail(brokenOrder, "input %s to %s was applied %d times and returned %d times", key, id, f.applied, f.returned)
 	}
-	if f.applied > 0 && turn.answersAfter(f.appliedAt) && !inSight[turnToken.FindString(turn.Question)+key] {
+	if f.applied > 0 && !inSight[turnToken.FindString(turn.Question)+key] {
 		c.fail(brokenOrder, "input %s to %s was applied and no model request had it", key, id)
 	}
 	items := c.holding(key)

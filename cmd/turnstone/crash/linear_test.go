@@ -291,8 +291,9 @@ func stepCancel(s commandState, out commandOutput) (bool, any) {
 	case out.open && (s.ended || s.cancelled):
 		return true, s
 	case out.refused:
+		legal := !s.cancelled // else it repeats, and gets the first one's receipt
 		s.closed, s.ended = true, true
-		return true, s
+		return legal, s
 	case out.replayed:
 		return s.cancelled, s
 	}

@@ -207,6 +207,16 @@ func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
 			p.log(p.turn, slices.Insert(p.events, 7, protocol.Payload(&protocol.SteeringReturned{SteeringID: p.events[3].(*protocol.SteeringAccepted).SteeringID}))...)
 		}},
 		"an input that no model saw": {brokenOrder, func(p *planted) { p.Asked = nil }},
+		"an input applied in a turn that ended before the model was asked": {brokenOrder, func(p *planted) {
+			p.Asked = nil
+			p.stored().State = protocol.TurnIncomplete
+			p.log(p.turn, append(slices.Clone(p.events[:len(p.events)-1]), finished(protocol.TurnIncomplete))...)
+		}},
+		"a cancel whose repeat was refused": {illegalHistory, func(p *planted) {
+			late := *p.operation(opCancel, 0)
+			late.Status, late.Code, late.Began, late.Ended = 409, string(protocol.CodeSteeringClosed), late.Ended+1, late.Ended+2
+			p.Operations = append(p.Operations, late)
+		}},
 		"an input taken after its refusal": {brokenOrder, func(p *planted) {
 			o := p.operation(opSteer, 1)
 			o.Status, o.Code = 409, string(protocol.CodeSteeringClosed)

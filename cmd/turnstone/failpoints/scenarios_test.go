@@ -206,7 +206,7 @@ func (want cancels) play(t *testing.T, s *installation, c cell) {
 	s.strikes(c)
 	s.wantStatus(want.answer, answer, nil, err)
 	if _, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), s.user, sitetest.Cancelling(k.turn)); err != nil {
-		t.Errorf("the repeat: %v", err) // 202 as long as it cancels, then 409 steering_closed
+		t.Errorf("the repeat: %v", err)
 	}
 	events, end := k.ends(s)
 	if requested := sitetest.CountKind(events, "turn.cancel_requested"); end.Status != protocol.TurnCancelled || requested != 1 {

@@ -1018,7 +1018,7 @@ export interface components {
              */
             type: "steering.accepted";
         };
-        /** @description The input is part of the named model step. */
+        /** @description The named model step, whose request contained the input, has begun to answer. */
         "Event.steering.applied": {
             /** Format: date-time */
             at: string;
@@ -1105,9 +1105,7 @@ export interface components {
         "Event.tool.progress": {
             /** Format: date-time */
             at: string;
-            /** @description Who says so: the tool's name. */
-            from: string;
-            label: string;
+            label?: string;
             part_id: string;
             progress?: components["schemas"]["Progress"];
             /**
@@ -1164,6 +1162,7 @@ export interface components {
         "Event.tool.state": {
             /** Format: date-time */
             at: string;
+            from: string;
             part_id: string;
             /**
              * Format: int64
@@ -1184,17 +1183,22 @@ export interface components {
              */
             type: "tool.state";
         };
-        /** @description A cancel is durable; from here on the turn ends cancelled. */
+        /** @description A cancel is durable; from here on the turn ends cancelled. A second one widens the scope. */
         "Event.turn.cancel_requested": {
             /** Format: date-time */
             at: string;
             /** @enum {string} */
-            by: "user" | "operator" | "system";
+            by: "user" | "operator" | "deletion";
             /**
              * Format: int64
              * @enum {integer}
              */
             protocol_version: 1;
+            /**
+             * @description What becomes of the queue: held, or cancelled with the turn.
+             * @enum {string}
+             */
+            scope: "turn" | "turn_and_follow_ups";
             /** Format: int64 */
             seen_sequence: number | null;
             /**

@@ -181,9 +181,7 @@ export interface ToolStarted extends Envelope<"tool.started"> {
 export interface ToolProgress extends Envelope<"tool.progress"> {
   part_id: PartID;
   tool_id: ToolID;
-  /** Who says so: the tool's name. */
-  from: string;
-  label: string;
+  label?: string;
   progress?: Progress;
 }
 
@@ -191,6 +189,7 @@ export interface ToolProgress extends Envelope<"tool.progress"> {
 export interface ToolStateChanged extends Envelope<"tool.state"> {
   part_id: PartID;
   tool_id: ToolID;
+  from: ToolState;
   state: ToolState;
 }
 
@@ -221,7 +220,7 @@ export interface SteeringAccepted extends Envelope<"steering.accepted"> {
   delivery: Delivery;
 }
 
-/** The input is part of the named model step. */
+/** The named model step, whose request contained the input, has begun to answer. */
 export interface SteeringApplied extends Envelope<"steering.applied"> {
   steering_id: SteeringID;
   /** The notice part that shows the input at its place in the message. */
@@ -250,9 +249,11 @@ export interface Notice extends Envelope<"notice"> {
   text: string;
 }
 
-/** A cancel is durable; from here on the turn ends cancelled. */
+/** A cancel is durable; from here on the turn ends cancelled. A second one widens the scope. */
 export interface TurnCancelRequested extends Envelope<"turn.cancel_requested"> {
-  by: "user" | "operator" | "system";
+  by: "user" | "operator" | "deletion";
+  /** What becomes of the queue: held, or cancelled with the turn. */
+  scope: "turn" | "turn_and_follow_ups";
   seen_sequence: number | null;
 }
 

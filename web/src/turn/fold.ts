@@ -171,7 +171,7 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
       next.activity = null;
       break;
     case "tool.progress":
-      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, step: { label: event.label, progress: event.progress ?? null } }));
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, step: { label: event.label ?? "", progress: event.progress ?? null } }));
       break;
     case "tool.state":
       next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, state: event.state }));

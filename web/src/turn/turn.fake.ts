@@ -33,8 +33,8 @@ export function turnOf(next: (below: number) => number, id = "turn_01h2xcejqtf2n
       else add("steering.returned", { steering_id: `st_${part}`, reason: "cancelled", follow_up_id: null });
     } else if (kind === "tool") {
       add("tool.started", { part_id, tool_id: `tl_${part}`, index: part, tool_name: "calculate", kind: "compute", title: "Calculate", input: { expression: "6*7" }, state: "pending", ...supersedes });
-      add("tool.state", { part_id, tool_id: `tl_${part}`, state: "running" });
-      add("tool.progress", { part_id, tool_id: `tl_${part}`, from: "calculate", label: "half", progress: { done: 1, total: 2 } });
+      add("tool.state", { part_id, tool_id: `tl_${part}`, from: "pending", state: "running" });
+      add("tool.progress", { part_id, tool_id: `tl_${part}`, label: "half", progress: { done: 1, total: 2 } });
       add("tool.completed", { part_id, tool_id: `tl_${part}`, state: "succeeded", output: "42", duration_ms: 3 });
       cut = [];
     } else if (kind === "recovering") {
