@@ -97,6 +97,17 @@ func outcomeUnknown(cause error) error {
 	return &protocol.Error{Code: protocol.CodeUnavailable, Detail: OutcomeUnknown, RetryAfter: retrySeconds, Err: cause}
 }
 
+// isOutage says whether a trip failed because the server cannot be reached or cannot work, so that its repetition would
+// fail too. Any other failure may be the fault of one of the requests that shared the trip: waiting for a lock, and a
+// connection that broke, which another one may replace.
+func isOutage(err error) bool {
+	return protocol.CodeOf(err) == protocol.CodeUnavailable && !isBroken(err) &&
+		!isState(err, stateSerialization, stateDeadlock, stateLockTimeout)
+}
+
+// isBroken says whether a connection broke in the middle of a trip, not because its time was over.
+func isBroken(err error) bool { return errors.Is(err, errConnectionLost) && !pgconn.Timeout(err) }
+
 // transport says whether an error came from the way to the server rather than from the server.
 func transport(err error) bool {
 	var network net.Error

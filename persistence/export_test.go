@@ -3,8 +3,10 @@ package persistence
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
+	"github.com/go-redis/redis_rate/v10"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/protocol"
@@ -83,6 +85,58 @@ func NewGather(atOnce, most int, patience time.Duration, work func(group []int))
 
 // Add hands a number in.
 func (g *Gather) Add(item int) { g.g.add(item) }
+
+// AskTogether looks numbers up in one trip; find answers with their doubles, or fails as a whole.
+func AskTogether(find func(some []int) error, numbers ...int) (answers []int, failures []error) {
+	group := make([]*question[int, int], len(numbers))
+	for i, n := range numbers {
+		group[i] = &question[int, int]{asked: n, done: make(chan struct{})}
+	}
+	newLookups(func(_ context.Context, some []*question[int, int]) error {
+		asked := make([]int, len(some))
+		for i, q := range some {
+			asked[i], q.answer = q.asked, 2*q.asked
+		}
+		return find(asked)
+	}).work(group)
+	for _, q := range group {
+		<-q.done
+		answers, failures = append(answers, q.answer), append(failures, q.err)
+	}
+	return answers, failures
+}
+
+// shareOne makes the next n items one group: there seems to be a worker, and patience does not end.
+func shareOne[T any](g *gather[T], n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workers, g.atOnce, g.most, g.patience = 1, 2, n, time.Hour
+}
+
+// ShareLookups makes the next n look-ups of each kind one trip.
+func (db *DB) ShareLookups(n int) {
+	shareOne(&db.sessions.gather, n)
+	shareOne(&db.keys.gather, n)
+}
+
+// TakeTogether draws from a bucket for many keys in one pipeline.
+func (l *Limiter) TakeTogether(ctx context.Context, bucket string, keys ...string) []error {
+	scripts := newPipelined(l.redis)
+	shareOne(&scripts.scripts, len(keys))
+	together := &Limiter{redis: l.redis, gcra: redis_rate.NewLimiter(scripts), config: l.config, local: l.local}
+	failures := make([]error, len(keys))
+	var all sync.WaitGroup
+	for i, key := range keys {
+		all.Go(func() { _, failures[i] = together.Take(ctx, bucket, key) })
+	}
+	all.Wait()
+	return failures
+}
+
+// Spoil puts something else where a counter of a bucket is kept.
+func (l *Limiter) Spoil(ctx context.Context, bucket, key string) error {
+	return l.redis.LPush(ctx, "rate:rl:{"+key+"}:"+bucket, "not a counter").Err()
+}
 
 // DialWith reaches Redis another way.
 func (l *Limiter) DialWith(dial func(context.Context, string, string) (net.Conn, error)) {

@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -109,20 +111,60 @@ type lookups[Q, A any] struct {
 	gather[*question[Q, A]]
 }
 
-// newLookups makes look-ups; find answers a group, or fails as a whole.
+// newLookups makes look-ups. find answers a group or fails as a whole; see askTogether.
 func newLookups[Q, A any](find func(ctx context.Context, group []*question[Q, A]) error) *lookups[Q, A] {
 	l := &lookups[Q, A]{}
 	l.atOnce, l.most, l.patience = lookupGroups, maxLookedUp, sharePatience
 	l.work = func(group []*question[Q, A]) {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 		defer cancel()
-		err := find(ctx, group)
+		askTogether(group, func(some []*question[Q, A]) error {
+			return unbroken(func() error { return find(ctx, some) })
+		})
 		for _, q := range group {
-			q.err = err
 			close(q.done)
 		}
 	}
 	return l
+}
+
+// askTogether asks a group in one trip, and after a failure that may be the fault of one question asks each alone.
+func askTogether[Q, A any](group []*question[Q, A], ask func(some []*question[Q, A]) error) {
+	err := ask(group)
+	if err != nil && len(group) > 1 && !isOutage(err) {
+		askApart(group, ask)
+		return
+	}
+	failAll(group, err)
+}
+
+// askApart asks each question alone until an outage, or a connection that breaks again. That is the result of all that
+// are left: they are not asked.
+func askApart[Q, A any](group []*question[Q, A], ask func(some []*question[Q, A]) error) {
+	for i, q := range group {
+		var none A
+		q.answer = none // the failed trip may have set it
+		if q.err = ask(group[i : i+1]); isOutage(q.err) || isBroken(q.err) {
+			failAll(group[i:], q.err)
+			return
+		}
+	}
+}
+
+func failAll[Q, A any](group []*question[Q, A], err error) {
+	for _, q := range group {
+		q.err = err
+	}
+}
+
+// unbroken turns a panic of work into an error.
+func unbroken(work func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a shared trip panicked with a %T: %s", p, debug.Stack())
+		}
+	}()
+	return work()
 }
 
 func (l *lookups[Q, A]) find(ctx context.Context, asked Q) (answer A, err error) {

@@ -123,6 +123,10 @@ func (t *Turns) startTogether(group []*sharedStart) {
 		for _, s := range g.stored {
 			s.result, s.err = nil, fmt.Errorf("starting a turn: %w", err)
 		}
+	case isOutage(err): // each of them alone would only find the same
+		for _, s := range group {
+			s.alone, s.result, s.err = false, nil, fmt.Errorf("starting a turn: %w", err)
+		}
 	default:
 		startApart(group)
 	}
