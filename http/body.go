@@ -22,11 +22,6 @@ const bodyStall = 15 * time.Second
 // readBody takes the whole JSON body, within its limit, and checks what does not depend on the operation. huma then
 // reads the same bytes.
 func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
-	r, _ := humachi.Unwrap(ctx)
-	if err := checkQuery(r); err != nil {
-		s.failOperation(ctx, err)
-		return
-	}
 	if op := ctx.Operation(); op.RequestBody != nil {
 		if err := checkBody(ctx, op.RequestBody.Required); err != nil {
 			s.failOperation(ctx, err)
@@ -143,19 +138,4 @@ func findNUL(path string, value any) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// checkQuery refuses U+0000 and what is not UTF-8 in the query, for the same reason.
-func checkQuery(r *stdhttp.Request) error {
-	if r.URL.RawQuery == "" {
-		return nil
-	}
-	for name, values := range r.URL.Query() {
-		for _, value := range append(values, name) {
-			if strings.Contains(value, "\x00") || strings.ToValidUTF8(value, "") != value {
-				return protocol.Invalid("query", "must be text without U+0000")
-			}
-		}
-	}
-	return nil
 }

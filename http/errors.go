@@ -21,6 +21,7 @@ import (
 // statuses is the one table from what went wrong to what the client is told.
 var statuses = map[protocol.Code]int{
 	protocol.CodeInvalidBody:         stdhttp.StatusBadRequest,
+	protocol.CodeInvalidHeader:       stdhttp.StatusBadRequest,
 	protocol.CodeUnauthenticated:     stdhttp.StatusUnauthorized,
 	protocol.CodeCSRF:                stdhttp.StatusForbidden,
 	protocol.CodeOrigin:              stdhttp.StatusForbidden,

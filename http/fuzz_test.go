@@ -244,8 +244,14 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, body []byte) {
 		ctx := asCaller(s, protocol.NewAccountID())
 		request := httptest.NewRequestWithContext(ctx, "POST", "https://turnstone.example/conversations", bytes.NewReader(body))
-		request.Header[keyHeader] = []string{text}
-		key, err := s.idempotencyKey(httptest.NewRecorder(), request, exchangeOf(ctx), creates)
+		if text != "" {
+			request.Header[keyHeader] = []string{text}
+		}
+		var key *protocol.IdempotencyKey
+		err := checkHeaders(request.Header)
+		if err == nil {
+			key, err = s.idempotencyKey(httptest.NewRecorder(), request, exchangeOf(ctx), creates)
+		}
 		good := len(text) >= 1 && len(text) <= 128
 		for i := range len(text) {
 			good = good && text[i] > ' ' && text[i] < 0x7f
@@ -259,6 +265,53 @@ func FuzzIdempotencyKey(f *testing.F) {
 			t.Errorf("%q is %v (%v)", text, key, err)
 		}
 	})
+}
+
+// FuzzForm: behind the entry all text of a request's head is UTF-8 without control characters, and its path is the one
+// that the router saw.
+func FuzzForm(f *testing.F) {
+	for _, text := range []string{"", "ok", "\xff", "\x00", "a\x1fb", "\u0085", "é", "\xed\xa0\x80", "a\tb", "a b", "%", "%00", "%ff", "%zz", ";"} {
+		f.Add(text, "/chat", "a=1")
+		f.Add("key", "/conversations/"+text+"/usage", "a=1")
+		f.Add("key", "/chat", text+"=1&b="+text)
+	}
+	s := fuzzServer(f)
+	f.Fuzz(func(t *testing.T, header, path, query string) {
+		for name := range readHeaders {
+			request := &stdhttp.Request{Method: "POST", Header: stdhttp.Header{}, RemoteAddr: "192.0.2.1:1"}
+			request.Header.Set(name, header)
+			var err error
+			if request.URL, err = url.ParseRequestURI("/" + strings.TrimLeft(path, "/") + "?" + query); err != nil {
+				return // net/http refuses it
+			}
+			recorder, passed := httptest.NewRecorder(), false
+			s.begin(s.checkForm(stdhttp.HandlerFunc(func(stdhttp.ResponseWriter, *stdhttp.Request) { passed = true }))).ServeHTTP(recorder, request)
+			good := printable(strings.ReplaceAll(header, "\t", "")) && printable(request.URL.Path) && printable(request.URL.RawPath)
+			values, malformed := url.ParseQuery(request.URL.RawQuery)
+			for key, list := range values {
+				good = good && printable(key+strings.Join(list, ""))
+			}
+			if name == keyHeader {
+				good = good && isKey(header)
+			}
+			if good = good && malformed == nil; passed != good {
+				t.Errorf("%s: %q of %q?%q: passed %t, status %d", name, header, path, query, passed, recorder.Code)
+			}
+			if !passed && !slices.Contains([]int{400, 401, 422}, recorder.Code) {
+				t.Errorf("%s: %q of %q?%q is refused with %d", name, header, path, query, recorder.Code)
+			}
+		}
+	})
+}
+
+// printable says whether a text is UTF-8 without control characters.
+func printable(text string) bool {
+	for _, c := range text {
+		if c < ' ' || c >= 0x7f && c < 0xa0 {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
 }
 
 // FuzzVersionHeader: If-Match has one spelling of each version, with W/ or without.

@@ -12,11 +12,12 @@ import (
 // guard puts in front of a handler what its policy asks for. The order is the same for every route, and each step tells
 // a stranger no more than the one before it:
 //
-//	session 401 → origin, CSRF, recent sign-in 403 → replay of an idempotent request → limit 429/503
-//	→ identifiers of the path 404 → ownership 404 → body 415/413/400 → values 422 → the handler, 409 and success
+//	malformed headers, path or query 400/404/422 → session 401 → origin, CSRF, recent sign-in 403
+//	→ replay of an idempotent request → limit 429/503 → identifiers of the path 404 → ownership 404
+//	→ body 415/413/400 → values 422 → the handler, 409 and success
 //
-// guard does the steps up to the limit; checkPath and readBody, which run inside huma, do the next; huma itself the
-// values.
+// checkForm does the first step, guard those up to the limit; checkPath and readBody, which run inside huma, do the next;
+// huma itself the values.
 func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Context)) stdhttp.Handler {
 	streams := op.Metadata["streams"] == true
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	stdhttp "net/http"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -22,14 +21,12 @@ const (
 // keptHeaders are what a repeated answer has of the first one's; the others are made anew.
 var keptHeaders = []string{"Content-Type", "Location", "ETag"}
 
-// idempotencyKey reads the key of a request that may bring one, and its body, which the key belongs to. nil: none.
+// idempotencyKey reads the key of a request that may bring one, and its body, which the key belongs to. nil: none. That it
+// is well-formed was checked for all routes.
 func (s *Server) idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange, policy Policy) (*protocol.IdempotencyKey, error) {
 	text := r.Header.Get(keyHeader)
 	if !policy.Idempotent || text == "" {
 		return nil, nil //nolint:nilnil // most requests have none
-	}
-	if len(text) > protocol.MaxClientIDLength || strings.ContainsFunc(text, func(c rune) bool { return c < '!' || c > '~' }) {
-		return nil, protocol.Invalid("header."+keyHeader, "must be 1 to 128 visible ASCII characters")
 	}
 	if err := takeBody(w, r, ex); err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 // mount makes the router and the document from the table.
 func (s *Server) mount(routes []route) {
 	s.router = chi.NewMux()
-	s.router.Use(s.begin, s.cors(), middleware.GetHead)
+	s.router.Use(s.begin, s.cors(), s.checkForm, middleware.GetHead)
 	s.router.NotFound(s.unknownPath)
 	s.router.MethodNotAllowed(s.unknownMethod)
 	s.api = huma.NewAPI(apiConfig(), adapter{s})

@@ -11,6 +11,7 @@ type Code string
 // The codes that the service answers with.
 const (
 	CodeInvalidBody         Code = "invalid_body"          // 400: malformed JSON or transport
+	CodeInvalidHeader       Code = "invalid_header"        // 400: a header field that is not UTF-8, or has control characters
 	CodeUnauthenticated     Code = "unauthenticated"       // 401
 	CodeCSRF                Code = "csrf"                  // 403: token missing or wrong
 	CodeOrigin              Code = "origin"                // 403: another site's request
@@ -55,7 +56,7 @@ type FieldError struct {
 type Error struct {
 	Code       Code
 	Detail     string       // concise, for a person; holds nothing of another account
-	Fields     []FieldError // with CodeInvalid and CodeInvalidBody
+	Fields     []FieldError // with CodeInvalid, CodeInvalidBody and CodeInvalidHeader
 	Current    any          // with a conflict: what the client needs to reconcile; encoded as JSON
 	RetryAfter int          // seconds; 0 leaves the header to http
 	Err        error        // the cause, for the log
