@@ -28,6 +28,7 @@ import (
 func fuzzServer(f *testing.F, routes ...route) *Server {
 	f.Helper()
 	s, err := newServer(Config{
+		Limiter: newTestLimiter(),
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		AllowedOrigins: []string{"https://app.turnstone.example"}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	}, func(*Server) []route { return routes })

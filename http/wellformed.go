@@ -45,7 +45,7 @@ func checkHeaders(header stdhttp.Header) error {
 	for name, code := range readHeaders {
 		for _, value := range header.Values(name) {
 			if !wellFormed(strings.ReplaceAll(value, "\t", " ")) { // a tab is white space in a header field
-				return malformed(code, "header."+name, "must be UTF-8 without control characters")
+				return malformedHeader(code, "header."+name, "must be UTF-8 without control characters")
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func checkHeaders(header stdhttp.Header) error {
 	return nil
 }
 
-func malformed(code protocol.Code, field, message string) error {
+func malformedHeader(code protocol.Code, field, message string) error {
 	return &protocol.Error{
 		Code: code, Detail: "The request has a malformed header field.", Fields: []protocol.FieldError{{Field: field, Message: message}},
 	}
