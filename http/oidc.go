@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	stdhttp "net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -39,34 +36,6 @@ const (
 	maxClaim        = 255
 )
 
-// providers are the configured ones; each is asked for its metadata when it is first needed, so that the service starts
-// without them.
-type providers struct {
-	redirect string // base of the callback addresses
-	client   *stdhttp.Client
-	byName   map[string]*provider
-}
-
-// names are those of the configured ones, in order.
-func (p *providers) names() []string { return slices.Sorted(maps.Keys(p.byName)) }
-
-type provider struct {
-	OIDCProvider
-	mu    sync.Mutex
-	found *oidc.Provider // guarded by mu
-}
-
-func newProviders(configured []OIDCProvider, base string) *providers {
-	p := &providers{
-		redirect: base, byName: map[string]*provider{},
-		client: &stdhttp.Client{Timeout: providerTimeout, Transport: boundedTransport{stdhttp.DefaultTransport.(*stdhttp.Transport).Clone()}},
-	}
-	for _, one := range configured {
-		p.byName[one.Name] = &provider{OIDCProvider: one}
-	}
-	return p
-}
-
 // boundedTransport reads at most maxProviderBody of an answer.
 type boundedTransport struct{ next *stdhttp.Transport }
 
@@ -79,25 +48,6 @@ func (t boundedTransport) RoundTrip(r *stdhttp.Request) (*stdhttp.Response, erro
 		}{io.LimitReader(response.Body, maxProviderBody), response.Body}
 	}
 	return response, err
-}
-
-// discover reads the provider's metadata, once it answers.
-func (p *providers) discover(ctx context.Context, name string) (*provider, *oidc.Provider, error) {
-	one := p.byName[name]
-	if one == nil {
-		return nil, nil, &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.found == nil {
-		// The keys are fetched again later, under the same client and no request's context.
-		found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), one.Issuer)
-		if err != nil {
-			return nil, nil, &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("asking the provider %s: %w", name, err)}
-		}
-		one.found = found
-	}
-	return one, one.found, nil
 }
 
 func (p *providers) config(one *provider, found *oidc.Provider) *oauth2.Config {
@@ -273,7 +223,8 @@ func (s *Server) refuseIdentity(ctx context.Context, cause error) error {
 	return &protocol.Error{Code: protocol.CodeUnauthenticated, Detail: "The provider did not sign you in.", Err: cause}
 }
 
-// signInByIdentity signs the account of an identity in, or makes one. An account with the same address is never touched.
+// signInByIdentity signs the account of an identity in, or makes one. An account with the same address is never touched, and
+// does not stand in the way: docs/adr/0013.
 func (s *Server) signInByIdentity(ctx context.Context, claims *oidcClaims) error {
 	ex := exchangeOf(ctx)
 	token, session := s.newToken(ex.agent)

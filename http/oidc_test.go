@@ -3,6 +3,7 @@ package http
 import (
 	stdhttp "net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,18 +88,55 @@ func TestAnAddressThatMatchesNeverLinks(t *testing.T) {
 	ada := w.client().register("ada@example.com")
 	provider.SignIn(person, oidctest.Faults{})
 	c := w.client()
-	if answer := c.oidc(""); answer.status != 409 || answer.Code != protocol.CodeEmailTaken || c.token() != "" {
-		t.Errorf("%d %s", answer.status, answer.body)
+	c.oidc("")
+	if info := c.session(); info.Account.AccountID == ada.account.AccountID || info.Account.Email != person.Email {
+		t.Errorf("%+v", info.Account)
 	}
-	if n := query[int](w, `select 1 from account_identities`); len(n) != 0 {
-		t.Error("an identity was linked")
+	if linked := query[protocol.AccountID](w, `select account_id from account_identities`); !slices.Equal(linked, []protocol.AccountID{c.account.AccountID}) {
+		t.Errorf("linked to %v", linked)
 	}
+	c = w.client()
 	unverified := person
 	unverified.EmailVerified = false
+	unverified.Subject = "person-2"
 	provider.SignIn(unverified, oidctest.Faults{})
 	c.oidc("")
 	if info := c.session(); info.Account.AccountID == ada.account.AccountID || info.Account.Email != "" {
 		t.Errorf("%+v", info.Account)
+	}
+}
+
+func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T) {
+	w, provider := oidcWorld(t)
+	squatter := w.client().register(person.Email)
+	provider.SignIn(person, oidctest.Faults{})
+	owner := w.client()
+	owner.oidc("")
+	mine := owner.session().Account
+	owner.oidc("")
+	if again := owner.session().Account; again != mine || again.AccountID == squatter.account.AccountID {
+		t.Errorf("%+v, then %+v", mine, again)
+	}
+	// The address signs the account with a password in, and only that one.
+	if answer := owner.do("POST", "/auth/password", object{"new_password": "a first password"}); answer.status != 409 || answer.Code != protocol.CodeEmailTaken {
+		t.Errorf("a second password with one address: %d %s", answer.status, answer.body)
+	}
+	owner.session()
+	w.client().expect(401, "POST", "/auth/login", object{"email": person.Email, "password": "a first password"})
+	if in := w.client().login(person.Email); in.account != squatter.account {
+		t.Errorf("the password signs %+v in", in.account)
+	}
+	w.client().expect(409, "POST", "/auth/register", object{"email": person.Email, "password": testPassword, "display_name": "B"})
+}
+
+func TestAnAccountOfAProviderLeavesItsAddressToAPassword(t *testing.T) {
+	w, provider := oidcWorld(t)
+	provider.SignIn(person, oidctest.Faults{})
+	owner := w.client()
+	owner.oidc("")
+	other := w.client().register(person.Email)
+	if owner.session().Account.AccountID == other.account.AccountID {
+		t.Error("registering an address has taken an account over")
 	}
 }
 
@@ -210,12 +248,11 @@ func TestASignInAtAProviderIsRefusedWhen(t *testing.T) {
 
 func TestABrowserThatIsTurnedAwayIsSentToTheAppWithTheReason(t *testing.T) {
 	w, provider := oidcWorld(t)
-	provider.SignIn(person, oidctest.Faults{})
-	w.client().register(person.Email)
+	provider.SignIn(person, oidctest.Faults{NoIDToken: true})
 	c := w.client()
 	back := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil, "Sec-Fetch-Mode", "navigate"))
 	for _, one := range []struct{ path, told string }{
-		{back, "email_taken"},
+		{back, "unauthenticated"},
 		{back, "csrf"}, // the state works once
 		{"/auth/oidc/main/callback?state=other&error=access_denied", "csrf"},
 		{"/auth/oidc/other/start", "unavailable"},

@@ -103,7 +103,7 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 	if s.metrics, err = newMetrics(config.Metrics); err != nil {
 		return nil, fmt.Errorf("metrics of requests: %w", err)
 	}
-	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"))
+	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"), s.now)
 	if s.shell, err = newShell(config.Web); err != nil {
 		return nil, fmt.Errorf("the web app: %w", err)
 	}

@@ -95,6 +95,7 @@ func (s *Server) Run(ctx context.Context) {
 	defer ticker.Stop()
 	defer tally.Stop()
 	defer s.writeTallies(ctx)
+	defer s.providers.asking.Wait()
 	for {
 		select {
 		case <-ctx.Done():

@@ -24,15 +24,24 @@ type Credentials struct {
 	Disabled     bool
 }
 
-// emailTaken is the constraint that refuses an address for a second account.
-const emailTaken = "accounts_email_key_key"
+// signInName is the index that refuses an address to a second account with a password. Accounts that sign in by a provider
+// only are not in it.
+const signInName = "accounts_sign_in_name"
+
+// emailTaken gives a violation of signInName its meaning.
+func emailTaken(err error) error {
+	if Violates(err, signInName) {
+		return protocol.Conflict(protocol.CodeEmailTaken, nil, "Another account signs in with this address and a password.")
+	}
+	return err
+}
 
 const insertAccountSQL = `
 	insert into accounts (account_id, email, email_key, display_name, password_hash, created_at)
 	values (@account, @email, @email_key, @display_name, @password_hash, @at)`
 
-// Register makes an account with its first session, and with the identity that it came by, if any. An address that
-// another account has is protocol.CodeEmailTaken.
+// Register makes an account with its first session, and with the identity that it came by, if any. With a password, an
+// address that another account with a password has is protocol.CodeEmailTaken.
 func (db *DB) Register(ctx context.Context, account *NewAccount, identity *Identity, session *NewSession, by Requester) error {
 	err := db.InTx(ctx, account.AccountID, func(ctx context.Context, tx *Tx) error {
 		batch := &pgx.Batch{}
@@ -48,13 +57,10 @@ func (db *DB) Register(ctx context.Context, account *NewAccount, identity *Ident
 		}
 		return tx.Run(ctx, batch)
 	})
-	if Violates(err, emailTaken) {
-		return protocol.Conflict(protocol.CodeEmailTaken, nil, "There is an account with this address already.")
-	}
 	if Violates(err, identityTaken) {
 		return protocol.Conflict(protocol.CodeConflict, nil, "This identity belongs to an account already.")
 	}
-	return err
+	return emailTaken(err)
 }
 
 func (a *NewAccount) args() pgx.NamedArgs {
@@ -72,13 +78,21 @@ const (
 	from accounts where account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid`
 )
 
-// CredentialsByEmail finds what a sign-in is held against; protocol.CodeNotFound when no account has the address.
+// CredentialsByEmail finds the account that signs in with an address and a password; protocol.CodeNotFound when there is
+// none.
 func (db *DB) CredentialsByEmail(ctx context.Context, emailKey string) (*Credentials, error) {
 	var found *Credentials
 	batch := &pgx.Batch{}
 	batch.Queue(becomeByEmailSQL, emailKey)
 	batch.Queue(selectCredentialsSQL).Query(collectOne(&found))
 	return found, db.Send(ctx, Nobody, batch)
+}
+
+const accountsWithEmailSQL = `select accounts_with_email($1)`
+
+// AccountsWithEmail finds every account that shows an address, for operators. At most one of them has a password.
+func (db *DB) AccountsWithEmail(ctx context.Context, emailKey string) ([]protocol.AccountID, error) {
+	return Rows(ctx, db, Nobody, pgx.RowTo[protocol.AccountID], accountsWithEmailSQL, emailKey)
 }
 
 // CredentialsOf are an account's own.
@@ -92,9 +106,10 @@ const (
 )
 
 // ChangePassword stores a new password, ends every session of the account and begins session, which goes on for the one
-// who changed it: under the same session identifier, with a new token.
+// who changed it: under the same session identifier, with a new token. A first password takes the account's address as
+// sign-in name; protocol.CodeEmailTaken when another account has it.
 func (db *DB) ChangePassword(ctx context.Context, account protocol.AccountID, hash string, session *NewSession, by Requester) error {
-	return db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
+	return emailTaken(db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(updatePasswordSQL, pgx.NamedArgs{"account": account, "password_hash": hash})
 		by.queue(batch, account, EventPasswordChanged, nil)
@@ -102,20 +117,21 @@ func (db *DB) ChangePassword(ctx context.Context, account protocol.AccountID, ha
 		queueReplaced(batch, account, session)
 		by.queue(batch, account, EventSessionRotated, &session.SessionID)
 		return tx.Run(ctx, batch)
-	})
+	}))
 }
 
 const setPasswordSQL = `update accounts set password_hash = $2 where account_id = $1`
 
-// SetPassword stores a password that an operator gave, and ends every session of the account.
+// SetPassword stores a password that an operator gave, and ends every session of the account. A first password may be
+// protocol.CodeEmailTaken, as with ChangePassword.
 func (db *DB) SetPassword(ctx context.Context, account protocol.AccountID, hash string, now time.Time, by Requester) error {
-	return db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
+	return emailTaken(db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(setPasswordSQL, account, hash)
 		by.queue(batch, account, EventPasswordChanged, nil)
 		queueEnded(batch, account, now)
 		return tx.Run(ctx, batch)
-	})
+	}))
 }
 
 const disableAccountSQL = `update accounts set disabled_at = $2 where account_id = $1 and disabled_at is null`

@@ -78,6 +78,12 @@ func TestSignInLookupTellsTheAccountOnly(t *testing.T) {
 	db := pgtest.New(t)
 	account := pgtest.Account(t, db)
 	const lookupSQL = `select sign_in_lookup($1)`
+	if found, err := persistence.Row(t.Context(), db, persistence.Nobody, pgx.RowTo[*protocol.AccountID], lookupSQL, account.String()+"@example.com"); err != nil || found != nil {
+		t.Errorf("found %v without a password (%v)", found, err)
+	}
+	if err := db.SetPassword(t.Context(), account, "hash", time.Now(), persistence.Requester{}); err != nil {
+		t.Fatal(err)
+	}
 	found, err := persistence.Row(t.Context(), db, persistence.Nobody, pgx.RowTo[*protocol.AccountID], lookupSQL, account.String()+"@example.com")
 	if err != nil || found == nil || *found != account {
 		t.Errorf("found %v (%v)", found, err)

@@ -33,11 +33,11 @@ type userAddCommand struct {
 }
 
 type userDisableCommand struct {
-	Email string `arg:"" help:"Address of the account."`
+	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
 }
 
 type userPasswordCommand struct {
-	Email string `arg:"" help:"Address of the account."`
+	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
 	passwordOptions
 }
 
@@ -48,7 +48,7 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if err := addAccount(ctx, db, c.Email, c.Name, password); err != nil {
+		if _, err := addAccount(ctx, db, c.Email, c.Name, password); err != nil {
 			return err
 		}
 		return p.tellPassword("The account "+c.Email+" is there.", password, made)
@@ -58,10 +58,10 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 // Run needs no running service: open streams of the account end within seconds.
 func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(db *persistence.DB) error {
-		if err := disableAccount(ctx, db, c.Email); err != nil {
+		if err := disableAccount(ctx, db, c.Account); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stdout, "The account %s is disabled.\n", c.Email)
+		_, err := fmt.Fprintf(p.stdout, "The account %s is disabled.\n", c.Account)
 		return err
 	})
 }
@@ -73,10 +73,10 @@ func (c *userPasswordCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if err := setPassword(ctx, db, c.Email, password); err != nil {
+		if err := setPassword(ctx, db, c.Account, password); err != nil {
 			return err
 		}
-		return p.tellPassword("The account "+c.Email+" has a new password.", password, made)
+		return p.tellPassword("The account "+c.Account+" has a new password.", password, made)
 	})
 }
 

@@ -313,12 +313,13 @@ describe("by a provider", () => {
 
     await page.goto(`${url}/auth/oidc/harbour/callback?state=another&code=any`);
     await page.getByRole("alert").getByText("This sign-in was not begun here, or took too long. Begin again.").waitFor();
+    await expectAccessibleInBothLooks(page, "a refused sign-in");
 
-    // The same address makes nobody the same person.
+    // The same address makes nobody the same person, and keeps nobody out.
     await link(page).press("Enter");
     await answer(page, "Eve", account.email);
-    await page.getByRole("alert").getByText("There is an account with your e-mail address already. Sign in to it with its password.").waitFor();
-    await expectAccessibleInBothLooks(page, "a refused sign-in");
+    await page.getByRole("button", { name: "Account: Eve" }).waitFor();
+    await signOut(page, "Eve");
     await signIn(page, account);
     await composer(page).waitFor();
 

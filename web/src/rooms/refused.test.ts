@@ -33,7 +33,6 @@ describe("what a refused sign-in is told as", () => {
 describe("who comes back from a provider without being signed in", () => {
   test("is told why, in words for every reason", () => {
     expect(turnedAwayIn("?refused=unauthenticated")).toBe("rooms.providers.declined");
-    expect(turnedAwayIn("?refused=email_taken")).toBe("rooms.providers.taken");
     expect(turnedAwayIn("?refused=csrf")).toBe("rooms.providers.late");
     for (const other of ["unavailable", "", "constructor"]) expect(turnedAwayIn(`?refused=${other}`)).toBe("rooms.providers.away");
   });

@@ -49,7 +49,6 @@ export function explain(refusal: Pick<Refusal, "status" | "code" | "problem" | "
 /** What the service writes into the address that it sends a browser to, which it has turned away from signing in with a provider. */
 const providerWords: Readonly<Record<string, Word>> = {
   unauthenticated: "rooms.providers.declined",
-  email_taken: "rooms.providers.taken",
   registration_closed: "rooms.entry.closed",
   csrf: "rooms.providers.late",
   rate_limited: "rooms.entry.too_many",

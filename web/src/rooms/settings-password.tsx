@@ -35,7 +35,7 @@ export function ChangePassword() {
         {/* Managers of passwords want to know whose it is. */}
         <Field hidden className="hidden" label={say("rooms.email")} type="email" autoComplete="username" readOnly value={session?.account.email ?? ""} />
         <PasswordField label={say("rooms.password.current")} hint={providers.length > 0 ? say("rooms.password.none") : undefined} autoComplete="current-password" required={providers.length === 0} value={current} onChange={(event) => setCurrent(event.target.value)} problem={entry.problem("current_password")} />
-        <PasswordField label={say("rooms.password.new")} hint={say("rooms.password.hint")} autoComplete="new-password" required value={next} onChange={(event) => setNext(event.target.value)} problem={entry.problem("new_password")} />
+        <PasswordField label={say("rooms.password.new")} hint={say("rooms.password.hint")} autoComplete="new-password" required value={next} onChange={(event) => setNext(event.target.value)} problem={entry.problem("new_password") ?? entry.problem("email")} />
         <EntryFoot entry={entry}>{say("rooms.password.change")}</EntryFoot>
       </form>
       <Prove proof={proof} />

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	ourhttp "turnstone/http"
+	"turnstone/persistence"
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
+)
+
+func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.T) {
+	db := pgtest.New(t)
+	const email, password = "ada@example.com", "correct horse battery"
+	withPassword, err := addAccount(t.Context(), db, email, "Ada", password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := findAccount(t.Context(), db, " ADA@example.com"); err != nil || found != withPassword {
+		t.Errorf("one account with the address: %v %v", found, err)
+	}
+	byProvider := &persistence.NewAccount{
+		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: "Ada"},
+		EmailKey: ourhttp.EmailKey(email), CreatedAt: time.Now(),
+	}
+	if err := db.Register(t.Context(), byProvider, &persistence.Identity{Issuer: "https://id.example", Subject: "1"}, nil, byOperator()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = findAccount(t.Context(), db, email)
+	for _, told := range []string{withPassword.String() + "  signs in with a password", byProvider.AccountID.String() + "  signs in by a provider"} {
+		if protocol.CodeOf(err) != protocol.CodeConflict || !strings.Contains(err.Error(), told) {
+			t.Errorf("%v does not say %q", err, told)
+		}
+	}
+	if err := setPassword(t.Context(), db, byProvider.AccountID.String(), password); protocol.CodeOf(err) != protocol.CodeEmailTaken {
+		t.Errorf("a second password with one address: %v", err)
+	}
+	if err := disableAccount(t.Context(), db, withPassword.String()); err != nil {
+		t.Fatal(err)
+	}
+	for account, disabled := range map[protocol.AccountID]bool{withPassword: true, byProvider.AccountID: false} {
+		if own, err := db.CredentialsOf(t.Context(), account); err != nil || own.Disabled != disabled {
+			t.Errorf("%s: %+v %v", account, own, err)
+		}
+	}
+	for _, missing := range []string{protocol.NewAccountID().String(), "nobody@example.com", "acct_x"} {
+		if _, err := findAccount(t.Context(), db, missing); protocol.CodeOf(err) != protocol.CodeNotFound {
+			t.Errorf("%s: %v", missing, err)
+		}
+	}
+	if _, made, err := seedAccount(t.Context(), db, email, "Ada", password, false); err != nil || made {
+		t.Errorf("the seeded account among two: made %v, %v", made, err)
+	}
+}
