@@ -13,7 +13,7 @@ func (s *Server) followUpRoutes() []route {
 	const queue = "/conversations/{conversation_id}/follow-ups"
 	return []route{
 		call("GET", queue, "listFollowUps",
-			"Lists the queue of a conversation in its order, with what was started or cancelled.", reads, s.listFollowUps),
+			"Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled.", reads, s.listFollowUps),
 		call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.", writes, s.changeFollowUp),
 	}
@@ -22,15 +22,16 @@ func (s *Server) followUpRoutes() []route {
 type listFollowUpsInput struct {
 	InConversation
 	PageInput
+	State string `query:"state" enum:"open,any" default:"open" doc:"open: queued and held; any: also started and cancelled."`
 }
 
 func (s *Server) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {
-	scope := "follow-ups " + in.ConversationID.String()
+	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
 	after, err := openCursor[persistence.FollowUpPosition](ctx, s, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.DB.ListFollowUps(ctx, callerOf(ctx).AccountID, in.ConversationID, after, in.Limit)
+	page, next, err := s.DB.ListFollowUps(ctx, callerOf(ctx).AccountID, in.ConversationID, in.State == "any", after, in.Limit)
 	if err != nil {
 		return nil, err
 	}

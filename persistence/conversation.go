@@ -179,7 +179,7 @@ func (db *DB) ConversationPage(ctx context.Context, account protocol.AccountID, 
 	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
 		return scanConversationPage(row, page)
 	})
-	batch.Queue(selectStandingFollowUps, args).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(selectOpenFollowUps, args).Query(func(rows pgx.Rows) (err error) {
 		page.FollowUps, err = pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
 		return err
 	})

@@ -183,7 +183,7 @@ func wantHidden(t *testing.T, db *persistence.DB, account protocol.AccountID, id
 		"message":    func() error { _, err := db.GetMessage(ctx, account, message); return err },
 		"branches":   func() error { _, _, err := db.ListBranches(ctx, account, id, protocol.BranchID{}, 1); return err },
 		"fork":       func() error { _, err := db.ForkConversation(ctx, account, id, message, ""); return err },
-		"follow-ups": func() error { _, _, err := db.ListFollowUps(ctx, account, id, nil, 1); return err },
+		"follow-ups": func() error { _, _, err := db.ListFollowUps(ctx, account, id, true, nil, 1); return err },
 		"usage":      func() error { _, _, err := db.ListUsage(ctx, account, id, nil, 1); return err },
 		"use":        func() error { _, err := db.RecordUsage(ctx, account, id, "k", 1, "u", nil); return err },
 		"delete": func() error {

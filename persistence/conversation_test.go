@@ -480,7 +480,7 @@ func TestFollowUpsAreListedInTheirOrder(t *testing.T) {
 	var got []string
 	var after *persistence.FollowUpPosition
 	for {
-		page, next, err := db.ListFollowUps(t.Context(), account, id, after, 2)
+		page, next, err := db.ListFollowUps(t.Context(), account, id, true, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -494,7 +494,11 @@ func TestFollowUpsAreListedInTheirOrder(t *testing.T) {
 	if !slices.Equal(got, states) {
 		t.Errorf("listed %v, want %v", got, states)
 	}
-	_, _, err := db.ListFollowUps(t.Context(), pgtest.Account(t, db), id, nil, 2)
+	open, _, err := db.ListFollowUps(t.Context(), account, id, false, nil, 10)
+	if err != nil || len(open) != 3 || open[0].State != protocol.FollowUpQueued || open[1].State != protocol.FollowUpHeld {
+		t.Errorf("those that wait are %+v, %v", open, err)
+	}
+	_, _, err = db.ListFollowUps(t.Context(), pgtest.Account(t, db), id, true, nil, 2)
 	wantCode(t, err, protocol.CodeNotFound)
 }
 

@@ -91,6 +91,8 @@ type DB struct {
 	log      *zap.Logger
 	config   Config
 
+	streaming streamingMessages
+
 	// Guarded by mu.
 	mu    sync.Mutex
 	probe *pgx.Conn // of Ready alone, so that a busy pool does not look like a dead server

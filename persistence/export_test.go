@@ -29,6 +29,9 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 // ReadEventsSQL reads what follows a sequence in the log of a live turn.
 const ReadEventsSQL = readEventsSQL
 
+// MaintainPartitions is the job that creates and drops partitions.
+func (db *DB) MaintainPartitions(ctx context.Context) error { return db.turnPartitions(ctx) }
+
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }
 

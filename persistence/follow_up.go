@@ -11,8 +11,8 @@ import (
 
 const followUpColumns = `follow_up_id, state, content, attachments, profile, position, version, turn_id, created_at`
 
-// selectStandingFollowUps reads what still waits: the queue as a page shows it.
-const selectStandingFollowUps = `
+// selectOpenFollowUps reads the items that wait. Its condition is that of the index follow_ups_open.
+const selectOpenFollowUps = `
 	select ` + followUpColumns + `
 	from follow_ups
 	where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
@@ -25,22 +25,36 @@ type FollowUpPosition struct {
 	FollowUpID protocol.FollowUpID `json:"f"`
 }
 
-const listFollowUpsSQL = `
+const (
+	listFollowUpsSQL = `
 	select ` + followUpColumns + `
 	from follow_ups
 	where account_id = @account and conversation_id = @conversation
 	  and (position, follow_up_id) > (@after_position, @after)
 	order by position, follow_up_id
 	limit @limit`
+	listOpenFollowUpsSQL = `
+	select ` + followUpColumns + `
+	from follow_ups
+	where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
+	  and (position, follow_up_id) > (@after_position, @after)
+	order by position, follow_up_id
+	limit @limit`
+)
 
-// ListFollowUps reads the items of a conversation's queue in their order, those that were started or cancelled included.
-func (db *DB) ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+// ListFollowUps reads a page of a conversation's follow-ups in their order: those that wait, or with all also those that
+// were started or cancelled.
+func (db *DB) ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool,
 	after *FollowUpPosition, limit int,
 ) (page []protocol.FollowUp, next *FollowUpPosition, err error) {
+	sql := listOpenFollowUpsSQL
+	if all {
+		sql = listFollowUpsSQL
+	}
 	if after == nil {
 		after = &FollowUpPosition{Position: -1 << 63}
 	}
-	page, err = rowsWithin[protocol.FollowUp](ctx, db, account, listFollowUpsSQL, pgx.NamedArgs{
+	page, err = rowsWithin[protocol.FollowUp](ctx, db, account, sql, pgx.NamedArgs{
 		"account": account, "conversation": id, "limit": limit + 1,
 		"after_position": after.Position, "after": after.FollowUpID,
 	})

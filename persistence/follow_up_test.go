@@ -32,7 +32,7 @@ func (w *world) change(conversation protocol.ConversationID, item *protocol.Foll
 // itemsOf are the items of a queue by what they say.
 func (w *world) itemsOf(conversation protocol.ConversationID) map[string]*protocol.FollowUp {
 	w.Helper()
-	list, _, err := w.db.ListFollowUps(w.Context(), w.account, conversation, nil, 100)
+	list, _, err := w.db.ListFollowUps(w.Context(), w.account, conversation, true, nil, 100)
 	w.must(err)
 	items := map[string]*protocol.FollowUp{}
 	for i := range list {

@@ -61,7 +61,7 @@ func (w *world) count(sql string) int {
 	return n
 }
 
-func TestPartitionsAreMadeFilledAndDropped(t *testing.T) {
+func TestPartitionsAreMadeAndFilled(t *testing.T) {
 	w := newWorld(t)
 	live, ended := w.start(w.request(nil, "one")), w.start(w.request(nil, "two"))
 	live.append(2)
@@ -85,27 +85,6 @@ func TestPartitionsAreMadeFilledAndDropped(t *testing.T) {
 	w.database.Admin(t, `select ensure_turn_partitions(1)`)
 	if got := inToday(); got != before {
 		t.Errorf("%d of %d rows moved", got, before)
-	}
-	// An old day stays while one of its turns needs it.
-	w.database.Admin(t, `do $$ begin execute 'alter table turn_events_' || `+today+` || ' rename to turn_events_20200101'; end $$`)
-	drop := func() int {
-		var dropped int
-		conn, err := pgx.Connect(t.Context(), w.database.OwnerURL)
-		w.must(err)
-		defer func() { _ = conn.Close(context.Background()) }()
-		w.must(conn.QueryRow(t.Context(), `select drop_turn_partitions()`).Scan(&dropped))
-		return dropped
-	}
-	if dropped := drop(); dropped != 0 {
-		t.Errorf("%d partitions dropped that a live turn needs", dropped)
-	}
-	live.append(1)
-	live.end(nil)
-	if dropped := drop(); dropped != 1 {
-		t.Errorf("%d partitions dropped, want 1", dropped)
-	}
-	if got := live.read(0, 1<<20); string(got) != string(live.frames) {
-		t.Error("a dropped day took a finished turn with it")
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
-	"go.uber.org/zap"
 
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -24,13 +23,11 @@ const (
 	jobRescue   = 3 * time.Minute
 	jobStopTime = 10 * time.Second // what runs may end by itself; then it is cancelled and runs again elsewhere
 
-	purgeRows    = 2000 // of one transaction
-	purgeRun     = 40 * time.Second
-	purgeBusy    = 5 * time.Second // a turn of the conversation is still ending
-	expireEvery  = 10 * time.Minute
-	expireRows   = 1000
-	partitions   = time.Hour
-	partitionsOn = 3 // days ahead
+	purgeRows   = 2000 // of one transaction
+	purgeRun    = 40 * time.Second
+	purgeBusy   = 5 * time.Second // a turn of the conversation is still ending
+	expireEvery = 10 * time.Minute
+	expireRows  = 1000
 
 	retryFirst   = time.Second
 	retryLongest = 10 * time.Minute
@@ -61,7 +58,7 @@ func StartJobs(ctx context.Context, db *DB, workers JobWorkers) (*Jobs, error) {
 		Logger:     jobLogger(db.log),
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
 		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),
-		PeriodicJobs: []*river.PeriodicJob{periodic(expireEvery, expireArgs{}), periodic(partitions, partitionArgs{})},
+		PeriodicJobs: []*river.PeriodicJob{periodic(expireEvery, expireArgs{}), periodic(partitionInterval, partitionArgs{})},
 	})
 	if err == nil {
 		err = j.client.Start(context.WithoutCancel(ctx)) // it ends with Close, not with what started it
@@ -112,9 +109,7 @@ func (w JobWorkers) register(db *DB) *river.Workers {
 	river.AddWorker(all, river.WorkFunc(func(ctx context.Context, _ *river.Job[expireArgs]) error {
 		return db.expire(ctx)
 	}))
-	river.AddWorker(all, river.WorkFunc(func(ctx context.Context, _ *river.Job[partitionArgs]) error {
-		return db.turnPartitions(ctx)
-	}))
+	river.AddWorker(all, &partitionWorker{db: db})
 	if w.Title != nil {
 		river.AddWorker(all, river.WorkFunc(func(ctx context.Context, job *river.Job[TitleArgs]) error {
 			return w.Title(ctx, job.Args.AccountID, job.Args.ConversationID, job.Args.TurnID)
@@ -169,25 +164,6 @@ func (db *DB) expire(ctx context.Context) error {
 			}
 			removed = tag.RowsAffected()
 		}
-	}
-	return nil
-}
-
-const (
-	ensurePartitionsSQL = `select ensure_turn_partitions($1)`
-	dropPartitionsSQL   = `select drop_turn_partitions()`
-)
-
-func (db *DB) turnPartitions(ctx context.Context) error {
-	var made, dropped int
-	if err := db.engine.QueryRow(ctx, ensurePartitionsSQL, partitionsOn).Scan(&made); err != nil {
-		return fmt.Errorf("making partitions: %w", classify(err))
-	}
-	if err := db.engine.QueryRow(ctx, dropPartitionsSQL).Scan(&dropped); err != nil {
-		return fmt.Errorf("dropping partitions: %w", classify(err))
-	}
-	if made+dropped > 0 {
-		db.log.Info("partitions of the log", zap.Int("made", made), zap.Int("dropped", dropped))
 	}
 	return nil
 }

@@ -55,11 +55,6 @@ type expireArgs struct{}
 
 func (expireArgs) Kind() string { return "expire" }
 
-// partitionArgs asks for the partitions of turn_events.
-type partitionArgs struct{}
-
-func (partitionArgs) Kind() string { return "turn_partitions" }
-
 // newInserter is a client that only inserts: it starts nothing.
 func newInserter(db *DB) (*river.Client[pgx.Tx], error) {
 	client, err := river.NewClient(riverpgxv5.New(db.app), &river.Config{Schema: riverSchema, Logger: slog.New(slog.DiscardHandler)})

@@ -38,8 +38,10 @@ func (db *DB) Messages(ctx context.Context, account protocol.AccountID, query *M
 		return nil, fmt.Errorf("finding a branch: %w", err)
 	}
 	page := line.window(query)
-	page.Messages, err = Rows(ctx, db, account, scanMessage, readMessagesSQL, pgx.NamedArgs{
+	known := db.streaming.known(account)
+	page.Messages, err = Rows(ctx, db, account, db.messageScanner(known), readMessagesSQL, pgx.NamedArgs{
 		"account": account, "branch": page.BranchID, "first": page.First, "last": page.Last,
+		"turns": known.turns, "covers": known.covers,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading messages: %w", err)
@@ -106,8 +108,9 @@ func (l path) window(query *MessageQuery) *MessagePage {
 	return page
 }
 
-// messageColumns read as scanMessage does, from messages m. What a streaming message holds is read in the same statement
-// as its status, because the log is folded away when the turn ends.
+// messageColumns are scanned by messageScanner, from messages m. The events of a streaming message are read in the same
+// statement as its status, so that they end before turn.finished. Those that this node has folded already (@turns up to
+// @covers) are not read again.
 const messageColumns = `
 	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
 	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, siblings.older, siblings.total,
@@ -115,7 +118,8 @@ const messageColumns = `
 	siblings.next_message, ` + newestBranch + `siblings.next_branch` + newestFirst + `,
 	case when m.status = 'streaming'
 		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
-			where e.account_id = m.account_id and e.turn_id = m.turn_id)
+			where e.account_id = m.account_id and e.turn_id = m.turn_id
+			  and e.first_sequence > known.covers)
 	end as frames`
 
 // newestBranch begins the look-up of the branch on which a sibling was gone on with last: the newest that shows it and has
@@ -130,6 +134,14 @@ const newestBranch = `(
 
 const newestFirst = `
 		order by shown.branch_id desc limit 1)`
+
+// knownStreaming says up to where the events of a message are known already; 0: not at all. It is a column and not an
+// expression: under row-level security an index serves no condition with coalesce or a sub-select that names other columns.
+const knownStreaming = `
+	cross join lateral (
+		select coalesce(max(k.covers), 0) as covers
+		from unnest(@turns::uuid[], @covers::bigint[]) as k (turn_id, covers) where k.turn_id = m.turn_id
+	) known`
 
 // messageSiblings counts the versions of a message and names its neighbours among them. The first ones of a conversation have no parent to share.
 const messageSiblings = `
@@ -154,7 +166,7 @@ const readMessagesSQL = `
 	select ` + messageColumns + `
 	from branch_segments s
 	join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
-		and m.depth between greatest(s.from_depth, @first) and least(s.to_depth, @last)` + messageSiblings + `
+		and m.depth between greatest(s.from_depth, @first) and least(s.to_depth, @last)` + knownStreaming + messageSiblings + `
 	where s.account_id = @account and s.branch_id = @branch and s.from_depth <= @last and s.to_depth >= @first
 	order by m.depth`
 
@@ -162,12 +174,15 @@ const getMessageSQL = `
 	select ` + messageColumns + `
 	from messages m
 	join conversations c on c.account_id = m.account_id and c.conversation_id = m.conversation_id and c.deleted_at is null` +
-	messageSiblings + `
+	knownStreaming + messageSiblings + `
 	where m.account_id = @account and m.message_id = @message`
 
 // GetMessage reads one message, a streaming one with its parts as far as they are durable.
 func (db *DB) GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error) {
-	found, err := Row(ctx, db, account, scanMessage, getMessageSQL, pgx.NamedArgs{"account": account, "message": message})
+	known := db.streaming.known(account)
+	found, err := Row(ctx, db, account, db.messageScanner(known), getMessageSQL, pgx.NamedArgs{
+		"account": account, "message": message, "turns": known.turns, "covers": known.covers,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading a message: %w", err)
 	}
@@ -181,23 +196,25 @@ func siblingOf(message *protocol.MessageID, branch *protocol.BranchID) *protocol
 	return &protocol.Sibling{MessageID: *message, BranchID: *branch}
 }
 
-func scanMessage(row pgx.CollectableRow) (m protocol.Message, err error) {
-	var frames []byte
-	var previousMessage, nextMessage *protocol.MessageID
-	var previousBranch, nextBranch *protocol.BranchID
-	err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
-		&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
-		&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames)
-	if err != nil {
+// messageScanner scans messageColumns. known is what was passed as @turns and @covers.
+func (db *DB) messageScanner(known *knownMessages) pgx.RowToFunc[protocol.Message] {
+	return func(row pgx.CollectableRow) (m protocol.Message, err error) {
+		var frames []byte
+		var previousMessage, nextMessage *protocol.MessageID
+		var previousBranch, nextBranch *protocol.BranchID
+		err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
+			&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
+			&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames)
+		if err != nil {
+			return m, err
+		}
+		m.PreviousSibling, m.NextSibling = siblingOf(previousMessage, previousBranch), siblingOf(nextMessage, nextBranch)
+		if m.Status == protocol.MessageStreaming && m.TurnID != nil {
+			streaming := known.find(*m.TurnID)
+			if m.Parts, m.CoversSequence, err = streaming.extend(frames); err == nil {
+				db.streaming.keep(streaming)
+			}
+		}
 		return m, err
 	}
-	m.PreviousSibling, m.NextSibling = siblingOf(previousMessage, previousBranch), siblingOf(nextMessage, nextBranch)
-	if m.Status == protocol.MessageStreaming {
-		var fold protocol.Fold
-		if m.CoversSequence, err = fold.FoldFrames(frames); err != nil {
-			return m, fmt.Errorf("folding a streaming message: %w", err)
-		}
-		m.Parts = fold.Parts()
-	}
-	return m, nil
 }

@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// replayBlock is how many bytes of a log are compressed together, so also how many are decompressed to read one event.
+	replayBlock = 256 << 10
 	// replayWindow is how far back the compression of a log looks: its lines repeat their neighbours.
 	replayWindow = 256 << 10
 	// maxLog bounds what a row may unfold to.
@@ -60,50 +62,118 @@ func decompress(compressed []byte, size int) ([]byte, error) {
 	return frames, nil
 }
 
+// replayBlocks is a log in compressed blocks, one after the other, each of whole events. Together they are one valid zstd
+// stream.
+type replayBlocks struct {
+	rawBytes   int
+	compressed []byte
+	ends       []int64 // the last sequence of each block; nil for one block
+	offsets    []int32 // where each block begins in compressed
+}
+
+// compressBlocks compresses a log that begins with sequence 1.
+func compressBlocks(log []byte) *replayBlocks {
+	b := &replayBlocks{rawBytes: len(log)}
+	if len(log) <= replayBlock {
+		b.compressed = compress(log)
+		return b
+	}
+	for last := int64(0); len(log) > 0; {
+		block := log
+		if len(log) > replayBlock {
+			if i := bytes.IndexByte(log[replayBlock:], '\n'); i >= 0 {
+				block = log[:replayBlock+i+1]
+			}
+		}
+		log = log[len(block):]
+		last += int64(bytes.Count(block, []byte{'\n'}))
+		b.ends, b.offsets = append(b.ends, last), append(b.offsets, int32(len(b.compressed))) //nolint:gosec // a column holds less than 2 GiB
+		b.compressed = append(b.compressed, compress(block)...)
+	}
+	return b
+}
+
+// decompressBlock gives back the bytes of one block, whose size its header holds.
+func decompressBlock(compressed []byte) ([]byte, error) {
+	frames, err := unpacker.DecodeAll(compressed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing a block of a log: %w", err)
+	}
+	return frames, nil
+}
+
 const (
+	// Of a log in blocks only the one that holds what follows the cursor is read: the column is stored without
+	// compression, so that Postgres reads a part of it.
 	readReplaySQL = `
-select t.turn_id, r.frames, coalesce(r.raw_bytes, 0), coalesce(r.last_sequence, 0)
+select t.turn_id, r.raw_bytes, coalesce(r.last_sequence, 0), coalesce(b.before, 0), b.last,
+       case when b.last is null then r.frames
+            else substr(r.frames, b.first_byte + 1, coalesce(b.next_byte, length(r.frames)) - b.first_byte) end
 from turns t
 join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
 left join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.last_sequence > $3
+left join lateral (
+    select coalesce(r.block_ends[i - 1], 0) as before, r.block_ends[i] as last,
+           r.block_offsets[i] as first_byte, r.block_offsets[i + 1] as next_byte
+    from generate_subscripts(r.block_ends, 1) i where r.block_ends[i] > $3
+    order by i limit 1
+) b on true
 where t.account_id = $1 and t.turn_id = $2`
 	// Reads whole rows until maxBytes were passed: the row that passes it is still read, so there is always progress. The key
 	// leads to the row that holds what follows the cursor: by last_sequence alone all rows before it would be read, of which
-	// a live turn has thousands, each on a page of its own.
+	// a live turn has thousands, each on a page of its own. The sub-select is compared by itself, since under row-level security
+	// an index serves no condition with coalesce.
 	readEventsSQL = `
 select frames, first_sequence, last_sequence from (
     select frames, first_sequence, last_sequence, sum(length(frames)) over (order by first_sequence) - length(frames) as before
     from turn_events
     where account_id = $1 and turn_id = $2 and last_sequence > $3
-      and first_sequence >= coalesce((
+      and first_sequence >= (select coalesce((
           select first_sequence from turn_events where account_id = $1 and turn_id = $2 and first_sequence <= $3 + 1
-          order by first_sequence desc limit 1), 0)
+          order by first_sequence desc limit 1), 0))
 ) e where before < $4 order by first_sequence`
 )
 
+// storedReplay is what a read needs of the row of turn_replays.
+type storedReplay struct {
+	turn       protocol.TurnID
+	rawBytes   *int // nil: there is no row, or nothing in it follows the cursor
+	last       int64
+	before     int64  // the sequence before the block
+	blockLast  *int64 // the last one of the block; nil: the log is one block
+	compressed []byte
+}
+
+// frames decompresses what was read; last is the sequence of its last event.
+func (r *storedReplay) frames() (frames []byte, last int64, err error) {
+	if r.blockLast == nil {
+		frames, err = decompress(r.compressed, *r.rawBytes)
+		return frames, r.last, err
+	}
+	frames, err = decompressBlock(r.compressed)
+	return frames, *r.blockLast, err
+}
+
 // TurnFrames reads committed events after a sequence: from the replay row of a turn that has ended, else from the chunks,
-// which are the same bytes. last is after when there are none. The chunks are looked for only when there is no row: they
-// are in many partitions, and a turn that lives is mostly read from memory.
+// which are the same bytes. last is after when there are none. The chunks are read only when there is no row: they are in
+// many partitions, and a live turn is mostly read from memory.
 func (t *Turns) TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error) {
-	var id protocol.TurnID
-	var compressed []byte
-	var size int
-	var end int64
+	var r storedReplay
 	batch := &pgx.Batch{}
 	batch.Queue(readReplaySQL, account, turn, after).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&id, &compressed, &size, &end)
+		return row.Scan(&r.turn, &r.rawBytes, &r.last, &r.before, &r.blockLast, &r.compressed)
 	})
 	if err := t.db.Send(ctx, account, batch); err != nil {
 		return nil, after, fmt.Errorf("reading the log of a turn: %w", err)
 	}
-	if compressed == nil {
+	if r.rawBytes == nil {
 		return t.chunks(ctx, account, turn, after, maxBytes)
 	}
-	frames, err = decompress(compressed, size)
+	frames, end, err := r.frames()
 	if err != nil {
 		return nil, after, err
 	}
-	frames, last = pageOf(protocol.SkipFrames(frames, after), after, end, maxBytes)
+	frames, last = pageOf(protocol.SkipFrames(frames, after-r.before), after, end, maxBytes)
 	return frames, last, nil
 }
 

@@ -24,6 +24,9 @@ func (t *Turns) FinishTurn(ctx context.Context, finish *protocol.TurnFinish) (*p
 		f = &turnFinish{TurnFinish: finish, turns: t, tx: tx, replay: replay}
 		return f.run(ctx)
 	})
+	if err == nil || errors.Is(err, errAnswered) {
+		t.db.streaming.forget(finish.AccountID, finish.TurnID)
+	}
 	switch {
 	case errors.Is(err, errAnswered):
 		return nil, nil
@@ -36,9 +39,8 @@ func (t *Turns) FinishTurn(ctx context.Context, finish *protocol.TurnFinish) (*p
 
 // foldedLog is the row of turn_replays.
 type foldedLog struct {
-	before     int64 // the sequence of the last event before the finish's own
-	rawBytes   int
-	compressed []byte
+	before int64 // the sequence of the last event before the finish's own
+	*replayBlocks
 }
 
 // fold makes the replay row before the transaction begins, so that no lock is held meanwhile: what an owner has appended
@@ -50,8 +52,7 @@ func (t *Turns) fold(ctx context.Context, finish *protocol.TurnFinish) (*foldedL
 	if err := t.db.Send(ctx, finish.AccountID, batch); err != nil {
 		return nil, err
 	}
-	whole := append(log.frames, finish.Frames...)
-	return &foldedLog{before: log.last, rawBytes: len(whole), compressed: compress(whole)}, nil
+	return &foldedLog{before: log.last, replayBlocks: compressBlocks(append(log.frames, finish.Frames...))}, nil
 }
 
 // turnFinish is one attempt at a finish.
@@ -155,7 +156,8 @@ insert into turn_records (account_id, turn_id, kind, key, sequence, body)
 select account_id, turn_id, kind, key, sequence, body::json
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[]) as r (account_id, turn_id, kind, key, sequence, body)`
 	insertReplaySQL = `
-insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames) values (@account, @turn, @last, @raw_bytes, @replay)`
+insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames, block_ends, block_offsets)
+values (@account, @turn, @last, @raw_bytes, @replay, @block_ends, @block_offsets)`
 	endMessageSQL = `
 update messages set status = @status, parts = @parts, usage = @usage,
     model_id = coalesce(@model, model_id), profile = coalesce(@profile, profile)
@@ -191,6 +193,7 @@ func (f *turnFinish) queue(batch *pgx.Batch) error {
 		"account": f.AccountID, "turn": f.TurnID, "conversation": f.Spec.ConversationID, "answer": f.Spec.AssistantMessageID,
 		"state": string(f.State), "first": f.First, "last": f.Last, "epoch": f.Epoch, "frames": f.Frames, "at": millis(f.At),
 		"stop_reason": string(f.StopReason), "usage": usage, "error": f.Error, "raw_bytes": f.replay.rawBytes, "replay": f.replay.compressed,
+		"block_ends": f.replay.ends, "block_offsets": f.replay.offsets,
 		"status": string(f.Status), "parts": parts, "model": nullable(f.ModelID), "profile": nullable(string(f.Spec.Routing.Profile)),
 		"usage_id": protocol.NewUsageID(),
 	}

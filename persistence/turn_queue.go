@@ -11,8 +11,8 @@ import (
 
 const (
 	queueLengthSQL = `
-select count(*) filter (where state in ('queued', 'held')), coalesce(max(position), 0)
-from follow_ups where account_id = $1 and conversation_id = $2`
+select (select count(*) from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held')),
+       (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, profile, position, created_at)
 values (@account, @follow_up, @conversation, 'queued', @content, @profile, @position, @at)`

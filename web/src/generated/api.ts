@@ -357,7 +357,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the queue of a conversation in its order, with what was started or cancelled. */
+        /** Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled. */
         get: operations["listFollowUps"];
         put?: never;
         post?: never;
@@ -4507,6 +4507,8 @@ export interface operations {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
                 limit?: number;
+                /** @description open: queued and held; any: also started and cancelled. */
+                state?: "open" | "any";
             };
             header?: never;
             path: {

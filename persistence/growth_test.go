@@ -1,0 +1,276 @@
+package persistence_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap/zaptest"
+
+	"turnstone/persistence"
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
+	"turnstone/providers/embedded"
+)
+
+// Reads must cost the page that they return, not the history behind it. These tests make a history and count the pages
+// of Postgres that one call touches: a number that neither the machine nor its load changes.
+
+// grown is the size of the histories, a page of Postgres holds about a hundred of such rows at most.
+const grown = 20_000
+
+// meteredWorld is a world whose requests use one connection, so that what a call read can be asked of the server.
+func meteredWorld(t *testing.T) *world {
+	t.Helper()
+	database := pgtest.NewDatabase(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Logger: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	// Autovacuum reads pages, too.
+	database.Admin(t, `do $$ declare name text; begin
+		for name in select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' loop
+			execute format('alter table %I set (autovacuum_enabled = off, toast.autovacuum_enabled = off)', name);
+		end loop; end $$`)
+	return newWorldOn(t, database, db)
+}
+
+const (
+	flushStatsSQL = `select pg_stat_force_next_flush()`
+	pagesReadSQL  = `
+		select sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0) + coalesce(idx_blks_read, 0) + coalesce(idx_blks_hit, 0)
+			+ coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0) + coalesce(tidx_blks_read, 0) + coalesce(tidx_blks_hit, 0))::int
+		from pg_statio_user_tables where schemaname = 'public'`
+	rowsReadSQL = `
+		select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int from pg_stat_user_tables where schemaname = 'public'`
+)
+
+// counted tells by how much a call raises a statistic of the server. Other connections report theirs when they end, so it
+// waits for that.
+func (w *world) counted(statisticSQL string, call func()) int {
+	w.Helper()
+	eventually(w.T, func() bool {
+		return w.count(`select count(*) from pg_stat_activity where datname = current_database() and usename = '`+embedded.Superuser+`'`) == 0
+	})
+	read := func() int {
+		for range 2 { // the first flush is that of the call, on its connection
+			_, err := persistence.Rows(w.Context(), w.db, w.account, pgx.RowTo[any], flushStatsSQL)
+			w.must(err)
+		}
+		return w.count(statisticSQL)
+	}
+	call() // plans are made, and catalogs read, the first time
+	before := read()
+	call()
+	return read() - before
+}
+
+// wantPages fails when a call touches more than most pages.
+func (w *world) wantPages(what string, most int, call func()) {
+	w.Helper()
+	if pages := w.counted(pagesReadSQL, call); pages > most {
+		w.Errorf("%s: %d pages were read, want at most %d", what, pages, most)
+	} else {
+		w.Logf("%s: %d pages", what, pages)
+	}
+}
+
+func TestCheckingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T) {
+	w := meteredWorld(t)
+	w.database.Admin(t, `insert into sessions (token_hash, session_id, account_id, expires_at)
+		select sha256(n::text::bytea), gen_random_uuid(), $1, now() + interval '1 day' from generate_series(1, $2::int) n`, w.account, grown)
+	w.database.Admin(t, `analyze sessions`)
+	sessions, err := persistence.Rows(t.Context(), w.db, persistence.Nobody, pgx.RowTo[protocol.SessionID], `select session_id from sessions limit 3`)
+	w.must(err)
+	w.wantPages("the recheck of 3 sessions", 20, func() {
+		live, err := w.db.LiveSessions(t.Context(), sessions, time.Now())
+		w.must(err)
+		if len(live) != len(sessions) {
+			t.Errorf("%d sessions are live, want %d", len(live), len(sessions))
+		}
+	})
+}
+
+func TestAQueueIsReadWithoutWhatItStartedBefore(t *testing.T) {
+	w := meteredWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	conversation := live.spec.ConversationID
+	w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+		select $1, gen_random_uuid(), $2, case n % 2 when 0 then 'started' else 'cancelled' end, 'x', n from generate_series(1, $3::int) n`,
+		w.account, conversation, grown)
+	queue := func() *protocol.FollowUp {
+		start := w.request(&conversation, "later")
+		start.IfBusy = protocol.BusyQueue
+		result, err := w.try(start)
+		w.must(err)
+		return result.FollowUp
+	}
+	item := queue()
+	w.database.Admin(t, `analyze follow_ups`)
+	w.wantPages("the page of a conversation", 60, func() {
+		page, err := w.db.ConversationPage(t.Context(), w.account, conversation)
+		w.must(err)
+		if page.FollowUps[0].FollowUpID != item.FollowUpID {
+			t.Error("the page does not show the queue")
+		}
+	})
+	w.wantPages("the list", 30, func() {
+		page, next, err := w.db.ListFollowUps(t.Context(), w.account, conversation, false, nil, 20)
+		w.must(err)
+		if len(page) == 0 || page[0].FollowUpID != item.FollowUpID || next != nil {
+			t.Errorf("the list has %d items", len(page))
+		}
+	})
+	w.wantPages("a page of everything", 60, func() {
+		page, next, err := w.db.ListFollowUps(t.Context(), w.account, conversation, true, nil, 20)
+		w.must(err)
+		if len(page) != 20 || next == nil {
+			t.Errorf("the list has %d items", len(page))
+		}
+	})
+	w.wantPages("queueing", 150, func() { queue() })
+	w.wantPages("changing an item", 80, func() {
+		item.Version++
+		_, _, err := w.turns.ChangeFollowUp(t.Context(), w.change(conversation, item, protocol.FollowUpHeld))
+		if err != nil && protocol.CodeOf(err) != protocol.CodeStaleVersion {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T) {
+	w := meteredWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	part := protocol.DerivePartID(live.spec.TurnID, 1)
+	started := live.chunk(1)
+	started.Frames = live.event(nil, started.First, &protocol.AnswerStarted{PartID: part, Format: "markdown"})
+	w.must(w.append(started))
+	live.stored(started)
+	for range 300 {
+		live.append(3)
+	}
+	query := &persistence.MessageQuery{ConversationID: live.spec.ConversationID, Limit: 20}
+	read := func() protocol.Message {
+		page, err := w.db.Messages(t.Context(), w.account, query)
+		w.must(err)
+		return page.Messages[len(page.Messages)-1]
+	}
+	check := func(m protocol.Message) {
+		t.Helper()
+		var whole protocol.Fold
+		covers, err := whole.FoldFrames(live.frames)
+		w.must(err)
+		if m.CoversSequence != covers || len(m.Parts) != 1 || m.Parts[0].Text != whole.Text(part) || m.Status != protocol.MessageStreaming {
+			t.Errorf("the page covers %d of %d events", m.CoversSequence, covers)
+		}
+	}
+	check(read())
+	live.append(3)
+	// In a day's partition other turns have most rows.
+	w.database.Admin(t, `insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
+		select account_id, (left(turn_id::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, 1, 1, repeat('x', 100)::bytea
+		from turns, generate_series(1, $1::int) n`, grown)
+	w.database.Admin(t, `analyze turn_events`)
+	if rows := w.counted(rowsReadSQL, func() { check(read()) }); rows > 20 {
+		t.Errorf("a page with a live turn of 303 rows reads %d rows", rows)
+	}
+	live.append(3)
+	found, err := w.db.GetMessage(t.Context(), w.account, live.spec.AssistantMessageID)
+	w.must(err)
+	check(*found)
+	// Another node knows nothing of it, and what one account knows serves no other.
+	other := w.database.Open(t)
+	found, err = other.GetMessage(t.Context(), w.account, live.spec.AssistantMessageID)
+	w.must(err)
+	check(*found)
+	live.end(nil)
+	if m := read(); m.Status != protocol.MessageComplete || m.CoversSequence != 0 || m.Parts[0].Text != "answer" {
+		t.Errorf("after the end: %+v", m)
+	}
+}
+
+func TestReadersOfOneStreamingMessageAgree(t *testing.T) {
+	w := newWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	part := protocol.DerivePartID(live.spec.TurnID, 1)
+	started := live.chunk(1)
+	started.Frames = live.event(nil, started.First, &protocol.AnswerStarted{PartID: part, Format: "markdown"})
+	w.must(w.append(started))
+	live.stored(started)
+	texts := map[int64]string{} // by what they cover
+	var whole protocol.Fold
+	_, err := whole.FoldFrames(live.frames)
+	w.must(err)
+	const rounds, readers = 30, 4
+	messages := make(chan *protocol.Message, readers*rounds)
+	for range rounds {
+		next := live.next
+		live.append(2)
+		var grownFold protocol.Fold
+		_, err := grownFold.FoldFrames(live.frames)
+		w.must(err)
+		texts[next+1] = grownFold.Text(part)
+		for range readers {
+			go func() {
+				m, err := w.db.GetMessage(t.Context(), w.account, live.spec.AssistantMessageID)
+				if err != nil {
+					t.Error(err)
+					m = &protocol.Message{}
+				}
+				messages <- m
+			}()
+		}
+	}
+	for range cap(messages) {
+		m := <-messages
+		if text, known := texts[m.CoversSequence]; !known || len(m.Parts) != 1 || m.Parts[0].Text != text {
+			t.Errorf("a message that covers %d holds other text than the log", m.CoversSequence)
+		}
+	}
+}
+
+func TestTheEndOfALongReplayIsReadWithoutItsBeginning(t *testing.T) {
+	w := meteredWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	big := live.chunk(1)
+	for sequence := big.First; sequence < big.First+40; sequence++ { // 2.4 MB that do not compress
+		big.Last = sequence
+		if sequence > big.First {
+			big.Frames = live.event(big.Frames, sequence, &protocol.AnswerDelta{PartID: protocol.DerivePartID(live.spec.TurnID, 1), Delta: noise(60_000)})
+		}
+	}
+	w.must(w.append(big))
+	live.stored(big)
+	live.end(nil)
+	last := live.next - 1
+	w.wantPages("the last event", 60, func() {
+		frames, end, err := w.turns.TurnFrames(t.Context(), w.account, live.spec.TurnID, last-1, 1<<20)
+		w.must(err)
+		if end != last || bytes.Count(frames, []byte{'\n'}) != 1 || !bytes.HasSuffix(live.frames, frames) {
+			t.Errorf("read %d bytes up to %d", len(frames), end)
+		}
+	})
+	for after := range last {
+		want := protocol.SkipFrames(live.frames, after)
+		if got := live.read(after, 100<<10); !bytes.Equal(got, want) {
+			t.Fatalf("after %d: %d bytes, want %d", after, len(got), len(want))
+		}
+	}
+	// As an older version stored it.
+	w.database.Admin(t, `update turn_replays set block_ends = null, block_offsets = null`)
+	if got := live.read(0, 100<<10); !bytes.Equal(got, live.frames) {
+		t.Error("a replay without blocks is read differently")
+	}
+}
+
+// noise is text that compresses to no less than half.
+func noise(n int) string {
+	var b bytes.Buffer
+	for b.Len() < n {
+		fmt.Fprint(&b, protocol.NewTurnID())
+	}
+	return b.String()[:n]
+}

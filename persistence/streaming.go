@@ -1,0 +1,141 @@
+package persistence
+
+import (
+	"container/list"
+	"fmt"
+	"sync"
+
+	"turnstone/protocol"
+)
+
+// The bounds of streamingMessages: of all accounts together.
+const (
+	maxStreamingMessages = 1024
+	maxStreamingBytes    = 32 << 20
+)
+
+// streamingMessages remembers the messages of live turns as they were read last, so that reading one again reads only the
+// events that were appended since. It holds nothing but committed events, so what it returns is what the log says; a
+// message that it does not know is folded from the whole log. Its methods may be called from any goroutine.
+type streamingMessages struct {
+	mu     sync.Mutex
+	byTurn map[protocol.AccountID]map[protocol.TurnID]*streamingMessage // guarded by mu
+	recent list.List                                                    // guarded by mu; *streamingMessage, the last used first
+	bytes  int                                                          // guarded by mu
+}
+
+// streamingMessage is the fold of a log up to covers.
+type streamingMessage struct {
+	account protocol.AccountID
+	turn    protocol.TurnID
+	element *list.Element // guarded by streamingMessages.mu; nil: not kept
+	size    int           // guarded by streamingMessages.mu
+
+	mu     sync.Mutex
+	fold   protocol.Fold // guarded by mu
+	covers int64         // guarded by mu
+	bytes  int           // guarded by mu; of the frames folded so far
+}
+
+// known returns the account's messages and what each covers.
+func (s *streamingMessages) known(account protocol.AccountID) *knownMessages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &knownMessages{account: account, turns: []protocol.TurnID{}, covers: []int64{}}
+	for turn, message := range s.byTurn[account] {
+		message.mu.Lock()
+		k.turns, k.covers = append(k.turns, turn), append(k.covers, message.covers)
+		message.mu.Unlock()
+		k.messages = append(k.messages, message)
+	}
+	return k
+}
+
+// knownMessages is what one read starts from. It keeps its messages though the cache may drop them meanwhile.
+type knownMessages struct {
+	account  protocol.AccountID
+	turns    []protocol.TurnID
+	covers   []int64
+	messages []*streamingMessage
+}
+
+// find returns the message of a turn, a new one if it was not known.
+func (k *knownMessages) find(turn protocol.TurnID) *streamingMessage {
+	for i, known := range k.turns {
+		if known == turn {
+			return k.messages[i]
+		}
+	}
+	return &streamingMessage{account: k.account, turn: turn}
+}
+
+// extend folds frames that begin at or before the event after covers. Another reader may have folded some of them.
+func (m *streamingMessage) extend(frames []byte) (parts []protocol.Part, covers int64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for line := range protocol.FrameLines(frames) {
+		envelope, payload, err := protocol.DecodeEvent(line)
+		if err != nil {
+			return nil, 0, fmt.Errorf("folding a streaming message: %w", err)
+		}
+		if envelope.Sequence <= m.covers {
+			continue
+		}
+		if envelope.Sequence != m.covers+1 {
+			return nil, 0, errLogGap
+		}
+		m.fold.Apply(payload)
+		m.covers = envelope.Sequence
+		m.bytes += len(line)
+	}
+	return m.fold.Parts(), m.covers, nil
+}
+
+// keep remembers a message, or counts its use and growth, and drops those that were not used for longest.
+func (s *streamingMessages) keep(m *streamingMessage) {
+	m.mu.Lock()
+	size := m.bytes
+	m.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.element == nil {
+		if s.byTurn == nil {
+			s.byTurn = map[protocol.AccountID]map[protocol.TurnID]*streamingMessage{}
+		}
+		if old := s.byTurn[m.account][m.turn]; old != nil {
+			s.drop(old)
+		}
+		if s.byTurn[m.account] == nil {
+			s.byTurn[m.account] = map[protocol.TurnID]*streamingMessage{}
+		}
+		s.byTurn[m.account][m.turn] = m
+		m.element = s.recent.PushFront(m)
+	} else {
+		s.recent.MoveToFront(m.element)
+	}
+	s.bytes += size - m.size
+	m.size = size
+	for s.recent.Len() > maxStreamingMessages || s.bytes > maxStreamingBytes {
+		s.drop(s.recent.Back().Value.(*streamingMessage)) //nolint:forcetypeassert // nothing else is in the list
+	}
+}
+
+// forget drops the message of a turn that has ended.
+func (s *streamingMessages) forget(account protocol.AccountID, turn protocol.TurnID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.byTurn[account][turn]; m != nil {
+		s.drop(m)
+	}
+}
+
+// drop forgets one; with mu held.
+func (s *streamingMessages) drop(m *streamingMessage) {
+	s.recent.Remove(m.element)
+	s.bytes -= m.size
+	m.element, m.size = nil, 0
+	delete(s.byTurn[m.account], m.turn)
+	if len(s.byTurn[m.account]) == 0 {
+		delete(s.byTurn, m.account)
+	}
+}
