@@ -1,7 +1,6 @@
 package sitetest
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,21 +20,11 @@ const (
 	GivenSecret = "vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"
 )
 
-// FreeAddress is one that nobody listens on, most likely still when the program does.
-func FreeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
 // Development is a dev installation of its own: a data folder and two addresses.
 type Development struct {
 	Folder, Public, Internal string
 	Environment              []string
+	Build                    *Build // what Up runs; Race if nobody says otherwise
 }
 
 // NewDevelopment does not run yet.
@@ -49,7 +38,7 @@ func NewDevelopment(t *testing.T, more ...string) *Development {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	d := &Development{Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
+	d := &Development{Build: Race, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
 	d.Environment = append([]string{
 		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal,
 	}, more...)
@@ -59,7 +48,7 @@ func NewDevelopment(t *testing.T, more ...string) *Development {
 // Up starts dev and waits until it serves.
 func (d *Development) Up(t *testing.T) *Process {
 	t.Helper()
-	p := Start(t, d.Environment, "dev")
+	p := d.Build.Start(t, d.Environment, "dev")
 	p.Until("Ctrl-C stops all of it")
 	return p
 }
@@ -71,7 +60,6 @@ type Hosted struct {
 	*Development
 	Owner string // DSN of the owner of the database
 	Login string // DSN that the service is given
-	Build *Build // what Serve runs; Race if nobody says otherwise
 }
 
 // NewHosted has a database with roles and, as yet, no schema.
@@ -93,7 +81,7 @@ func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *Hosted {
 	if err := os.WriteFile(secret, []byte(GivenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &Hosted{Build: Race, Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
+	i := &Hosted{Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
 	i.Development = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }

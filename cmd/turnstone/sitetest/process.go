@@ -40,6 +40,11 @@ func (b *Build) make() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(root, "bin", b.name)
+	unlock, err := lockFile(path + ".lock") // packages that need it at the same time build it once
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	build := exec.Command("go", append(append([]string{"build", "-race", "-buildvcs=false"}, b.flags...), "-o", path, "./cmd/turnstone")...)
 	build.Dir = root
 	output, err := build.CombinedOutput()
@@ -47,6 +52,22 @@ func (b *Build) make() (string, error) {
 		return "", fmt.Errorf("building %s: %w: %s", b.name, err, output)
 	}
 	return path, nil
+}
+
+// lockFile waits for the lock of a file, which it makes.
+func lockFile(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return func() { _ = file.Close() }, nil // which ends the lock
 }
 
 // moduleRoot is the folder of go.mod, from which the program is built.
@@ -187,6 +208,16 @@ func (p *Process) Exit() int {
 		p.T.Fatal("it does not end")
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// HasEnded reports whether it runs no more, whoever ended it.
+func (p *Process) HasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Kill is kill -9.
