@@ -27,6 +27,8 @@ const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
   plugins: [react(), tailwindcss(), compressed()],
+  // Its variant for browsers reads &lt; and the like through innerHTML, which Trusted Types forbid: it throws.
+  resolve: { alias: { "decode-named-character-reference": new URL("node_modules/decode-named-character-reference/index.js", import.meta.url).pathname } },
   build: {
     target: "es2023",
     assetsInlineLimit: 0, // the content security policy allows files of this origin

@@ -1,13 +1,15 @@
 // The wire between a browser and the service, for tests that break it: what is open can be dropped, what is new refused,
-// and events held back.
+// and events held back or changed.
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { TurnEvent } from "../src/generated/events";
 
 export class Wire {
   readonly #server: Server;
   #whole = true;
   #from: RegExp | null = null;
   readonly #waiting = new Set<() => void>();
+  #change: (event: TurnEvent) => TurnEvent = (event) => event;
 
   private constructor() {
     this.#server = createServer((asked, answered) => this.#pass(asked, answered));
@@ -53,6 +55,11 @@ export class Wire {
     this.#waiting.clear();
   }
 
+  /** Changes what events say, from now on. */
+  change(change: (event: TurnEvent) => TurnEvent): void {
+    this.#change = change;
+  }
+
   async close(): Promise<void> {
     this.letGo();
     this.drop();
@@ -83,7 +90,7 @@ export class Wire {
           const event = text.slice(0, end + 2);
           text = text.slice(end + 2);
           if (this.#from?.test(event) === true) await new Promise<void>((go) => this.#waiting.add(go));
-          answered.write(event);
+          answered.write(event.replace(/^data: (.*)$/m, (_, data: string) => `data: ${JSON.stringify(this.#change(JSON.parse(data) as TurnEvent))}`));
         }
       }
       answered.end(text);

@@ -24,7 +24,14 @@ export const Formula = memo(function Formula({ tex, display }: { tex: string; di
   useLayoutEffect(() => {
     const element = place.current;
     if (element === null) return;
-    const draw = (by: Render) => by(tex, element, { displayMode: display, throwOnError: false, errorColor: "var(--color-danger)", strict: "ignore", trust: false, maxSize: 30, maxExpand: 500 });
+    const draw = (by: Render) => {
+      try {
+        // Where it does not throw, KaTeX marks an error by a style attribute, which the content security policy forbids.
+        by(tex, element, { displayMode: display, throwOnError: true, strict: "ignore", trust: false, maxSize: 30, maxExpand: 500 });
+      } catch {
+        element.textContent = tex;
+      }
+    };
     if (tex.length > longest) element.textContent = tex;
     else if (render !== null) draw(render);
     else {
