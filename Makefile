@@ -25,10 +25,13 @@ build: go web/dist/index.html ## bin/turnstone, with the web app in it
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
 test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real servers, with the race detector
-	rm -f tmp/second-tries tmp/notices
+	rm -f tmp/notices
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
 		$(if $(ALL),$$(go list ./... | grep -v $(BROWSER)),$(TESTS)); failed=$$?; \
-		$(if $(ALL),$(GO_TEST) -json -parallel 3 -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) cat tmp/second-tries tmp/notices >&2 2>/dev/null; exit $$failed'
+		$(if $(ALL),$(GO_TEST) -json -parallel 3 -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed' \
+		| while IFS= read -r line; do \
+			if [[ $$line == "DONE "* && -f tmp/notices ]]; then sed "s/^/notice: /" tmp/notices; fi; printf "%s\n" "$$line"; \
+		done
 
 ALL     = $(filter ./...,$(TESTS))
 # By itself: several browsers at once leave little of two processors to others, and others little to them.

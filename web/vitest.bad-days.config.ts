@@ -7,7 +7,6 @@ export const patience = {
   hookTimeout: 60_000,
   expect: { poll: { timeout: 40_000 } },
   chaiConfig: { truncateThreshold: 0 },
-  retry: process.env["CI"] ? 1 : 0, // cmd/turnstone/browser tells of each that needed it, and bounds how many may
 } as const;
 
 /** The tests that kill or freeze the service. */

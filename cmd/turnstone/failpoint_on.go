@@ -39,6 +39,7 @@ func armFailpoints(environment map[string]string) error {
 }
 
 // withFailpoints adds PUT /failpoints, which arms what its body says and nothing else, and GET, which counts what fired.
+// PUT /holds/{name} holds the answers of the scripted model that have a place of that name; DELETE lets them go.
 func withFailpoints(internal http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", internal)
@@ -54,6 +55,14 @@ func withFailpoints(internal http.Handler) http.Handler {
 			writeJSON(w, http.StatusUnprocessableEntity, adminError{err.Error()})
 			return
 		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("PUT /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
+		failpoint.HoldAt(r.PathValue("name"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("DELETE /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
+		failpoint.LetGo(r.PathValue("name"))
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return mux

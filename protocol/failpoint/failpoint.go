@@ -17,6 +17,9 @@
 //
 // An answer to a client is a step of its own kind, Answer: executed there is an answer that the client never gets.
 //
+// Hold is no failure: it keeps an answer of the scripted model at one place while a test holds the name of that place, so
+// that no test depends on how fast a machine is.
+//
 // All of this exists in builds with the tag failpoint only. In every other build the functions are empty, are inlined and
 // leave nothing behind. The package imports nothing of ours, so that every package may be made to fail.
 package failpoint

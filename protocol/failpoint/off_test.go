@@ -16,7 +16,7 @@ func TestTheProductPaysNothing(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	for _, name := range []string{"Before", "After", "Answer"} {
+	for _, name := range []string{"Before", "After", "Answer", "Hold"} {
 		if !strings.Contains(string(said), "can inline "+name+"\n") {
 			t.Errorf("%s is not inlined:\n%s", name, said)
 		}

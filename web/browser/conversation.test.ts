@@ -1,6 +1,6 @@
 // A conversation as a person has it, by the keyboard and by the names that a screen reader says.
 import { describe, expect, test } from "vitest";
-import { atEnd, composer, live, messages, stop, stored } from "./room";
+import { atEnd, composer, held, messages, stop, stored } from "./room";
 import { Account, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
@@ -21,7 +21,7 @@ describe("writing", () => {
     await expect.poll(() => composer(pocket.page).inputValue()).toBe("A thought that is not finished");
     await visit.page.reload();
     await expect.poll(() => composer(visit.page).inputValue()).toBe("A thought that is not finished");
-    await composer(visit.page).fill(live(400));
+    await composer(visit.page).fill((await held()).text);
     await composer(visit.page).press("Enter");
     await stop(visit.page).waitFor();
     await composer(visit.page).fill("Meanwhile");
@@ -94,7 +94,8 @@ describe("writing", () => {
 
   test("6 and 8 while an answer streams: queue, steer and interrupt, each with its receipt shown as it stands", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(200));
+    const answer = await held();
+    const { conversation } = await account.begin(answer.text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     const box = composer(visit.page);
@@ -103,7 +104,8 @@ describe("writing", () => {
     await visit.page.getByText("Next, when this answer is done").waitFor();
     await box.fill("Shorter, please.");
     await box.press("ControlOrMeta+Enter");
-    await visit.page.getByText(/Steering: (on its way|accepted)/).first().waitFor();
+    await visit.page.getByText(/Steering: accepted/).first().waitFor();
+    await answer.letGo();
     await messages(visit.page).nth(1).getByText("Shorter, please.", { exact: true }).waitFor({ timeout: 45_000 });
     await visit.page.getByText(/\b42\b/).first().waitFor({ timeout: 45_000 });
     await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
@@ -115,7 +117,7 @@ describe("writing", () => {
 
   test("9 Esc stops; what was said stays and is marked", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(2_000));
+    const { conversation } = await account.begin((await held()).text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await composer(visit.page).press("Escape");
@@ -130,7 +132,7 @@ describe("writing", () => {
 describe("what is held", () => {
   test("goes on when it is sent, or comes back into the field", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(2_000));
+    const { conversation } = await account.begin((await held()).text);
     for (const text of ["What is 6*7?", "And something later."]) await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text }], if_busy: "queue" });
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
@@ -152,7 +154,7 @@ describe("what is held", () => {
 
   test("that was sent from another device meanwhile is shown as it stands", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(2_000));
+    const { conversation, turn } = await account.begin((await held()).text);
     await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "What is 6*7?" }], if_busy: "queue" });
     await account.ask("POST", "/chat/steering", { type: "cancel", turn_id: turn });
     const visit = await Visit.open(`/c/${conversation}`, account);
@@ -174,11 +176,13 @@ describe("what is held", () => {
 describe("reading", () => {
   test("10 a reload in the middle of an answer goes on with it, without a gap or a repetition", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(150));
+    const answer = await held(150);
+    const { conversation } = await account.begin(answer.text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await visit.page.reload();
     await stop(visit.page).waitFor();
+    await answer.letGo();
     await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
     const text = (await stored(account, conversation))[1]!.parts.map((part) => part.text ?? "").join("");
     const shown = await messages(visit.page).last().innerText();
@@ -192,7 +196,8 @@ describe("reading", () => {
     const conversation = await account.chat("Hello! [[script tokens=900 ttft=0ms interval=0ms]]");
     const visit = await Visit.open(`/c/${conversation}`, account);
     await messages(visit.page).last().waitFor();
-    await account.begin(live(400), { conversation_id: conversation });
+    const answer = await held(20_000);
+    await account.begin(answer.text, { conversation_id: conversation });
     await visit.page.reload();
     await stop(visit.page).waitFor();
     const scroller = visit.page.locator("[data-scroll]");
@@ -203,6 +208,7 @@ describe("reading", () => {
     const before = await scroller.evaluate((element) => element.scrollTop);
     const length = async () => (await messages(visit.page).last().innerText()).length;
     const grown = (await length()) + 80;
+    await answer.letGo();
     await expect.poll(length, { timeout: 20_000 }).toBeGreaterThan(grown);
     expect(Math.abs((await scroller.evaluate((element) => element.scrollTop)) - before)).toBeLessThan(4);
     await pill.click();

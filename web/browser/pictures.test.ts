@@ -3,7 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { describe, test } from "vitest";
 import { stop } from "./room";
-import { Account, phone, Visit, withBrowser } from "./site";
+import { Account, hold, phone, Visit, withBrowser } from "./site";
 
 withBrowser();
 
@@ -28,7 +28,9 @@ describe("pictures for the README", () => {
     for (const { page } of [desk, pocket]) await page.locator("[data-message]").nth(3).waitFor();
     // Written by hand, so that it is seen at once; the phone is told by the service.
     const box = desk.page.getByRole("textbox", { name: "Message", exact: true });
-    await box.fill("What is Turnstone, and what can I try here?");
+    const question = "What is Turnstone, and what can I try here?";
+    await hold(question);
+    await box.fill(question);
     await box.press("Enter");
     await stop(desk.page).waitFor();
     await box.fill("And which of these works on a phone?");

@@ -141,12 +141,15 @@ describe("what an answer is made of", () => {
 
   test("17 thinking is one line that counts while it lasts, and is folded afterwards", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/", account);
+    const wire = await Wire.lay();
+    const visit = await Visit.open("/", account, { proxy: wire.proxy });
     const { page } = visit;
-    await send(page, "Think. [[script tokens=30 ttft=10ms interval=30ms reasoning=170]]");
+    wire.hold(/^event: reasoning\.completed$/m);
+    await send(page, "Think. [[script tokens=30 ttft=10ms interval=10ms reasoning=30]]");
     const thinking = page.getByRole("button", { name: /^Thinking/ });
     await thinking.getByText(/^\d+ s$/).waitFor();
     expect(await thinking.getAttribute("aria-expanded")).toBe("false");
+    wire.letGo();
     const thought = page.getByRole("button", { name: /^Thought for \d+ s$/ });
     await thought.waitFor();
     await finished(page);
@@ -154,6 +157,7 @@ describe("what an answer is made of", () => {
     await thought.press("Enter");
     await messages(page).last().getByRole("group", { name: "Thoughts" }).getByText(/Reading the question once more/).waitFor();
     await visit.close();
+    await wire.close();
   });
 
   test("20 long code is folded, and can be copied whole, saved, wrapped and unfolded", async () => {

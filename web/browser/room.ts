@@ -1,7 +1,7 @@
 // The room of a conversation: what a person finds there by its name, what they hear, and what the service has of it.
 import type { Locator, Page, Route } from "playwright-core";
 import { expect } from "vitest";
-import type { Account } from "./site";
+import { hold, type Account } from "./site";
 
 export const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
 export const messages = (page: Page) => page.locator("[data-message]");
@@ -28,8 +28,20 @@ export const focusedMessage = (page: Page) => messages(page).evaluateAll((all) =
 
 /** Asks for an answer that takes no time. */
 export const fast = (tokens: number) => `[[script tokens=${tokens} ttft=0ms interval=0ms]]`;
-/** Asks for an answer that takes a while: a token each 30 ms. */
-export const live = (tokens: number, more = "") => `Something long. [[script tokens=${tokens} ttft=10ms interval=30ms ${more}]]`;
+/** Asks for an answer that nobody sees the end of: a token each 30 ms, for ten minutes, whatever the machine does. */
+export const endless = "Something long. [[script tokens=20000 ttft=10ms interval=30ms]]";
+
+/** The question whose answer waits behind its fortieth token until it is let go, so that it lasts as long as a test needs. */
+export interface Held {
+  text: string;
+  letGo(): Promise<void>;
+}
+
+export async function held(tokens = 80, more = ""): Promise<Held> {
+  const name = crypto.randomUUID();
+  const letGo = await hold(name);
+  return { text: `Something long. [[script tokens=${tokens} ttft=10ms interval=10ms hold=40:${name} ${more}]]`, letGo };
+}
 
 /** Writes and sends by the keyboard. */
 export async function send(page: Page, text: string, keys = "Enter"): Promise<void> {

@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessible, expectAccessibleInBothLooks, inBothLooks } from "./axe";
-import { composer, sidebar } from "./room";
+import { composer, held, sidebar } from "./room";
 import { Account, desktop, phone, Visit, withBrowser } from "./site";
 
 withBrowser();
@@ -43,7 +43,7 @@ describe("the sidebar", () => {
   test("27 a conversation that is answering says so, and one that was answered unseen too", async () => {
     const account = await Account.register();
     const watched = await account.chat("Hello!");
-    const { conversation, turn } = await account.begin("Something long. [[script tokens=3000 ttft=10ms interval=30ms]]");
+    const { conversation, turn } = await account.begin((await held()).text);
     await account.ask("PUT", `/conversations/${conversation}/title`, { title: "Busy" });
     const visit = await Visit.open(`/c/${watched}`, account);
     await sidebar(visit.page).getByRole("link", { name: /Busy.*answering/ }).waitFor();
@@ -134,7 +134,7 @@ describe("every page, for everybody", () => {
       const account = await Account.register();
       const conversation = await account.chat("Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]");
       await account.chat("Make me a table, and write $e^{i\\pi}$.", { conversation_id: conversation });
-      await account.begin("Something long. [[script tokens=3000 ttft=10ms interval=100ms]]", { conversation_id: conversation });
+      await account.begin((await held()).text, { conversation_id: conversation });
       await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "And this comes next." }], if_busy: "queue" });
       const visit = await Visit.open("/", account, options);
       await composer(visit.page).waitFor();

@@ -2,8 +2,8 @@
 // of other languages.
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { atEnd, composer, expectFocus, fast, finished, focusedMessage, listen, live, messages, scroller, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
-import { Account, phone, url, Visit, withBrowser } from "./site";
+import { atEnd, composer, expectFocus, fast, finished, focusedMessage, held, listen, messages, scroller, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
+import { Account, hold, phone, url, Visit, withBrowser } from "./site";
 
 withBrowser();
 
@@ -41,9 +41,16 @@ describe("what is heard", () => {
     await page.goto(`${url}/c/${conversation}`);
     await messages(page).last().waitFor();
     const heard = await listen(page);
-    await send(page, "Tell me. [[script tokens=100 ttft=10ms interval=50ms]]");
+    const pieces = async () => (await heard()).map(({ text }) => text).filter((text) => text !== "Answering…");
+    const places = [`${conversation}-1`, `${conversation}-2`] as const;
+    const letGo = [await hold(places[0]), await hold(places[1])];
+    await send(page, `Tell me. [[script tokens=140 ttft=10ms interval=10ms hold=40:${places[0]} hold=100:${places[1]}]]`);
+    for (const [at, go] of letGo.entries()) {
+      await expect.poll(async () => (await pieces()).length).toBeGreaterThan(at);
+      await go();
+    }
     await expect.poll(async () => (await heard()).some(({ text }) => text.startsWith("Answered.")), { timeout: 30_000 }).toBe(true);
-    const said = (await heard()).map(({ text }) => text).filter((text) => text !== "Answering…");
+    const said = await pieces();
     expect(said.length, "pieces").toBeGreaterThan(2);
     expect(said[0]).toMatch(/^The ruddy turnstone .*\.$/);
     const whole = said.join(" ").replace("Answered. ", "");
@@ -60,7 +67,7 @@ describe("what is heard", () => {
     await page.goto(`${url}/c/${conversation}`);
     await messages(page).last().waitFor();
     let heard = await listen(page);
-    await send(page, live(3_000));
+    await send(page, (await held()).text);
     await speaking(page);
     await composer(page).press("Escape");
     await expect.poll(async () => (await heard()).filter(({ text }) => text.startsWith("You stopped")), { timeout: 20_000 }).toEqual([{ urgent: false, text: "You stopped this answer. What was written is kept." }]);
@@ -178,7 +185,7 @@ describe("the keyboard", () => {
     await finished(page);
     await here();
 
-    await send(page, live(3_000));
+    await send(page, (await held()).text);
     await speaking(page);
     await page.keyboard.press("ControlOrMeta+k");
     await page.getByRole("combobox").waitFor();
@@ -202,7 +209,7 @@ describe("the keyboard", () => {
     await finished(page);
     await here();
 
-    await send(page, live(3_000));
+    await send(page, (await held()).text);
     await speaking(page);
     await stop(page).press("Enter");
     await here();
@@ -278,7 +285,7 @@ describe("the size of things", () => {
       await account.chat(`Once. ${fast(30)}`, { conversation_id: conversation });
       const { message_id } = (await stored(account, conversation))[2]!;
       await account.chat(`Again. ${fast(30)}`, { conversation_id: conversation, branch: { message_id, mode: "edit" } });
-      await account.begin("Something long. [[script tokens=3000 ttft=10ms interval=100ms]]", { conversation_id: conversation });
+      await account.begin((await held()).text, { conversation_id: conversation });
       await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "And this comes next." }], if_busy: "queue" });
       const visit = await Visit.open(`/c/${conversation}`, account, options);
       const { page } = visit;

@@ -60,6 +60,8 @@ describe("by a password", () => {
     const account = await Account.register();
     const visit = await Visit.open("/");
     const { page } = visit;
+    await page.clock.install();
+    await page.reload();
     await press(page, "Create an account");
     await page.getByLabel("Name", { exact: true }).fill("Robin");
     await signIn(page, { email: account.email, password: "short" });
@@ -74,10 +76,11 @@ describe("by a password", () => {
     await press(page, "Sign in");
     expect(await page.getByLabel("E-mail").inputValue()).toBe(account.email);
 
-    await page.route(`${url}/auth/login`, (route) => route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "3" })), { times: 1 });
+    await page.route(`${url}/auth/login`, (route) => route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "60" })), { times: 1 });
     await signIn(page, account);
     await page.getByRole("alert").getByText("Too many tries. Wait a little.").waitFor();
-    await page.getByRole("button", { name: /^Again in \d seconds?$/ }).waitFor();
+    await page.getByRole("button", { name: /^Again in \d+ seconds?$/ }).waitFor();
+    await page.clock.fastForward(61_000);
     await page.getByRole("button", { name: "Sign in", exact: true }).press("Enter");
     await composer(page).waitFor();
     await visit.close();

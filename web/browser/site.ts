@@ -1,9 +1,10 @@
 // A person in front of the app: a Chromium, accounts of their own, and what must never happen while they look.
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
-const control = process.env["TURNSTONE_CONTROL"] ?? "";
+const control = process.env["TURNSTONE_CONTROL"];
+const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
 const flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
 export const desktop = { width: 1280, height: 800 };
@@ -19,26 +20,52 @@ export async function quit(): Promise<void> {
   await browser.close();
 }
 
-/** Starts the browser for the tests of a file. */
+/** Starts the browser for the tests of a file. Each test finds the service running and leaves it running. */
 export function withBrowser(): void {
   beforeAll(launch);
+  beforeEach(async () => {
+    await errand("running");
+    faulty = false;
+  });
+  afterEach(async () => {
+    await errand("running");
+    if (refused.length > 0) await errand("refused", refused.splice(0).join("\n"));
+  });
   afterAll(quit);
 }
 
-/** kill -9 of the service, and its next start. */
-export async function down(): Promise<void> {
-  expect((await fetch(`${control}/down`, { method: "POST" })).ok).toBe(true);
-}
-export async function up(): Promise<void> {
-  expect((await fetch(`${control}/up`, { method: "POST" })).ok).toBe(true);
+/** Asks something of who runs the service; without such a one, as in a measurement, nothing. */
+async function errand(verb: string, body = ""): Promise<void> {
+  if (control !== undefined) expect((await fetch(`${control}/${verb}`, { method: "POST", body })).ok, verb).toBe(true);
 }
 
-/** The service stands still with its connections open, and goes on. */
-export async function freeze(): Promise<void> {
-  expect((await fetch(`${control}/freeze`, { method: "POST" })).ok).toBe(true);
+/** Something was done to the service in this test: from then on it may refuse. */
+let faulty = false;
+/** The requests of this test that the service refused with 503 though nothing was done to it. */
+const refused: string[] = [];
+
+function countRefusal(status: number, method: string, to: string): void {
+  if (status === 503 && !faulty) refused.push(`${expect.getState().currentTestName ?? ""}: ${method} ${to}`);
 }
-export async function thaw(): Promise<void> {
-  expect((await fetch(`${control}/thaw`, { method: "POST" })).ok).toBe(true);
+
+async function fault(verb: string): Promise<void> {
+  faulty = true;
+  await errand(verb);
+}
+
+/** kill -9 of the service, and its next start. */
+export const down = () => fault("down");
+export const up = () => fault("up");
+
+/** The service stands still with its connections open, and goes on. */
+export const freeze = () => fault("freeze");
+export const thaw = () => fault("thaw");
+
+/** Holds the answers of the model that have a place of this name until the returned function is called. */
+export async function hold(name: string): Promise<() => Promise<void>> {
+  const place = `${internal}/holds/${encodeURIComponent(name)}`;
+  expect((await fetch(place, { method: "PUT" })).status).toBe(204);
+  return async () => expect((await fetch(place, { method: "DELETE" })).status).toBe(204);
 }
 
 /** An account, and the API as it sees it. */
@@ -55,17 +82,14 @@ export class Account {
     return account;
   }
 
-  /** Asks as this account, again when the service is too busy; refuses what is not a success. */
+  /** Asks once as this account; throws what is not a success. */
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    const key = crypto.randomUUID();
-    const once = () =>
-      fetch(url + path, {
-        method,
-        headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...(method === "POST" ? { "Idempotency-Key": key } : {}), ...headers },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-    let answer = await once();
-    for (let tries = 1; answer.status === 503 && tries < 5; tries++) answer = await once();
+    const answer = await fetch(url + path, {
+      method,
+      headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...(method === "POST" ? { "Idempotency-Key": crypto.randomUUID() } : {}), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    countRefusal(answer.status, method, path);
     const cookie = answer.headers.getSetCookie().map((one) => one.split(";")[0]!);
     if (cookie.length > 0) this.#cookie = cookie.join("; ");
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
@@ -128,6 +152,10 @@ export class Visit {
   private watch(page: Page): void {
     page.on("console", (line) => {
       if (/Content Security Policy|Trusted Type/i.test(line.text())) this.refused.push(line.text());
+    });
+    // What a test answers in the place of the service has no such header.
+    page.on("response", (answer) => {
+      if ("x-request-id" in answer.headers()) countRefusal(answer.status(), answer.request().method(), answer.url());
     });
     page.on("pageerror", (error) => this.broken.push(String(error)));
     page.on("request", (request) => {

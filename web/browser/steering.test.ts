@@ -2,7 +2,7 @@
 // network. What is shown is what the service has, and never more.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { composer, expectFocus, finished, heldText, intercept, listen, live, messages, queue, refusal, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
+import { composer, endless, expectFocus, finished, held, heldText, intercept, listen, messages, queue, refusal, send, sidebar, speaking, stop, stored, textOf, waiting } from "./room";
 import { Account, phone, url, Visit, withBrowser } from "./site";
 import { Wire } from "./wire";
 
@@ -22,7 +22,7 @@ async function states(account: Account, conversation: string): Promise<string[]>
 describe("steering", () => {
   test("6 interrupting keeps what was said, marked as cut, and the answer goes on with the message", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(1_500));
+    const { conversation } = await account.begin((await held()).text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     const { page } = visit;
     await speaking(page);
@@ -48,7 +48,7 @@ describe("steering", () => {
 
   test("8 what was put into the queue is listed once, though the conversation was read only in part since", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(1_500));
+    const { conversation } = await account.begin((await held()).text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     const { page } = visit;
     await speaking(page);
@@ -65,7 +65,7 @@ describe("steering", () => {
 
   test("8 an input that is taken back is not applied, and both devices are told how it stands", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(1_500));
+    const { conversation, turn } = await account.begin((await held()).text);
     const desk = await Visit.open(`/c/${conversation}`, account);
     const pocket = await Visit.open(`/c/${conversation}`, account, { viewport: phone });
     await speaking(desk.page);
@@ -96,7 +96,7 @@ describe("steering", () => {
 
   test("8 an input that the end of the answer returns is held with its text, and can be taken back and sent anew", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(3_000));
+    const { conversation } = await account.begin((await held()).text);
     const desk = await Visit.open(`/c/${conversation}`, account);
     const pocket = await Visit.open(`/c/${conversation}`, account, { viewport: phone });
     await speaking(desk.page);
@@ -125,7 +125,8 @@ describe("steering", () => {
 describe("the queue", () => {
   test("7 what is queued runs one after the other, with no browser open", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(330));
+    const answer = await held();
+    const { conversation, turn } = await account.begin(answer.text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     await speaking(visit.page);
     await send(visit.page, "What is 6*7?");
@@ -136,6 +137,7 @@ describe("the queue", () => {
     await expect.poll(() => queue(account, conversation)).toEqual(["queued: What is 6*7?", "queued: What is 6*8?"]);
     await visit.close();
     expect((await account.read<{ state: string }>(`/chat/turns/${turn}`)).state).toBe("running");
+    await answer.letGo();
     await expect.poll(() => states(account, conversation), { timeout: 50_000 }).toEqual(Array(3).fill(["user complete", "assistant complete"]).flat());
     const all = await stored(account, conversation);
     expect([2, 4].map((at) => textOf(all[at]!))).toEqual(["What is 6*7?", "What is 6*8?"]);
@@ -144,7 +146,7 @@ describe("the queue", () => {
 
   test("7 stopping holds what is queued, and every device says how much that is", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(3_000));
+    const { conversation } = await account.begin((await held()).text);
     for (const text of ["One.", "Two."]) await enqueue(account, conversation, text);
     const desk = await Visit.open(`/c/${conversation}`, account);
     const pocket = await Visit.open(`/c/${conversation}`, account, { viewport: phone });
@@ -163,7 +165,7 @@ describe("the queue", () => {
 
   test("7 stopping and clearing says how many are dropped before it is chosen, and drops them", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(3_000));
+    const { conversation } = await account.begin((await held()).text);
     for (const text of ["One.", "Two."]) await enqueue(account, conversation, text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -183,7 +185,8 @@ describe("the queue", () => {
 describe("tabs and networks", () => {
   test("9 another tab stops the answer after a reload: “Stopping…” stands until the end is told, in both what was said is kept", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(3_000));
+    const answer = await held(20_000);
+    const { conversation } = await account.begin(answer.text);
     const visit = await Visit.open(`/c/${conversation}`, account);
     const second = await visit.tab(`/c/${conversation}`);
     await speaking(visit.page);
@@ -196,6 +199,7 @@ describe("tabs and networks", () => {
     await expect.poll(() => asked.length).toBeGreaterThan(0);
     // Nobody has heard of it yet: the answer goes on, and so does the waiting.
     const before = (await heldText(second)).length;
+    await answer.letGo();
     await expect.poll(async () => (await heldText(second)).length).toBeGreaterThan(before);
     expect(await stopping.isVisible()).toBe(true);
     expect(await stop(second).count()).toBe(0);
@@ -216,7 +220,8 @@ describe("tabs and networks", () => {
 
   test("12 the tab that holds the connection is closed: the other one goes on to the end, without a gap", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin(live(400));
+    const answer = await held(150);
+    const { conversation } = await account.begin(answer.text);
     const visit = await Visit.open("/", account);
     const streams: { page: Page; after: number }[] = [];
     visit.context.on("request", (request) => {
@@ -234,6 +239,7 @@ describe("tabs and networks", () => {
     await expect.poll(() => streams.length).toBeGreaterThan(seen);
     expect(streams[seen]!.page).toBe(second);
     expect(streams[seen]!.after).toBeGreaterThan(0);
+    await answer.letGo();
     await finished(second);
     expect(await states(account, conversation)).toEqual(["user complete", "assistant complete"]);
     const later = await Visit.open(`/c/${conversation}`, account);
@@ -246,7 +252,7 @@ describe("tabs and networks", () => {
 
   test("11 a loss of less than a second says nothing; a longer one is told, and goes when the connection is back", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin(live(20_000));
+    const { conversation, turn } = await account.begin(endless);
     const wire = await Wire.lay();
     const visit = await Visit.open(`/c/${conversation}`, account, { proxy: wire.proxy });
     const { page } = visit;

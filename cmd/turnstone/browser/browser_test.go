@@ -1,16 +1,8 @@
 package browser
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,36 +10,10 @@ import (
 	"turnstone/http/oidctest"
 )
 
-const (
-	webFolder = "../../../web"
-	// whole is how long all tests of the browser may take; each has its own limit in web/vitest.bad-days.config.ts.
-	whole = 9 * time.Minute
-	// mostAgain is how many tests of a run may pass at their second try only, where CI is set; elsewhere there is none.
-	mostAgain = 2
-	// warnings gets a line for each of them: `make test` prints it above its summary.
-	warnings = "../../../tmp/second-tries"
-)
-
-// report is what vitest writes down.
-type report struct {
-	TestResults []struct {
-		Name             string
-		Message          string
-		Status           string
-		AssertionResults []struct {
-			FullName        string
-			Status          string
-			Duration        float64 // in milliseconds
-			FailureMessages []string
-		}
-	}
-}
-
-// errand is what a test of the browser asks of the program: down is kill -9, up is a start; between freeze and thaw it
-// stands still, with its connections open.
-type errand struct {
-	verb string
-	done chan struct{}
+// generous are limits that no test of the browser meets unless it is about them.
+var generous = []string{
+	"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
+	"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000",
 }
 
 func TestInTheBrowser(t *testing.T) {
@@ -68,148 +34,93 @@ func TestBadDaysInTheBrowser(t *testing.T) {
 // inTheBrowser runs the tests of a configuration against a service of their own.
 func inTheBrowser(t *testing.T, config string, settings ...string) {
 	t.Helper()
-	site := sitetest.NewDevelopment(t, append(settings,
-		"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
-		"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000")...)
-	process := site.Up(t)
-	errands := make(chan errand)
-	control := listen(t, errands)
-
-	tests := start(t, config, "TURNSTONE_URL=http://"+site.Public, "TURNSTONE_CONTROL="+control, "TURNSTONE_FOLDER="+site.Folder)
-	for {
-		select {
-		case e := <-errands:
-			switch e.verb {
-			case "down":
-				process.Kill()
-			case "up":
-				process = site.Up(t)
-			case "freeze":
-				process.Signal(syscall.SIGSTOP)
-			case "thaw":
-				process.Signal(syscall.SIGCONT)
-			}
-			close(e.done)
-		case <-tests.done:
-			tests.tell(t)
-			return
-		}
+	k := newKeeper(t, append(settings, generous...)...)
+	environment := []string{
+		"TURNSTONE_URL=http://" + k.site.Public, "TURNSTONE_INTERNAL=http://" + k.site.Internal,
+		"TURNSTONE_CONTROL=" + k.listen(), "TURNSTONE_FOLDER=" + k.site.Folder,
+	}
+	run := func(only []string) results {
+		tests := start(t, config, only, environment...)
+		k.serve(tests.done)
+		return tests.results(t)
+	}
+	first := run(nil)
+	if names := first.failed(); secondTries.allow(len(names)) {
+		first.replace(t, names, run(names))
+	}
+	first.tell(t)
+	if len(k.refused) > 0 {
+		t.Errorf("%d requests got an unexpected 503:\n%s", len(k.refused), strings.Join(k.refused, "\n"))
 	}
 }
 
 // What needs neither service nor browser: folding, following, words.
 func TestTheAppByItself(t *testing.T) {
 	t.Parallel()
-	tests := start(t, "vite.config.ts")
+	tests := start(t, "vite.config.ts", nil)
 	<-tests.done
-	tests.tell(t)
+	tests.results(t).tell(t)
 }
 
-// vitest is a run of the app's own tests.
-type vitest struct {
-	results string // a file
-	// Set before done is closed.
-	output  []byte
-	failure error
-	done    chan struct{}
-}
-
-func start(t *testing.T, config string, environment ...string) *vitest {
-	t.Helper()
-	v := &vitest{results: filepath.Join(t.TempDir(), "results.json"), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), whole)
-	// The service goes first: it is to answer within its own limits while browsers keep every processor busy.
-	command := exec.CommandContext(ctx, "nice", "npx", "vitest", "run", "--config", config, "--reporter=json", "--outputFile="+v.results)
-	command.Dir = webFolder
-	command.Env = append(os.Environ(), environment...)
-	go func() {
-		defer close(v.done)
-		defer cancel()
-		v.output, v.failure = command.CombinedOutput()
-	}()
-	return v
-}
-
-// listen lets the browser's tests send errands: POST /down, /up, /freeze, /thaw.
-func listen(t *testing.T, errands chan<- errand) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := errand{strings.TrimPrefix(r.URL.Path, "/"), make(chan struct{})}
-		select {
-		case errands <- e:
-			<-e.done
-		case <-r.Context().Done():
-		}
-	})}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener)
-	}()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-served
-	})
-	return "http://" + listener.Addr().String()
-}
-
-// tell makes a test of each that ran.
-func (v *vitest) tell(t *testing.T) {
-	t.Helper()
-	written, err := os.ReadFile(v.results)
-	if err != nil {
-		t.Fatalf("vitest wrote no results: %v\n%s", v.failure, v.output)
-	}
-	var all report
-	if err := json.Unmarshal(written, &all); err != nil {
-		t.Fatal(err)
-	}
-	ran, again := 0, 0
-	for _, file := range all.TestResults {
-		if len(file.AssertionResults) == 0 {
-			t.Errorf("%s: %s %s", filepath.Base(file.Name), file.Status, file.Message)
-		}
-		for _, one := range file.AssertionResults {
-			ran++
-			t.Run(one.FullName, func(t *testing.T) {
-				t.Logf("%s: %.1f s", filepath.Base(file.Name), one.Duration/1000)
-				messages := strings.Join(one.FailureMessages, "\n")
-				switch {
-				case one.Status != "passed":
-					t.Errorf("%s: %s", one.Status, messages)
-				case len(one.FailureMessages) > 0:
-					again++
-					warn(t, fmt.Sprintf("%s passed at its second try only: %s", t.Name(), messages))
-				}
-			})
+// Of a run with both suites, at most mostAgain tests get a second try, and only in the gate.
+func TestOnlyTheGateTriesAgainAndTwiceAtMost(t *testing.T) {
+	for _, c := range []struct {
+		ci      string
+		failed  []int // by suite
+		allowed []bool
+	}{
+		{"", []int{1, 1}, []bool{false, false}},
+		{"false", []int{1}, []bool{false}},
+		{"0", []int{1}, []bool{false}},
+		{"true", []int{0, 1, 1, 1}, []bool{false, true, true, false}},
+		{"true", []int{2, 1}, []bool{true, false}},
+		{"true", []int{3, 1, 2}, []bool{false, true, false}},
+	} {
+		budget := newBudget(c.ci)
+		for i, failed := range c.failed {
+			if got := budget.allow(failed); got != c.allowed[i] {
+				t.Errorf("CI=%q, failed %v: suite %d gets a second try: %t", c.ci, c.failed, i+1, got)
+			}
 		}
 	}
-	if again > mostAgain {
-		t.Errorf("%d tests passed at their second try only", again)
+}
+
+func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
+	first := results{{"a", "passed", nil, 1}, {"b", "failed", []string{"Error: late\n  at x.ts"}, 1}, {"c", "failed", []string{"lost"}, 1}}
+	second := results{{"a", "skipped", nil, 0}, {"b", "passed", nil, 1}, {"c", "failed", []string{"lost again"}, 1}}
+	notices := first.merge(second, first.failed())
+	if len(notices) != 1 || notices[0] != "b passed at its second try only; the first: Error: late" {
+		t.Errorf("noticed %q", notices)
 	}
-	if ran == 0 || v.failure != nil && !t.Failed() {
-		t.Fatalf("%d tests ran: %v\n%s", ran, v.failure, v.output)
+	var statuses []string
+	for _, one := range first {
+		statuses = append(statuses, one.FullName+" "+one.Status)
+	}
+	if got := fmt.Sprint(statuses); got != "[a passed b passed c failed]" {
+		t.Error(got)
 	}
 }
 
-// warn tells what deserves a look and is no failure.
-func warn(t *testing.T, text string) {
-	t.Helper()
-	t.Log(text)
-	if err := os.MkdirAll(filepath.Dir(warnings), 0o755); err != nil {
-		t.Fatal(err)
+// Whatever a test does to the service, the next one finds it running: hard-days.test.ts leaves it killed and frozen on
+// purpose. That it ended by itself is told.
+func TestAServiceThatEndedIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	for _, verb := range []string{"down", "freeze"} {
+		before := k.process
+		k.do(verb)
+		k.do("running")
+		if status, _ := sitetest.Readiness(t, k.site.Internal); status != 200 {
+			t.Errorf("after %s /ready answers %d", verb, status)
+		}
+		if (k.process != before) != (verb == "down") {
+			t.Errorf("after %s it is another process: %t", verb, k.process != before)
+		}
 	}
-	file, err := os.OpenFile(warnings, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
+	k.process.Kill() // nobody asked for it
+	k.do("running")
+	if len(k.ended) != 1 {
+		t.Errorf("it ended by itself, told: %q", k.ended)
 	}
-	defer file.Close()
-	// The prefix keeps gotestsum from taking it for an error of the build.
-	if _, err := fmt.Fprintf(file, "warning: %s\n", strings.ReplaceAll(text, "\n", "\nwarning:   ")); err != nil {
-		t.Fatal(err)
-	}
+	k.ended = nil
 }

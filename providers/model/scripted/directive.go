@@ -18,6 +18,7 @@ const (
 const (
 	maxTokens = 200_000
 	maxTools  = 20
+	maxHolds  = 5
 	maxWait   = 10 * time.Minute
 )
 
@@ -31,6 +32,7 @@ type Script struct {
 	Reasoning int           // words of a reasoning summary
 	Fail      int           // a ModelError once this many tokens of text stand; below 0: never
 	Stall     Stall
+	Holds     []Hold
 }
 
 // Tool is one call of a directive.
@@ -44,6 +46,13 @@ type Tool struct {
 type Stall struct {
 	At  int // token; below 0: never
 	For time.Duration
+}
+
+// Hold is a place within the text where the answer waits while a test holds its name. Only a build with the tag
+// failpoint waits.
+type Hold struct {
+	At   int // token
+	Name string
 }
 
 const defaultTokens = 40
@@ -88,6 +97,12 @@ func (s *Script) set(key, value string) {
 		at, wait, _ := strings.Cut(value, ":")
 		setCount(&s.Stall.At, at)
 		setWait(&s.Stall.For, wait)
+	case "hold":
+		at, name, _ := strings.Cut(value, ":")
+		hold := Hold{At: -1, Name: name}
+		if setCount(&hold.At, at); hold.At >= 0 && len(s.Holds) < maxHolds {
+			s.Holds = append(s.Holds, hold)
+		}
 	case "tool":
 		name, rest, _ := strings.Cut(value, ":")
 		wait, outcome, _ := strings.Cut(rest, ":")

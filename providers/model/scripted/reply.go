@@ -18,6 +18,9 @@ const (
 	toolTime      = "current_time"
 )
 
+// replyHeldAt is the place in a plain answer where a test may hold it, by the text of the question.
+const replyHeldAt = 40
+
 // What a message is about. The order in reply decides where several match.
 var (
 	greeting   = regexp.MustCompile(`(?i)^\W*(hi|hello|hey|good (morning|afternoon|evening)|greetings|moin|hallo)\b`)
@@ -72,6 +75,7 @@ func reply(request actors.ModelRequest, turn turn) answer {
 		body = sayEcho(about)
 	}
 	built.text.head = split(opening + body)
+	built.script.Holds = []Hold{{At: replyHeldAt, Name: about}}
 	return built
 }
 

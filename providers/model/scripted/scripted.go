@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"turnstone/actors"
+	"turnstone/protocol/failpoint"
 )
 
 // Family is what Model.Family answers.
@@ -136,6 +137,15 @@ func (s *stream) speak(answer answer, prefix string, limit int) (actors.ModelSto
 	for i := first; ; i++ {
 		if i == script.Stall.At && (i > first || first == 0) {
 			if err := s.sleep(script.Stall.For); err != nil {
+				return "", err
+			}
+			s.next = time.Time{}
+		}
+		for _, hold := range script.Holds {
+			if i != hold.At || i == first && first > 0 {
+				continue
+			}
+			if err := failpoint.Hold(s.ctx, hold.Name); err != nil {
 				return "", err
 			}
 			s.next = time.Time{}

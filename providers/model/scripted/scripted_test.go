@@ -98,6 +98,7 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 		"reasoning":       {step(1, user("[[script tokens=1 reasoning=3]]")), "(Reading the question )" + recited(1) + "|end_turn"},
 		"tools, step 1":   {step(1, tool), `(Reading the )calculate{"expression":"6*7"} current_time{"zone":"Nowhere/Nowhere"} other{"fail":true} |tool_calls`},
 		"tools, step 2":   {step(2, tool, called, result("a", "42", false)), recited(3) + "|end_turn"},
+		"hold":            {step(1, user("[[script tokens=3 hold=1:a hold=x:b hold=2]]")), recited(3) + "|end_turn"}, // no test holds it
 		"fail":            {step(1, user("[[script tokens=5 fail=2]]")), recited(2) + "!model_unavailable: the script fails at token 2"},
 		"fail at once":    {step(1, user("[[script fail=0]]")), "!model_unavailable: the script fails at token 0"},
 		"fail behind":     {step(1, user("[[script tokens=5 fail=2]]"), assistant(recited(2))), strings.TrimPrefix(recited(5), recited(2)) + "|end_turn"},
