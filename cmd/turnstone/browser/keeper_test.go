@@ -15,8 +15,12 @@ import (
 // program has places where a test can hold an answer; see protocol/failpoint.
 var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 
-// maxErrand bounds what a test says.
-const maxErrand = 64 << 10
+const (
+	// maxErrand bounds what a test says.
+	maxErrand = 64 << 10
+	// refusedWithin is how long ago, at the end of its test, something was refused: as long as a test takes.
+	refusedWithin = time.Minute
+)
 
 // errand is what a test of the browser asks: down is kill -9, up is a start; between freeze and thaw the program stands
 // still, with its connections open. running makes it run, whatever was done to it. refused tells of unexpected 503s, one
@@ -33,7 +37,6 @@ type keeper struct {
 	process *sitetest.Process
 	errands chan errand
 	killed  bool // on purpose
-	refused []string
 	ended   []string // the log of each process that ended by itself
 }
 
@@ -41,6 +44,7 @@ func newKeeper(t *testing.T, settings ...string) *keeper {
 	t.Helper()
 	k := &keeper{t: t, site: sitetest.NewDevelopment(t, settings...), errands: make(chan errand)}
 	k.site.Build = program
+	sitetest.Meter() // it measures from now on
 	k.process = k.site.Up(t)
 	t.Cleanup(func() {
 		for _, log := range k.ended {
@@ -57,7 +61,7 @@ func (k *keeper) serve(done <-chan struct{}) {
 		select {
 		case e := <-k.errands:
 			if e.verb == "refused" {
-				k.refused = append(k.refused, strings.Split(strings.TrimSpace(e.body), "\n")...)
+				k.blame(e.body)
 			} else {
 				k.do(e.verb)
 			}
@@ -65,6 +69,15 @@ func (k *keeper) serve(done <-chan struct{}) {
 		case <-done:
 			return
 		}
+	}
+}
+
+// blame fails the suite for each unexpected 503: none is the service's right, unless the machine was too slow for it.
+func (k *keeper) blame(refused string) {
+	k.t.Helper()
+	now := time.Now()
+	for one := range strings.SplitSeq(strings.TrimSpace(refused), "\n") {
+		sitetest.Meter().Judge(k.t, "an unexpected 503: "+one, now.Add(-refusedWithin), now)
 	}
 }
 

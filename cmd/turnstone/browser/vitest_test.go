@@ -13,16 +13,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"turnstone/cmd/machine"
 )
 
 const (
 	webFolder = "../../../web"
 	// whole is how long all tests of a suite may take; each has its own limit in web/vitest.bad-days.config.ts.
 	whole = 9 * time.Minute
-	// mostAgain is how many tests of a run may be tried once more where CI is set; elsewhere none is.
+	// mostAgain is how many tests of a run may be tried once more where CI is set; elsewhere none is. `make test` prints
+	// a notice of each beside its summary.
 	mostAgain = 2
-	// notices gets a line for each of them: `make test` prints it beside its summary.
-	notices = "../../../tmp/notices"
 )
 
 // secondTries is what both suites of a run share.
@@ -93,7 +94,9 @@ func (all results) merge(second results, names []string) (noticed []string) {
 func (all results) replace(t *testing.T, names []string, second results) {
 	t.Helper()
 	for _, text := range all.merge(second, names) {
-		notice(t, t.Name()+": "+text)
+		if err := machine.Notice(t.Name() + ": " + text); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -171,21 +174,4 @@ func (v *vitest) results(t *testing.T) results {
 		t.Fatalf("%d tests ran: %v\n%s", len(all), v.failure, v.output)
 	}
 	return all
-}
-
-// notice tells what deserves a look and is no failure.
-func notice(t *testing.T, text string) {
-	t.Helper()
-	t.Log(text)
-	if err := os.MkdirAll(filepath.Dir(notices), 0o711); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(notices, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := fmt.Fprintln(file, text); err != nil {
-		t.Fatal(err)
-	}
 }
