@@ -36,7 +36,7 @@ type keeper struct {
 	site    *sitetest.Development
 	process *sitetest.Process
 	errands chan errand
-	killed  bool // on purpose
+	killed  bool     // on purpose
 	ended   []string // the log of each process that ended by itself
 }
 
@@ -77,7 +77,7 @@ func (k *keeper) blame(refused string) {
 	k.t.Helper()
 	now := time.Now()
 	for one := range strings.SplitSeq(strings.TrimSpace(refused), "\n") {
-		sitetest.Meter().Judge(k.t, "an unexpected 503: "+one, now.Add(-refusedWithin), now)
+		sitetest.Meter().Between(now.Add(-refusedWithin), now).Judge(k.t, "an unexpected 503: "+one)
 	}
 }
 
