@@ -3,6 +3,7 @@ package main
 import (
 	"encoding"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	modelapi "turnstone/providers/model"
 )
 
 // Config is everything that an operator can set, by the names of the environment. No other package reads that: each
@@ -52,13 +55,14 @@ type StoresConfig struct {
 
 // ModelConfig is which language model answers.
 type ModelConfig struct {
-	Provider      string `env:"TURNSTONE_MODEL_PROVIDER" envDefault:"scripted" help:"scripted (a demonstration without a model), openai (and all that speak like it) or anthropic."`
-	API           string `env:"TURNSTONE_MODEL_API" envDefault:"chat" help:"Of openai: chat (Chat Completions) or responses."`
-	BaseURL       string `env:"TURNSTONE_MODEL_BASE_URL" help:"Address of the provider. Left out: the vendor's own."`
-	APIKey        string `env:"TURNSTONE_MODEL_API_KEY" secret:"true" help:"Key of the provider. Left out: none is sent."`
-	Balanced      string `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model behind the profile balanced. Needed with every provider but scripted."`
-	DeepReasoning string `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The same for deep_reasoning. Left out: that of balanced."`
-	Coding        string `env:"TURNSTONE_MODEL_CODING" help:"The same for coding. Left out: that of balanced."`
+	Provider      string       `env:"TURNSTONE_MODEL_PROVIDER" envDefault:"scripted" help:"scripted (a demonstration without a model), openai (and all that speak like it) or anthropic."`
+	API           string       `env:"TURNSTONE_MODEL_API" envDefault:"chat" help:"Of openai: chat (Chat Completions) or responses."`
+	BaseURL       string       `env:"TURNSTONE_MODEL_BASE_URL" help:"Address of the provider. Left out: the vendor's own."`
+	APIKey        string       `env:"TURNSTONE_MODEL_API_KEY" secret:"true" help:"Key of the provider. Left out: none is sent."`
+	Headers       modelHeaders `env:"TURNSTONE_MODEL_HEADERS" secret:"true" help:"Headers for every request to the provider (titles too), for gateways that need their own: Name: value, one a line. A header replaces the service's own of the same name; Authorization or X-Api-Key only without TURNSTONE_MODEL_API_KEY."`
+	Balanced      string       `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model behind the profile balanced. Needed with every provider but scripted."`
+	DeepReasoning string       `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The same for deep_reasoning. Left out: that of balanced."`
+	Coding        string       `env:"TURNSTONE_MODEL_CODING" help:"The same for coding. Left out: that of balanced."`
 }
 
 // LimitsConfig is how much one account, or one address without a session, may ask for.
@@ -267,6 +271,18 @@ func (s *secrets) UnmarshalText(text []byte) error {
 
 // String hides the values, so that no format verb shows them by mistake.
 func (s secrets) String() string { return mask(len(s) > 0) }
+
+// modelHeaders are headers for requests to the model provider.
+type modelHeaders struct{ http.Header }
+
+// UnmarshalText reads "Name: value", one a line. Its errors never show a value.
+func (h *modelHeaders) UnmarshalText(text []byte) (err error) {
+	h.Header, err = modelapi.ParseHeaders(string(text))
+	return err
+}
+
+// String hides the values, which may be secret.
+func (h modelHeaders) String() string { return mask(len(h.Header) > 0) }
 
 func mask(set bool) string {
 	if set {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	modelapi "turnstone/providers/model"
 	"turnstone/providers/model/open"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner/clamd"
@@ -71,6 +72,11 @@ func (c *Config) checkProviders() error {
 	if c.Model.API != "chat" && c.Model.API != "responses" {
 		return fmt.Errorf("TURNSTONE_MODEL_API: %q is neither chat nor responses", c.Model.API)
 	}
+	for _, name := range modelapi.KeyHeaders {
+		if c.Model.Headers.Get(name) != "" && c.Model.APIKey != "" {
+			return fmt.Errorf("TURNSTONE_MODEL_HEADERS has %s, and TURNSTONE_MODEL_API_KEY is set too: leave one out", name)
+		}
+	}
 	if _, err := open.Model(c.modelOptions()); err != nil {
 		return fmt.Errorf("TURNSTONE_MODEL_*: %w", err)
 	}
@@ -127,7 +133,7 @@ func (c *Config) notes() []string {
 func (c *Config) modelOptions() open.Config {
 	return open.Config{
 		Provider: c.Model.Provider, API: c.Model.API, BaseURL: c.Model.BaseURL, APIKey: c.Model.APIKey,
-		Scripted: scripted.DefaultOptions(),
+		Times: modelapi.Options{Headers: c.Model.Headers.Header}, Scripted: scripted.DefaultOptions(),
 	}
 }
 

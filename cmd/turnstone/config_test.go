@@ -52,7 +52,7 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_REGISTRATION": "perhaps", "TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "nowhere",
 		"DATABASE_URL": "mysql://db", "REDIS_URL": "http://cache", "TURNSTONE_S3_ENDPOINT": "storage", "TURNSTONE_CLAMD_ADDRESS": "clamd",
 		"TURNSTONE_MODEL_PROVIDER": "openai", "TURNSTONE_MODEL_API": "soap", "TURNSTONE_TLS_CERT_FILE": "/only/one",
-		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org",
+		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header",
 	} {
 		config, _, err := loadConfig(with(map[string]string{name: value}))
 		if err == nil {
@@ -250,5 +250,36 @@ func TestTheReferencePageIsComplete(t *testing.T) {
 	}
 	if !bytes.Equal(committed, page.Bytes()) {
 		t.Error("docs/configuration.md is not what `turnstone config doc` prints: run make generate")
+	}
+}
+
+func TestHeadersForTheModelProviderAreASecretAndDoNotMeetItsKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(file, []byte("X-Team: blue\nAuthorization: Basic sesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, warnings, err := loadConfig(with(map[string]string{"TURNSTONE_MODEL_HEADERS_FILE": file}))
+	if err == nil {
+		err = config.checkServe()
+	}
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("%v %v", err, warnings)
+	}
+	headers := config.modelOptions().Times.Headers
+	if len(headers) != 2 || headers.Get("X-Team") != "blue" || headers.Get("Authorization") != "Basic sesame" {
+		t.Errorf("headers %v", headers)
+	}
+	printed := new(bytes.Buffer)
+	if err := printConfig(printed, &config); err != nil || !strings.Contains(printed.String(), "TURNSTONE_MODEL_HEADERS=[set]\n") || strings.Contains(printed.String(), "sesame") {
+		t.Errorf("%v:\n%s", err, printed)
+	}
+	for _, name := range []string{"authorization", "x-api-key"} {
+		config, _, err := loadConfig(with(map[string]string{"TURNSTONE_MODEL_HEADERS": name + ": sesame", "TURNSTONE_MODEL_API_KEY": "key"}))
+		if err == nil {
+			err = config.check()
+		}
+		if err == nil || !strings.Contains(err.Error(), "TURNSTONE_MODEL_HEADERS") || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s beside the key: %v", name, err)
+		}
 	}
 }

@@ -18,7 +18,9 @@ import (
 // classifies refusals by one table and no refusal is read without end.
 func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
 	sent := newPayload(request)
-	response, err := c.client.transport.RoundTrip(sent.request(c.ctx, request))
+	lean := sent.request(c.ctx, request)
+	lean.Header = c.client.withHeaders(request.Header)
+	response, err := c.client.transport.RoundTrip(lean)
 	sent.letGo()
 	if err != nil {
 		return nil, c.fail(transportFailure(err))

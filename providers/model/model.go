@@ -54,8 +54,10 @@ const (
 	keepIdle = 30 * time.Second
 )
 
-// Options are the times that bound one call of a provider. The zero value means the defaults.
+// Options are what every call of a provider has in common: the operator's headers, and times that bound it. The zero
+// value means the defaults.
 type Options struct {
+	Headers       http.Header   // sent with every request; see ParseHeaders
 	Connect       time.Duration // to open a connection, TLS included; default 5 s each
 	FirstByte     time.Duration // until the body begins, where the request does not say; default 60 s
 	Idle          time.Duration // between two reads of the body that bring something; default 45 s
@@ -185,7 +187,7 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 	if err != nil {
 		return fmt.Errorf("asking the model provider: %w", err)
 	}
-	request.Header = header
+	request.Header = c.withHeaders(header)
 	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return transportFailure(err)

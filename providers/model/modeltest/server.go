@@ -77,6 +77,7 @@ type Script struct {
 	Interval time.Duration      // between pieces
 	Key      string             // the API key that is asked for; empty takes any
 	NoModels bool               // the list of models does not exist
+	Header   http.Header        // what every request has to carry, the one for the list of models too
 }
 
 // Request is what a server was asked, in the words of actors.
@@ -172,6 +173,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	out := &writer{server: s, w: w, r: r, wire: s.wire, interval: script.Interval}
 	switch {
+	case !carries(r.Header, script.Header):
+		out.refuse(Step{Status: http.StatusForbidden, Error: Error{Type: "permission_error", Message: "a header is missing"}})
 	case script.Key != "" && r.Header.Get("Authorization") != "Bearer "+script.Key && r.Header.Get("X-Api-Key") != script.Key:
 		out.refuse(Step{Status: http.StatusUnauthorized, Error: Error{Type: "authentication_error", Code: "invalid_api_key"}})
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet && !script.NoModels:
@@ -182,6 +185,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		out.refuse(Step{Status: http.StatusNotFound, Error: Error{Type: "not_found_error", Message: "no such path"}})
 	}
+}
+
+// carries says whether a request has the wanted headers, with exactly their values.
+func carries(header, wanted http.Header) bool {
+	for name, values := range wanted {
+		if !slices.Equal(header.Values(name), values) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Server) answer(out *writer, script Script) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -48,18 +49,19 @@ func Run(t *testing.T, subject Subject) {
 		"nothing is emitted after a cancel":                 testCancelled,
 		"a failing emit ends the stream":                    testFailingEmit,
 		"failures are retried before the first chunk":       testRetry,
-		"retries end":                                 testRetriesEnd,
-		"a cut answer is not retried":                 testCut,
-		"Retry-After is waited for, within reason":    testRetryAfter,
-		"refusals have codes":                         testRefusals,
-		"what is not the wire format":                 testProtocol,
-		"an endless line is not swallowed":            testEndlessLine,
-		"silence before the first byte ends":          testFirstByte,
-		"silence within the answer ends":              testIdle,
-		"a slow reader is not the provider's silence": testSlowReader,
-		"a connection is used again":                  testReuse,
-		"many at once":                                testConcurrent,
-		"ready":                                       testReady,
+		"retries end":                                  testRetriesEnd,
+		"a cut answer is not retried":                  testCut,
+		"Retry-After is waited for, within reason":     testRetryAfter,
+		"refusals have codes":                          testRefusals,
+		"what is not the wire format":                  testProtocol,
+		"an endless line is not swallowed":             testEndlessLine,
+		"silence before the first byte ends":           testFirstByte,
+		"silence within the answer ends":               testIdle,
+		"a slow reader is not the provider's silence":  testSlowReader,
+		"a connection is used again":                   testReuse,
+		"many at once":                                 testConcurrent,
+		"ready":                                        testReady,
+		"the operator's headers go with every request": testHeaders,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, subject) })
 	}
@@ -168,4 +170,33 @@ func wantError(t *testing.T, err error, code string, cut, retryable bool) *actor
 		t.Errorf("an error for the log must say something, and nothing of the user: %v", failure)
 	}
 	return failure
+}
+
+// testHeaders asks a gateway that refuses every request without its headers: answers, a retry, a title and the question
+// whether the provider is there. One of them takes the place of the API key.
+func testHeaders(t *testing.T, subject Subject) {
+	wanted := http.Header{"X-Gateway-Team": {"blue"}, "Authorization": {"Basic YTpi"}, "User-Agent": {"turnstone-test"}}
+	server := NewServer(subject.Wire, Script{
+		Header: wanted, Steps: []Step{{Status: http.StatusServiceUnavailable}, {Text: []string{"A title"}}},
+	})
+	t.Cleanup(server.Close)
+	made := open(t, subject, server.URL, "", model.Options{Headers: wanted})
+	if err := made.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if chunks, err := Ask(t.Context(), t, made, simple()); err != nil || TextOf(chunks) != "A title" {
+		t.Errorf("%q, %v", TextOf(chunks), err)
+	}
+	if title, err := actors.WriteTitle(t.Context(), made, actors.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
+		t.Errorf("title %q, %v", title, err)
+	}
+	if asked := len(server.Requests()); asked != 3 { // the refused one, its retry and the title
+		t.Errorf("%d requests", asked)
+	}
+	without := open(t, subject, server.URL, key, model.Options{})
+	_, err := Ask(t.Context(), t, without, simple())
+	wantError(t, err, "model_unauthorized", false, false)
+	if err := without.Ready(t.Context()); err == nil {
+		t.Error("ready without the headers")
+	}
 }
