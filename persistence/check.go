@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -16,7 +15,7 @@ const serverSQL = `
 select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
        r.rolsuper, r.rolbypassrls,
        pg_has_role(session_user, 'turnstone_app', 'usage') or pg_has_role(session_user, 'turnstone_engine', 'usage'),
-       current_user
+       current_user, session_user, current_setting('server_version_num')::int
 from pg_roles r where r.rolname = session_user`
 
 const schemaVersionSQL = `select version from schema_version`
@@ -25,27 +24,31 @@ const schemaVersionSQL = `select version from schema_version`
 func (db *DB) check(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, db.app.Config().ConnConfig)
 	if err != nil {
-		return connectFailure(err, db.app.Config().ConnConfig)
+		return connectFailure(ctx, err, db.app.Config().ConnConfig)
 	}
 	defer func() { _ = conn.Close(ctx) }() // it only read
-	var fsync, fullPages, synchronous, role string
+	var fsync, fullPages, synchronous, role, login string
 	var superuser, bypass, inherits bool
-	err = conn.QueryRow(ctx, serverSQL).Scan(&fsync, &fullPages, &synchronous, &superuser, &bypass, &inherits, &role)
+	var version int
+	err = conn.QueryRow(ctx, serverSQL).Scan(&fsync, &fullPages, &synchronous, &superuser, &bypass, &inherits, &role, &login, &version)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading the settings of Postgres: %w", err)
 	case fsync == "off":
-		return errors.New("Postgres runs with fsync = off: it would lose what was acknowledged; set fsync = on")
+		return unsafeSetting("fsync", "it would lose what was acknowledged")
 	case fullPages == "off":
-		return errors.New("Postgres runs with full_page_writes = off: a crash could tear pages; set full_page_writes = on")
+		return unsafeSetting("full_page_writes", "a crash could tear pages")
 	case synchronous == "off":
-		return errors.New("Postgres runs with synchronous_commit = off: it would lose what was acknowledged; set synchronous_commit = on")
+		return unsafeSetting("synchronous_commit", "it would lose what was acknowledged")
 	case superuser:
-		return errors.New("the database login role is a superuser, for whom row-level security does not hold; use a plain role")
+		return wrongLogin(login, "is a superuser, for whom row-level security does not hold", "nosuperuser")
 	case bypass:
-		return errors.New("the database login role has BYPASSRLS; use a role without it")
+		return wrongLogin(login, "has BYPASSRLS, so that row-level security does not hold for it", "nobypassrls")
 	case inherits:
-		return fmt.Errorf("the database login role inherits %s and %s, so that policies would add up; make it NOINHERIT", appRole, engineRole)
+		return &SetupError{
+			Problem: fmt.Sprintf("the database login role inherits %s and %s, so that policies would add up; make it NOINHERIT", appRole, engineRole),
+			SQL:     []string{"alter role " + quoted(login) + " noinherit;", grantSQL(login, version) + ";"},
+		}
 	}
 	if err := checkVersion(ctx, conn); err != nil {
 		return err
@@ -53,11 +56,25 @@ func (db *DB) check(ctx context.Context) error {
 	return selfTest(ctx, conn)
 }
 
-func connectFailure(err error, config *pgx.ConnConfig) error {
-	if isState(err, "22023", "42501", "42704") { // the startup's role setting
-		return fmt.Errorf("the database login role cannot become %s: run `turnstone migrate` first", appRole)
+func unsafeSetting(name, consequence string) error {
+	return &SetupError{
+		Problem: fmt.Sprintf("Postgres runs with %s = off: %s; set %[1]s = on", name, consequence),
+		SQL:     []string{"alter system set " + name + " = on;", "select pg_reload_conf();"},
 	}
-	return fmt.Errorf("Postgres at %s does not let us in: %w", config.Host, err)
+}
+
+func wrongLogin(login, problem, attribute string) error {
+	return &SetupError{
+		Problem: "the database login role " + problem + "; use a plain role",
+		SQL:     []string{"alter role " + quoted(login) + " " + attribute + ";"},
+	}
+}
+
+func connectFailure(ctx context.Context, err error, config *pgx.ConnConfig) error {
+	if isState(err, "22023", "42501", "42704") { // the startup's role setting
+		return membershipError(ctx, config, appRole, err)
+	}
+	return refusedConnection(err, config, loginAttributes)
 }
 
 // SchemaVersion is the version of the schema that this binary knows.
@@ -75,13 +92,16 @@ func checkVersion(ctx context.Context, conn *pgx.Conn) error {
 	known := SchemaVersion()
 	switch {
 	case isState(err, stateUndefinedTable):
-		return errors.New("the database has no schema yet: run `turnstone migrate`")
+		return &SetupError{Problem: "the database has no schema yet: run `turnstone migrate`", Command: migrateCommand}
 	case err != nil:
 		return fmt.Errorf("reading the schema's version: %w", err)
 	case version > known:
 		return errNewerSchema(version, known)
 	case version < known:
-		return fmt.Errorf("the schema has version %d, older than this binary's %d: run `turnstone migrate`", version, known)
+		return &SetupError{
+			Problem: fmt.Sprintf("the schema has version %d, older than this binary's %d: run `turnstone migrate`", version, known),
+			Command: migrateCommand,
+		}
 	}
 	return nil
 }
@@ -98,15 +118,15 @@ func selfTest(ctx context.Context, conn *pgx.Conn) error {
 	batch := make([]*journalEntry, 2)
 	for i := range batch {
 		if batch[i], err = selfTestTurn(ctx, tx, owner); err != nil {
-			return fmt.Errorf("journal self-test: %w", err)
+			return fmt.Errorf("journal self-test: %w", missingGrant(err, appRole))
 		}
 	}
 	if _, err := tx.Exec(ctx, becomeEngineSQL); err != nil {
-		return fmt.Errorf("journal self-test: the login role cannot become %s: %w", engineRole, err)
+		return membershipError(ctx, conn.Config(), engineRole, err)
 	}
 	stored, err := appendBatch(ctx, tx.Conn(), batch)
 	if err != nil {
-		return fmt.Errorf("journal self-test: %w", err)
+		return fmt.Errorf("journal self-test: %w", missingGrant(err, engineRole))
 	}
 	if slices.Contains(stored, false) {
 		return fmt.Errorf("journal self-test: rows were not found: the policies of %s are missing", engineRole)

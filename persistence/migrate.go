@@ -49,9 +49,12 @@ func Migrate(ctx context.Context, ownerURL string, options MigrateOptions) error
 	}
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
-		return fmt.Errorf("connecting as the owner: %w", err)
+		return fmt.Errorf("connecting as the owner: %w", refusedConnection(err, config.ConnConfig, ownerAttributes))
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // frees the lock whatever happened
+	if err := checkOwner(ctx, conn, options.Login); err != nil {
+		return err
+	}
 	if err := lockMigrations(ctx, conn); err != nil {
 		return err
 	}
@@ -161,19 +164,15 @@ func migrateRiver(ctx context.Context, conn *pgx.Conn, config *pgxpool.Config) e
 	return err
 }
 
-// grantLogin makes the login role a member of both roles. On servers that decide inheritance by membership the grant
-// says it; on older ones the role's own NOINHERIT does. Memberships belong to the whole server, and the lock that migrations
+// grantLogin makes the login role a member of both roles (see grantSQL). Memberships belong to the whole server, and the lock that migrations
 // hold does not: another database's migration may grant the same just now, and Postgres then refuses the second one instead
 // of seeing that it has nothing left to do.
 func grantLogin(ctx context.Context, conn *pgx.Conn, login string) error {
-	grant := fmt.Sprintf("grant %s, %s to %s", appRole, engineRole, pgx.Identifier{login}.Sanitize())
 	var version int
 	if err := conn.QueryRow(ctx, "select current_setting('server_version_num')::int").Scan(&version); err != nil {
 		return err
 	}
-	if version >= 160000 {
-		grant += " with inherit false, set true"
-	}
+	grant := grantSQL(login, version)
 	for attempt := 1; ; attempt++ {
 		_, err := conn.Exec(ctx, grant)
 		if attempt > maxRetries || !isState(err, stateUnique) || !pause(ctx, retryDelay()) {

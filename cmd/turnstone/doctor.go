@@ -54,11 +54,14 @@ func (doctorCommand) Run(ctx context.Context, p *program) error {
 	sick := &patient{config: &config, program: p, log: zap.NewNop()}
 	wrong := 0
 	for _, examine := range []func(context.Context) finding{
-		sick.folder, sick.space, sick.database, sick.redis, sick.objects, sick.scanner, sick.model, sick.running,
+		sick.folder, sick.space, sick.owner, sick.database, sick.redis, sick.objects, sick.scanner, sick.model, sick.running,
 	} {
 		looking, cancel := context.WithTimeout(ctx, examineTimeout)
 		found := examine(looking)
 		cancel()
+		if found.what == "" { // nothing to look at
+			continue
+		}
 		report(p.stdout, found)
 		if found.err != nil {
 			wrong++
@@ -76,7 +79,28 @@ func report(to io.Writer, f finding) {
 		return
 	}
 	reason := strings.ReplaceAll(f.err.Error(), "\n", "; ")
-	fmt.Fprintf(to, "WRONG %s: %s\n      → %s\n", f.what, reason, f.remedy)
+	fmt.Fprintf(to, "WRONG %s: %s\n", f.what, reason)
+	if !printRemedies(to, f.err) {
+		fmt.Fprintf(to, "      → %s\n", f.remedy)
+	}
+}
+
+// printRemedies writes the SQL and the commands that help against what is wrong with a server. It returns false if err
+// knows none.
+func printRemedies(to io.Writer, err error) bool {
+	wrong := persistence.SetupErrors(err)
+	for _, one := range wrong {
+		if len(one.SQL) > 0 {
+			fmt.Fprintln(to, "      → as a superuser of the server, in this database (psql):")
+			for _, statement := range one.SQL {
+				fmt.Fprintln(to, "          "+statement)
+			}
+		}
+		if one.Command != "" {
+			fmt.Fprintln(to, "      → then in a shell:\n          "+one.Command)
+		}
+	}
+	return len(wrong) > 0
 }
 
 func (p *patient) folder(context.Context) finding {
@@ -101,6 +125,18 @@ func (p *patient) space(context.Context) finding {
 		f.remedy += "; until then dev begins no turn"
 	}
 	return f
+}
+
+// owner looks at the role that migrates, where its address is given.
+func (p *patient) owner(ctx context.Context) finding {
+	url := p.config.Stores.MigrateDatabaseURL
+	if url == "" {
+		return finding{}
+	}
+	return finding{
+		what: "owner of the schema", remedy: "check TURNSTONE_MIGRATE_DATABASE_URL, and that the server runs",
+		err: persistence.CheckOwner(ctx, url, loginOf(p.config)),
+	}
 }
 
 func (p *patient) database(ctx context.Context) finding {

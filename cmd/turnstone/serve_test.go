@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +38,28 @@ func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
 	}
 	if strings.Contains(p.Complaints(), sitetest.GivenSecret) {
 		t.Error("the secret is in the log")
+	}
+}
+
+// TestDoctorAndMigratePrintTheSQLThatHelps has a login role that does not exist, and an owner that may create none.
+func TestDoctorAndMigratePrintTheSQLThatHelps(t *testing.T) {
+	i := sitetest.NewHosted(t)
+	login, err := url.Parse(i.Login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	login.User = url.User("nobody_yet")
+	environment := append(i.Environment, "DATABASE_URL="+login.String(), "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner)
+	const remedy = `create role "nobody_yet" login noinherit nobypassrls password '<password>';`
+	for _, command := range []string{"doctor", "migrate"} {
+		code, printed, complaint := sitetest.Finish(t, environment, command)
+		if code != 1 || !strings.Contains(printed, "psql") || !strings.Contains(printed, remedy) || !strings.Contains(printed+complaint, "the login role nobody_yet of DATABASE_URL does not exist") {
+			t.Errorf("%s: %d\n%s\n%s", command, code, printed, complaint)
+		}
+	}
+	code, printed, _ := sitetest.Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "doctor")
+	if code != 1 || !strings.Contains(printed, "ok    owner of the schema") || !strings.Contains(printed, "WRONG Postgres") || !strings.Contains(printed, " turnstone migrate\n") {
+		t.Errorf("doctor before the first migration: %d\n%s", code, printed)
 	}
 }
 

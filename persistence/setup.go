@@ -1,0 +1,258 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SetupError is something that an operator has to change on the server: what is wrong, in one line, and what helps.
+type SetupError struct {
+	Problem string
+	SQL     []string // for a superuser (psql), in this order; nothing in it is secret
+	Command string   // of the shell; runs after SQL
+	Err     error
+}
+
+func (e *SetupError) Error() string {
+	if e.Err != nil {
+		return e.Problem + ": " + e.Err.Error()
+	}
+	return e.Problem
+}
+
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// SetupErrors lists what an operator has to change, of an error that joins any number of them.
+func SetupErrors(err error) []*SetupError {
+	var one *SetupError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what joins it is taken apart
+		var all []*SetupError
+		for _, part := range joined.Unwrap() {
+			all = append(all, SetupErrors(part)...)
+		}
+		return all
+	}
+	if errors.As(err, &one) {
+		return []*SetupError{one}
+	}
+	return nil
+}
+
+const migrateCommand = "TURNSTONE_MIGRATE_DATABASE_URL=<as the owner> DATABASE_URL=<as the login role> turnstone migrate"
+
+// SQLSTATEs of a connection that Postgres refuses.
+const (
+	stateNoPassword = "28P01"
+	stateNoRole     = "28000"
+	stateNoDatabase = "3D000"
+	stateNoSchema   = "42501" // insufficient_privilege
+)
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// refusedConnection explains why Postgres refuses a connection, where the operator can change it.
+func refusedConnection(err error, config *pgx.ConnConfig, attributes string) error {
+	role := quoted(config.User)
+	switch {
+	case isState(err, stateNoDatabase):
+		return &SetupError{
+			Problem: fmt.Sprintf("there is no database %s", config.Database), Err: err,
+			SQL: []string{fmt.Sprintf("create database %s owner <owner role>;", quoted(config.Database))}, Command: migrateCommand,
+		}
+	case isState(err, stateNoPassword, stateNoRole):
+		return &SetupError{
+			Problem: fmt.Sprintf("Postgres at %s does not accept the role %s or its password", config.Host, config.User), Err: err,
+			SQL: []string{
+				fmt.Sprintf("create role %s login %s password '<password>';  -- if it does not exist", role, attributes),
+				fmt.Sprintf("alter role %s login password '<password>';  -- if it does", role),
+			},
+		}
+	}
+	return fmt.Errorf("Postgres at %s refuses the connection: %w", config.Host, err)
+}
+
+const (
+	ownerAttributes = "createrole nobypassrls"
+	loginAttributes = "noinherit nobypassrls"
+)
+
+// grantSQL makes a login role a member of both roles. From version 16 on, the membership decides whether it inherits;
+// before, the NOINHERIT of the role does.
+func grantSQL(login string, version int) string {
+	grant := fmt.Sprintf("grant %s, %s to %s", appRole, engineRole, quoted(login))
+	if version >= membershipsInherit {
+		grant += " with inherit false, set true"
+	}
+	return grant
+}
+
+const membershipsInherit = 160000
+
+const ownerSQL = `
+select current_user, current_database(), pg_get_userbyid(d.datdba), current_setting('server_version_num')::int,
+       r.rolsuper or pg_has_role(current_user, d.datdba, 'usage'), r.rolsuper or r.rolcreaterole,
+       (select count(*) = 2 from pg_roles where rolname in ('turnstone_app', 'turnstone_engine')),
+       r.rolsuper or (select count(*) = 2 from pg_auth_members m join pg_roles g on g.oid = m.roleid
+           where g.rolname in ('turnstone_app', 'turnstone_engine') and m.admin_option and pg_has_role(current_user, m.member, 'usage')),
+       exists (select from pg_roles where rolname = $1),
+       coalesce((select rolinherit from pg_roles where rolname = $1), false),
+       (select count(*) = 2 from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles l on l.oid = m.member
+           where g.rolname in ('turnstone_app', 'turnstone_engine') and l.rolname = $1),
+       (select pg_get_userbyid(relowner) from pg_class where oid = to_regclass('public.schema_version'))
+from pg_database d, pg_roles r
+where d.datname = current_database() and r.rolname = current_user`
+
+// CheckOwner looks for everything that would end a migration half way, and changes nothing.
+func CheckOwner(ctx context.Context, ownerURL, login string) error {
+	config, err := ownerConfig(ownerURL)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return refusedConnection(err, config.ConnConfig, ownerAttributes)
+	}
+	defer func() { _ = conn.Close(ctx) }() // it only read
+	return checkOwner(ctx, conn, login)
+}
+
+// ownerFacts are what a migration depends on.
+type ownerFacts struct {
+	user, database, databaseOwner                   string
+	version                                         int
+	ownsDatabase, mayCreateRoles, rolesExist        bool
+	mayGrantRoles, loginExists, inherits, isGranted bool
+	schemaOwner                                     *string
+}
+
+func checkOwner(ctx context.Context, conn *pgx.Conn, login string) error {
+	var f ownerFacts
+	err := conn.QueryRow(ctx, ownerSQL, login).Scan(&f.user, &f.database, &f.databaseOwner, &f.version, &f.ownsDatabase, &f.mayCreateRoles,
+		&f.rolesExist, &f.mayGrantRoles, &f.loginExists, &f.inherits, &f.isGranted, &f.schemaOwner)
+	if err != nil {
+		return fmt.Errorf("reading what the owner role may do: %w", err)
+	}
+	return errors.Join(f.ownership(), f.roles(login), f.login(login))
+}
+
+func (f *ownerFacts) ownership() error {
+	switch {
+	case !f.ownsDatabase:
+		return &SetupError{
+			Problem: fmt.Sprintf("the database %s belongs to %s, not to %s", f.database, f.databaseOwner, f.user),
+			SQL:     []string{fmt.Sprintf("alter database %s owner to %s;", quoted(f.database), quoted(f.user))},
+		}
+	case f.schemaOwner != nil && *f.schemaOwner != f.user:
+		return &SetupError{
+			Problem: fmt.Sprintf("the tables belong to %s, not to %s: run migrate as %[1]s, or hand them over", *f.schemaOwner, f.user),
+			SQL:     []string{fmt.Sprintf("reassign owned by %s to %s;", quoted(*f.schemaOwner), quoted(f.user))},
+		}
+	}
+	return nil
+}
+
+func (f *ownerFacts) roles(login string) error {
+	before := f.version < membershipsInherit
+	switch grants := login != "" && !f.isGranted; {
+	case (!f.rolesExist || before && grants) && !f.mayCreateRoles:
+		return &SetupError{
+			Problem: fmt.Sprintf("the owner role %s may not create the roles of the service (no CREATEROLE)", f.user),
+			SQL:     []string{fmt.Sprintf("alter role %s createrole;", quoted(f.user))},
+		}
+	case f.rolesExist && !before && grants && !f.mayGrantRoles:
+		return &SetupError{
+			Problem: fmt.Sprintf("the owner role %s may not grant %s and %s", f.user, appRole, engineRole),
+			SQL:     []string{fmt.Sprintf("grant %s, %s to %s with admin option;", appRole, engineRole, quoted(f.user))},
+		}
+	}
+	return nil
+}
+
+func (f *ownerFacts) login(login string) error {
+	switch {
+	case login == "":
+	case login == f.user:
+		return &SetupError{
+			Problem: "DATABASE_URL names the owner role: the service needs a login role of its own",
+			SQL:     []string{"create role turnstone login " + loginAttributes + " password '<password>';"},
+		}
+	case !f.loginExists:
+		return &SetupError{
+			Problem: fmt.Sprintf("the login role %s of DATABASE_URL does not exist", login),
+			SQL:     []string{fmt.Sprintf("create role %s login %s password '<password>';", quoted(login), loginAttributes)},
+		}
+	case f.inherits && f.version < membershipsInherit:
+		return &SetupError{
+			Problem: fmt.Sprintf("the login role %s would inherit %s and %s, so that policies would add up", login, appRole, engineRole),
+			SQL:     []string{fmt.Sprintf("alter role %s noinherit;", quoted(login))},
+		}
+	}
+	return nil
+}
+
+// membershipError explains why the login role cannot become a role of the service.
+func membershipError(ctx context.Context, config *pgx.ConnConfig, role string, cause error) error {
+	plain := config.Copy()
+	delete(plain.RuntimeParams, "role")
+	conn, err := pgx.ConnectConfig(ctx, plain)
+	if err != nil {
+		return refusedConnection(err, plain, loginAttributes)
+	}
+	defer func() { _ = conn.Close(ctx) }() // it only read
+	var exists bool
+	var version int
+	const roleSQL = `select exists (select from pg_roles where rolname = $1), current_setting('server_version_num')::int`
+	if err := conn.QueryRow(ctx, roleSQL, role).Scan(&exists, &version); err != nil {
+		return fmt.Errorf("reading the roles: %w", err)
+	}
+	wrong := &SetupError{Problem: fmt.Sprintf("the database login role cannot become %s: run `turnstone migrate` first", role), Err: cause, Command: migrateCommand}
+	if exists {
+		wrong.Problem = fmt.Sprintf("the database login role %s is not a member of %s and %s", config.User, appRole, engineRole)
+		wrong.SQL, wrong.Command = []string{grantSQL(config.User, version) + ";"}, ""
+	}
+	return wrong
+}
+
+var deniedRelation = regexp.MustCompile(`^permission denied for (table|relation|sequence|function|schema) ([a-z_0-9]+)$`)
+
+// missingGrant explains a refusal of a statement that a role of the service must be able to run.
+func missingGrant(err error, role string) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != stateNoSchema {
+		return err
+	}
+	match := deniedRelation.FindStringSubmatch(pg.Message)
+	if match == nil {
+		return err
+	}
+	return &SetupError{
+		Problem: fmt.Sprintf("%s may not use the %s %s", role, match[1], match[2]), Err: err, SQL: grantsOf(match[1], match[2], role),
+	}
+}
+
+// grantsOf finds the grants of a role on one thing, as the migrations made them.
+func grantsOf(kind, name, role string) []string {
+	var found []string
+	files, _ := fs.Glob(migrationFiles, "migrations/*.sql")
+	for _, file := range files {
+		text, _ := fs.ReadFile(migrationFiles, file)
+		for line := range strings.Lines(string(text)) {
+			words := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,;(\n", c) })
+			if strings.HasPrefix(line, "grant ") && slices.Contains(words, name) && slices.Contains(words, role) {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+	}
+	if found == nil && kind == "table" && role == appRole {
+		found = []string{fmt.Sprintf("grant select, insert, update, delete on %s to %s;", name, role)}
+	}
+	return found
+}
