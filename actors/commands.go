@@ -111,7 +111,7 @@ func (c *Command) records() (kind string, keys []string) {
 // replayedReceipt reads the receipt that a record stands for. decided is false for a cancel that does not cover c.
 func replayedReceipt(turn protocol.TurnID, record *protocol.TurnRecord, c *Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
 	var body struct {
-		steeringRecord
+		protocol.SteeringRecord
 		Scope protocol.CancelScope `json:"scope"`
 	}
 	if err := json.Unmarshal(record.Body, &body); err != nil {

@@ -92,11 +92,6 @@ func (i *steeringInput) pending() bool { return i.step == 0 && i.returned == "" 
 
 const reasonWithdrawn = "withdrawn"
 
-type steeringRecord struct {
-	SteeringID protocol.SteeringID `json:"steering_id"`
-	Hash       string              `json:"hash"`
-}
-
 type cancelRequest struct {
 	SteeringID protocol.SteeringID  `json:"steering_id"`
 	Scope      protocol.CancelScope `json:"scope"`
@@ -308,7 +303,7 @@ func (m *turnMachine) applyRecord(record protocol.TurnRecord) error {
 			}
 		}
 	case protocol.RecordSteering:
-		var body steeringRecord
+		var body protocol.SteeringRecord
 		if err = json.Unmarshal(record.Body, &body); err == nil {
 			if input := m.input(body.SteeringID); input != nil {
 				input.hash = body.Hash

@@ -77,7 +77,7 @@ func (m *turnMachine) steer(c *Command) (protocol.SteeringReceipt, error) {
 	}
 	m.emit(&protocol.SteeringAccepted{SteeringID: c.SteeringID, ClientSteeringID: c.ClientID, Text: c.Text, Delivery: c.Delivery})
 	receipt := m.receipt(c.SteeringID, m.sequence, false)
-	m.record(protocol.RecordSteering, c.ClientID, steeringRecord{SteeringID: c.SteeringID, Hash: c.Hash})
+	m.record(protocol.RecordSteering, c.ClientID, protocol.SteeringRecord{SteeringID: c.SteeringID, Hash: c.Hash})
 	if c.Delivery == protocol.DeliverInterrupt && m.calling && m.step() < maxModelSteps {
 		m.interrupt()
 	}
@@ -144,7 +144,7 @@ func (m *turnMachine) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 	}
 	m.emit(&protocol.SteeringReturned{SteeringID: input.id, Reason: reasonWithdrawn})
 	receipt := m.receipt(input.id, m.sequence, false)
-	m.record(protocol.RecordWithdraw, input.id.String(), steeringRecord{SteeringID: input.id})
+	m.record(protocol.RecordWithdraw, input.id.String(), protocol.SteeringRecord{SteeringID: input.id})
 	if m.calling && input.asked == m.call {
 		m.effect(stopModel{})
 		m.text, m.splitter = nil, newFenceSplitter() // nothing of it was shown

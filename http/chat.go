@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	stdhttp "net/http"
 	"reflect"
 	"strings"
@@ -28,9 +29,9 @@ type Turns interface {
 // TurnStore reads turns.
 type TurnStore interface {
 	GetTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.Turn, error)
-	// TurnByKey finds the turn that an earlier POST /chat with this key began; nil when there is none. The same key with
-	// another body is protocol.CodeIdempotencyMismatch.
-	TurnByKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.TurnID, error)
+	// KeptStart finds what an earlier POST /chat with this key did; nil when it did nothing. The same key with another body
+	// is protocol.CodeIdempotencyMismatch.
+	KeptStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.KeptStart, error)
 	// GetMessage reads one message; a streaming one with the parts so far and covers_sequence.
 	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
 }
@@ -92,39 +93,78 @@ func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chat
 	if in.Body.ProjectID != nil { // an account has no projects yet, so this is one that it does not have
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
+	key := in.key(r)
+	bounded, cancel := untilAnswered(ctx)
+	defer cancel()
+	kept, err := s.keptStart(bounded, account, key)
+	if err != nil {
+		return err
+	}
+	if kept != nil && kept.TurnID == nil { // no stream, so it needs no slot for one
+		return s.repeatAccepted(w, kept.FollowUp, kept.Receipt)
+	}
 	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
 	defer s.leaveStream(ctx, account)
-	key := in.key(r)
-	bounded, cancel := untilAnswered(ctx)
-	defer cancel()
-	if turn, err := s.replayedTurn(bounded, account, key); err != nil || turn != nil {
-		if err == nil {
-			w.Header().Set("Idempotent-Replayed", "true")
-			err = s.streamTurn(w, r, *turn, 0)
-		}
-		return err
+	if kept != nil {
+		w.Header().Set(replayedHeader, "true")
+		return s.streamTurn(w, r, *kept.TurnID, 0)
 	}
 	if err := s.draw(w, r, bucketChat, account.String()); err != nil {
 		return err
 	}
 	start := in.Body.start(account, text, key, s.now())
 	start.RequestID = requestIDOf(ctx)
-	result, err := s.Turns.StartTurn(bounded, start)
-	err = failpoint.Answer(failpoint.ChatAfterTurnRowBefore200, err)
-	switch {
-	case err != nil:
-		return err
-	case result.FollowUp != nil:
-		return s.answerJSON(w, stdhttp.StatusAccepted, result.FollowUp)
-	case result.Busy != nil:
-		return s.steerInstead(w, r, *result.Busy, text, in.IdempotencyKey)
+	return s.startOrSteer(bounded, w, r, start)
+}
+
+// startAttempts bounds how often a start whose live turn ended before it took the input is made again.
+const startAttempts = 3
+
+// startOrSteer starts a turn, or does what the request asks for while a turn is live. A turn that ends while it is being
+// steered is not live any more: the start is made again.
+func (s *Server) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *protocol.TurnStart) error {
+	for attempt := 1; ; attempt++ {
+		result, err := s.Turns.StartTurn(ctx, start)
+		err = failpoint.Answer(failpoint.ChatAfterTurnRowBefore200, err)
+		switch {
+		case err != nil:
+			return err
+		case result.Busy != nil:
+			err := s.steerInstead(w, r, *result.Busy, start)
+			if hasEnded(err) && attempt < startAttempts {
+				continue
+			}
+			return err
+		case result.Spec == nil && result.Replayed:
+			return s.repeatAccepted(w, result.FollowUp, result.Receipt)
+		case result.Spec == nil:
+			return s.answerJSON(w, stdhttp.StatusAccepted, result.FollowUp)
+		case result.Replayed:
+			w.Header().Set(replayedHeader, "true")
+		}
+		return s.streamTurn(w, r, result.Spec.TurnID, 0)
 	}
-	if result.Replayed {
-		w.Header().Set("Idempotent-Replayed", "true")
+}
+
+// hasEnded reports whether a command was refused because its turn has ended.
+func hasEnded(err error) bool {
+	var refusal *protocol.Error
+	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeSteeringClosed {
+		return false
 	}
-	return s.streamTurn(w, r, result.Spec.TurnID, 0)
+	closed, is := refusal.Current.(actors.SteeringClosed)
+	return is && closed.State.Terminal()
+}
+
+// repeatAccepted answers a repeat with the 202 of the first request.
+func (s *Server) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
+	w.Header().Set(replayedHeader, "true")
+	if receipt != nil {
+		return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+	}
+	return s.answerJSON(w, stdhttp.StatusAccepted, item)
 }
 
 // key is the idempotency key of the request, nil when it has none.
@@ -137,11 +177,11 @@ func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 	}
 }
 
-func (s *Server) replayedTurn(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*protocol.TurnID, error) {
+func (s *Server) keptStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*protocol.KeptStart, error) {
 	if key == nil {
-		return nil, nil //nolint:nilnil // no key, no earlier turn
+		return nil, nil //nolint:nilnil // no key, no earlier request
 	}
-	return s.TurnStore.TurnByKey(ctx, account, *key)
+	return s.TurnStore.KeptStart(ctx, account, *key)
 }
 
 func (c *chatRequest) start(account protocol.AccountID, text string, key *protocol.IdempotencyKey, at time.Time) *protocol.TurnStart {

@@ -59,12 +59,17 @@ func (s *Server) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, comma
 }
 
 func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {
-	command.RequestID = requestIDOf(r.Context())
-	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
-	if err = failpoint.Answer(acceptedPoint(command), err); err != nil {
+	receipt, err := s.ask(r, turn, command)
+	if err != nil {
 		return err
 	}
 	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+}
+
+func (s *Server) ask(r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) (protocol.SteeringReceipt, error) {
+	command.RequestID = requestIDOf(r.Context())
+	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
+	return receipt, failpoint.Answer(acceptedPoint(command), err)
 }
 
 func acceptedPoint(command *actors.Command) failpoint.Point {
@@ -122,14 +127,19 @@ func inputCommand(clientID, text string, delivery protocol.Delivery) *actors.Com
 
 // steerInstead is POST /chat with if_busy steer while a turn is live. Its idempotency key names the input, so that a
 // repeat steers once.
-func (s *Server) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, text, key string) error {
-	if text == "" {
-		return protocol.Invalid("body.input", "holds no text")
+func (s *Server) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *protocol.TurnStart) error {
+	name := protocol.NewSteeringID().String()
+	if start.Idempotency != nil {
+		name = start.Idempotency.Key
 	}
-	if key == "" {
-		key = protocol.NewSteeringID().String()
+	receipt, err := s.ask(r, turn, inputCommand(name, start.Input, protocol.DeliverNextStep))
+	if err != nil {
+		return err
 	}
-	return s.command(w, r, turn, inputCommand(key, text, protocol.DeliverNextStep))
+	if receipt.Replayed {
+		return s.repeatAccepted(w, nil, &receipt)
+	}
+	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
 // answerJSON is for stream routes whose answer turned out to be none.

@@ -1,10 +1,13 @@
 package http
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"turnstone/actors"
 	"turnstone/protocol"
 )
 
@@ -46,4 +49,133 @@ func TestATurnInAProjectThatIsNotThereDoesNotBegin(t *testing.T) {
 		"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
 	})
 	c.expect(422, "POST", "/chat", object{"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_x"})
+}
+
+// speaking is a client with a conversation whose turn speaks until it is stopped.
+type speaking struct {
+	*client
+	node         *actors.Node
+	conversation string
+	turn         protocol.TurnID
+}
+
+func speak(t *testing.T, wrap func(*actors.Node) Turns) *speaking {
+	t.Helper()
+	s := &speaking{}
+	w := newWorld(t, func(c *Config) {
+		liveOn(t, c)
+		s.node = c.Turns.(*actors.Node)
+		if wrap != nil {
+			c.Turns = wrap(s.node)
+		}
+	})
+	s.client = w.client().register("ada@example.com")
+	var made protocol.Conversation
+	s.expect(201, "POST", "/conversations", object{}).into(t, &made)
+	s.conversation = made.ConversationID.String()
+	result, err := s.node.StartTurn(t.Context(), &protocol.TurnStart{
+		AccountID: s.account.AccountID, ConversationID: &made.ConversationID, Input: "[[script tokens=100000 interval=20ms]]", At: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.turn = result.Spec.TurnID
+	return s
+}
+
+// stop cancels the turn and waits for its end.
+func (s *speaking) stop() {
+	s.t.Helper()
+	if err := s.node.CancelTurn(s.t.Context(), s.account.AccountID, s.turn, protocol.CancelledByOperator); err != nil {
+		s.t.Fatal(err)
+	}
+	reader := s.node.Follow(s.account.AccountID, s.turn, 0)
+	for ended := false; !ended; {
+		var err error
+		if _, ended, err = reader.Next(s.t.Context(), nil); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *speaking) chat(status int, busy, text, key string) *reply {
+	s.t.Helper()
+	body := object{"conversation_id": s.conversation, "input": []object{{"type": "text", "text": text}}, "if_busy": busy}
+	return s.expect(status, "POST", "/chat", body, "Idempotency-Key", key)
+}
+
+func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
+	s := speak(t, nil)
+	steered, queued := s.chat(202, "steer", "shorter", "steered"), s.chat(202, "queue", "later", "queued")
+	var first protocol.SteeringReceipt
+	steered.into(t, &first)
+	if first.TurnID != s.turn || first.Replayed || steered.header.Get(replayedHeader) != "" || queued.header.Get(replayedHeader) != "" {
+		t.Fatalf("the first receipts are %s %v and %s %v", steered.body, steered.header, queued.body, queued.header)
+	}
+	first.Replayed = true
+	repeat := func(when string) {
+		t.Helper()
+		s.limiter.mu.Lock()
+		s.limiter.drawn = nil
+		s.limiter.mu.Unlock()
+		var again protocol.SteeringReceipt
+		one, other := s.chat(202, "steer", "shorter", "steered"), s.chat(202, "queue", "later", "queued")
+		one.into(t, &again)
+		if again != first || string(other.body) != string(queued.body) {
+			t.Errorf("%s: %s and %s", when, one.body, other.body)
+		}
+		if one.header.Get(replayedHeader) != "true" || other.header.Get(replayedHeader) != "true" {
+			t.Errorf("%s: the repeats are not marked", when)
+		}
+		if len(s.limiter.drawn) != 0 {
+			t.Errorf("%s: drew from %v", when, s.limiter.drawn)
+		}
+		if got := s.chat(422, "steer", "longer", "steered"); got.Code != protocol.CodeIdempotencyMismatch {
+			t.Errorf("%s, another body: %s", when, got.body)
+		}
+	}
+	repeat("while the turn is live")
+	s.stop()
+	repeat("after its end")
+	for s.streams.enter(s.account.AccountID, s.MaxStreams) == nil {
+	}
+	repeat("over the stream limit")
+	if err := s.node.Drain(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	repeat("while the node drains")
+	if turns := query[int](s.world, `select count(*) from turns`); turns[0] != 1 {
+		t.Errorf("there are %d turns", turns[0])
+	}
+}
+
+// endingFirst ends the turn before it takes its first input.
+type endingFirst struct {
+	*actors.Node
+	end func()
+}
+
+func (e *endingFirst) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *actors.Command) (protocol.SteeringReceipt, error) {
+	if e.end != nil {
+		e.end()
+		e.end = nil
+	}
+	return e.Node.Command(ctx, account, turn, c)
+}
+
+func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
+	ending := &endingFirst{}
+	s := speak(t, func(n *actors.Node) Turns {
+		ending.Node = n
+		return ending
+	})
+	ending.end = s.stop
+	first := s.chat(200, "steer", "Hello", "k")
+	if first.header.Get("X-Turn-Id") == s.turn.String() || !strings.Contains(string(first.body), "turn.finished") {
+		t.Fatalf("the first request got %v", first.header)
+	}
+	again := s.chat(200, "steer", "Hello", "k")
+	if again.header.Get(replayedHeader) != "true" || again.header.Get("X-Turn-Id") != first.header.Get("X-Turn-Id") || string(again.body) != string(first.body) {
+		t.Errorf("the repeat got %v", again.header)
+	}
 }

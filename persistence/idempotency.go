@@ -51,6 +51,10 @@ func (k *keptAnswer) matches(key protocol.IdempotencyKey) error {
 	return nil
 }
 
+// steers reports whether the key belongs to an input for the turn. Only the turn's record of that input says whether the
+// input was accepted.
+func (k *keptAnswer) steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
+
 func (k *keptAnswer) answer() *Answer {
 	return &Answer{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID}
 }
@@ -83,6 +87,10 @@ where account_id = @account and key_hash = @key and created_at = @claim and stat
 	releaseKeySQL = `
 delete from idempotency
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+	// bindKeySQL gives a claimed key to something else: the turn that is to be steered, or the turn that begins after all.
+	bindKeySQL = `
+update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = null, created_at = clock_timestamp()
+where account_id = @account and key_hash = @key`
 	keepFollowUpSQL = `
 update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
 where account_id = @account and key_hash = @key`
@@ -328,8 +336,11 @@ join conversations c on c.account_id = t.account_id and c.conversation_id = t.co
 left join messages m on m.account_id = t.account_id and m.message_id = t.user_message_id
 where t.account_id = $1 and t.turn_id = $2`
 
-// replay answers a repeated start with what the first one did.
+// replay answers a repeated start with what the first one did; nil when the key turned out to be free.
 func (s *turnStart) replay(ctx context.Context) error {
+	if s.kept.steers() {
+		return s.replaySteering(ctx)
+	}
 	if err := s.kept.matches(*s.Idempotency); err != nil {
 		return err
 	}
@@ -345,13 +356,74 @@ func (s *turnStart) replay(ctx context.Context) error {
 		spec.Input = userText(parts)
 		s.result = &protocol.TurnStartResult{Spec: spec, Replayed: true}
 	default:
-		item := &protocol.FollowUp{}
-		if err := json.Unmarshal(s.kept.Body, item); err != nil {
-			return fmt.Errorf("reading the answer to an earlier request: %w", err)
+		item, err := s.kept.followUp()
+		if err != nil {
+			return err
 		}
 		s.result = &protocol.TurnStartResult{FollowUp: item, Replayed: true}
 	}
 	return errAnswered
+}
+
+func (k *keptAnswer) followUp() (*protocol.FollowUp, error) {
+	item := &protocol.FollowUp{}
+	if err := json.Unmarshal(k.Body, item); err != nil {
+		return nil, fmt.Errorf("reading the answer to an earlier request: %w", err)
+	}
+	return item, nil
+}
+
+// replaySteering decides under the lock that ending the turn takes. A turn that has ended without the input never takes
+// it: the key is free, for any body.
+func (s *turnStart) replaySteering(ctx context.Context) error {
+	rows, err := s.tx.Query(ctx, steeredSQL, s.AccountID, *s.kept.TurnID, s.Idempotency.Key)
+	if err != nil {
+		return err
+	}
+	steered, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[steeredTurn])
+	if err != nil {
+		return fmt.Errorf("reading what an earlier request steered: %w", err)
+	}
+	receipt := steered.receipt(*s.kept.TurnID)
+	if receipt != nil || !steered.State.Terminal() {
+		if err := s.kept.matches(*s.Idempotency); err != nil {
+			return err
+		}
+	}
+	if receipt != nil {
+		s.result = &protocol.TurnStartResult{Receipt: receipt, Replayed: true}
+		return errAnswered
+	}
+	s.kept = nil
+	return s.bind(ctx, 200, s.turn)
+}
+
+func (s *turnStart) bind(ctx context.Context, status int, turn protocol.TurnID) error {
+	args := keyArgs(s.AccountID, *s.Idempotency)
+	args["status"], args["resource"] = status, turn
+	_, err := s.tx.Exec(ctx, bindKeySQL, args)
+	return err
+}
+
+const steeredSQL = `
+select t.state, r.sequence, r.body from turns t
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+left join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.kind = 'steering' and r.key = $3
+where t.account_id = $1 and t.turn_id = $2`
+
+// steeredTurn is a turn and its record of one input.
+type steeredTurn struct {
+	State    protocol.TurnState
+	Sequence *int64
+	Body     *protocol.SteeringRecord
+}
+
+// receipt repeats the first receipt of the input; nil when the turn did not accept it.
+func (t *steeredTurn) receipt(turn protocol.TurnID) *protocol.SteeringReceipt {
+	if t.Sequence == nil || t.Body == nil {
+		return nil
+	}
+	return &protocol.SteeringReceipt{SteeringID: t.Body.SteeringID, TurnID: turn, State: "accepted", Sequence: *t.Sequence, Replayed: true}
 }
 
 // queueKept keeps the follow-up as the answer to the start that became one.
@@ -368,11 +440,32 @@ func (s *turnStart) queueKept(batch *pgx.Batch, item *protocol.FollowUp) error {
 	return err
 }
 
-// TurnByKey finds the turn that an earlier start with the key began; nil when there is none.
-func (t *Turns) TurnByKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.TurnID, error) {
-	answer, err := t.db.FindAnswer(ctx, account, key)
-	if err != nil || answer == nil {
+// KeptStart finds what an earlier start with the key did; nil when it did nothing. The same key with another body is
+// protocol.CodeIdempotencyMismatch.
+func (t *Turns) KeptStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.KeptStart, error) {
+	kept, mismatch := t.db.findKept(ctx, account, key)
+	switch {
+	case kept == nil || kept.Status == nil:
+		return nil, mismatch
+	case kept.steers():
+		return t.keptSteering(ctx, account, key, kept)
+	case mismatch != nil:
+		return nil, mismatch
+	case kept.TurnID != nil:
+		return &protocol.KeptStart{TurnID: kept.TurnID}, nil
+	}
+	item, err := kept.followUp()
+	return &protocol.KeptStart{FollowUp: item}, err
+}
+
+func (t *Turns) keptSteering(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey, kept *keptAnswer) (*protocol.KeptStart, error) {
+	found, err := Rows(ctx, t.db, account, pgx.RowToStructByPos[steeredTurn], steeredSQL, account, *kept.TurnID, key.Key)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return answer.TurnID, nil
+	receipt := found[0].receipt(*kept.TurnID)
+	if receipt == nil { // StartTurn decides
+		return nil, nil //nolint:nilnil // nothing was done
+	}
+	return &protocol.KeptStart{Receipt: receipt}, kept.matches(key)
 }

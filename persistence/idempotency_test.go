@@ -50,7 +50,7 @@ func TestSameKeyBeginsOneTurn(t *testing.T) {
 		t.Errorf("%d turns, %d begun", len(turns), begun)
 	}
 	for turn := range turns {
-		if found, err := w.turns.TurnByKey(t.Context(), w.account, key); err != nil || found == nil || *found != turn {
+		if found, err := w.turns.KeptStart(t.Context(), w.account, key); err != nil || found == nil || found.TurnID == nil || *found.TurnID != turn {
 			t.Errorf("found %v (%v)", found, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestSameKeyBeginsOneTurn(t *testing.T) {
 	if _, err := w.try(other); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
 		t.Errorf("another body: %v", err)
 	}
-	if _, err := w.turns.TurnByKey(t.Context(), w.account, otherKey); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
+	if _, err := w.turns.KeptStart(t.Context(), w.account, otherKey); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
 		t.Errorf("looking another body up: %v", err)
 	}
 }

@@ -23,9 +23,6 @@ update conversations set queue_version = queue_version + 1 where account_id = $1
 // enqueue puts what was sent at the end of the conversation's queue, under the lock that ending the live turn takes: it is
 // either seen by that end or comes after it, never between.
 func (s *turnStart) enqueue(ctx context.Context) error {
-	if s.Input == "" {
-		return protocol.Invalid("body.input", "must hold text")
-	}
 	var waiting int
 	var last int64
 	if err := s.tx.QueryRow(ctx, queueLengthSQL, s.AccountID, *s.ConversationID).Scan(&waiting, &last); err != nil {

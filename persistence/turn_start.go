@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -105,7 +106,9 @@ select (select count(*) from turns where account_id = $1 and ` + liveStates + `)
 
 func (s *turnStart) run(ctx context.Context) error {
 	if s.kept != nil {
-		return s.replay(ctx)
+		if err := s.replay(ctx); err != nil {
+			return err
+		}
 	}
 	if s.ConversationID != nil && !s.conversation.found {
 		return classify(pgx.ErrNoRows)
@@ -185,15 +188,38 @@ func (s *turnStart) checkHead() error {
 
 // busy does what the request asked for in case a turn is live.
 func (s *turnStart) busy(ctx context.Context, live protocol.TurnID) error {
-	switch s.IfBusy {
-	case protocol.BusySteer:
-		s.result = &protocol.TurnStartResult{Busy: &live}
-		return errAnswered
-	case protocol.BusyQueue:
-		return s.enqueue(ctx)
-	default:
+	if s.IfBusy != protocol.BusyQueue && s.IfBusy != protocol.BusySteer {
 		return turnInProgress(live)
 	}
+	if err := s.checkHead(); err != nil {
+		return err
+	}
+	if s.Branch != nil { // neither a follow-up nor an input can begin a sibling
+		if err := s.chooseSibling(ctx); err != nil {
+			return err
+		}
+		return turnInProgress(live)
+	}
+	if s.Input == "" {
+		return protocol.Invalid("body.input", "must hold text")
+	}
+	if s.IfBusy == protocol.BusyQueue {
+		return s.enqueue(ctx)
+	}
+	return s.steer(ctx, live)
+}
+
+// steer names the live turn. The key is bound to it before the turn gets the input, whose record is the receipt: so a
+// repeat finds either the receipt, or that the turn never took the input.
+func (s *turnStart) steer(ctx context.Context, live protocol.TurnID) error {
+	if utf8.RuneCountInString(s.Input) > protocol.MaxSteeringRunes {
+		return protocol.Invalid("body.input", "is too long to steer a turn")
+	}
+	s.result = &protocol.TurnStartResult{Busy: &live}
+	if s.Idempotency == nil {
+		return errAnswered
+	}
+	return s.bind(ctx, 202, live)
 }
 
 // profile is the one that answers: asked for, or the conversation's, or the account's, or auto.

@@ -172,13 +172,23 @@ type IdempotencyKey struct {
 	BodyHash          [32]byte
 }
 
-// TurnStartResult is what StartTurn did: exactly one of Spec, FollowUp and Busy is set.
+// TurnStartResult is what StartTurn did: exactly one of Spec, FollowUp, Receipt and Busy is set.
 type TurnStartResult struct {
 	Spec     *TurnSpec // the turn, begun now or (Replayed) by an earlier request with the same key
 	Begin    TurnBegin // not with Replayed
 	Replayed bool
-	FollowUp *FollowUp // IfBusy queue
-	Busy     *TurnID   // IfBusy steer: the live turn that is to be steered
+	FollowUp *FollowUp        // IfBusy queue
+	Receipt  *SteeringReceipt // Replayed: an earlier request with the same key steered a turn
+	// IfBusy steer: the live turn that is to be steered, with an input that has the key as its name. The key stays bound to
+	// this turn for as long as the turn may take the input, so a repeat finds what became of it.
+	Busy *TurnID
+}
+
+// KeptStart is what an earlier POST /chat with the same key did: exactly one field is set.
+type KeptStart struct {
+	TurnID   *TurnID
+	FollowUp *FollowUp
+	Receipt  *SteeringReceipt
 }
 
 // FollowUpChange is what an account does to an item of its queue.
@@ -219,6 +229,12 @@ type TurnRecord struct {
 	Key      string
 	Sequence int64 // the event it went with
 	Body     json.RawMessage
+}
+
+// SteeringRecord is the body of RecordSteering and, without Hash, of RecordWithdraw.
+type SteeringRecord struct {
+	SteeringID SteeringID `json:"steering_id"`
+	Hash       string     `json:"hash"` // of the input, to tell a repeat from another input with the same name
 }
 
 // The kinds of private records.

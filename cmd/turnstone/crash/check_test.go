@@ -518,7 +518,7 @@ func (c *checker) checkOutages() {
 			continue
 		}
 		for _, away := range c.Outages {
-			if o.Began > away.From && o.Ended < away.To && !(o.Kind == opStart && o.Status == http.StatusAccepted) {
+			if o.Began > away.From && o.Ended < away.To {
 				c.fail(limiterOpen, "%s of %s was admitted at %s while the limiter was away", o.Kind, o.Client, o.Began)
 			}
 		}

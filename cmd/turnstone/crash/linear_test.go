@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -306,8 +305,8 @@ func stepCancel(s commandState, out commandOutput) (bool, any) {
 type (
 	keyInput  struct{ read bool }
 	keyOutput struct {
-		open, refused, replayed, either bool
-		id                              string
+		open, refused, replayed bool
+		id                      string
 	}
 	keyState struct{ taken, id string }
 )
@@ -319,7 +318,6 @@ func (h *objectHistory) addKeyed(o *operation) {
 	}
 	h.add(o, keyInput{}, keyOutput{
 		open: o.open(), refused: refused, replayed: o.Replayed, id: o.ID,
-		either: o.Kind == opStart && o.Status == http.StatusAccepted, // such a repeat is not marked
 	})
 }
 
@@ -336,7 +334,7 @@ var keyModel = porcupine.Model{
 			return true, keyState{taken: "somehow"}
 		case out.open:
 			return true, s
-		case out.either && s.taken == "", !out.either && !out.replayed:
+		case !out.replayed:
 			return s.taken == "", keyState{"yes", out.id}
 		case s.taken == "somehow":
 			return true, keyState{"yes", out.id}
