@@ -38,7 +38,7 @@ ALL     = $(filter ./...,$(TESTS))
 BROWSER = cmd/turnstone/browser
 GO_TEST = go test -race -count=1
 # One after the other and by themselves, once everything else is built: each has 60 s, its build included.
-MUTANTS = $(GO_TEST) $(2) -timeout 20m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
+MUTANTS = $(GO_TEST) $(2) -timeout 60m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
 
 fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding stays in testdata/fuzz
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r folder; do \

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors"
+	"turnstone/cmd/machine"
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
@@ -162,6 +163,7 @@ func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence
 type matrix struct {
 	*world
 	limits          *switchLimiter
+	meter           *machine.Meter
 	owner, stranger *client
 	mine, theirs    things            // the owner's and the stranger's
 	cursor          string            // of the owner's list of conversations
@@ -182,7 +184,8 @@ func matrixOn(t *testing.T, database pgtest.Database, change func(*Config)) *mat
 	m := &matrix{limits: &switchLimiter{
 		open: limiterWith(t, redis, plenty), dry: limiterWith(t, redis, persistence.Limit{Rate: 1, Period: time.Hour, Burst: 1}),
 		dead: limiterWith(t, "unix:///nowhere/redis.sock", plenty),
-	}}
+	}, meter: machine.Start()}
+	t.Cleanup(m.meter.Stop)
 	m.limits.now = m.limits.open
 	m.world = worldOn(t, database, func(c *Config) {
 		c.Limiter = m.limits
@@ -522,7 +525,9 @@ func (m *matrix) overLimit(r route) int {
 		return 1
 	}
 	m.limits.now = m.limits.dead
+	began := time.Now()
 	answer = m.ask(m.owner, r, m.mine)
+	m.meter.Check(m.t, r.name()+" without a limiter", began, time.Since(began), 300*time.Millisecond)
 	if answer.status != 503 || answer.header.Get("Retry-After") == "" {
 		m.t.Errorf("%s without a limiter: %d %s", r.name(), answer.status, answer.body)
 	}

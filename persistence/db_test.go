@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/cmd/machine"
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
@@ -152,7 +153,7 @@ func TestConnectionsThatDiedInThePoolCostNoRequest(t *testing.T) {
 	}
 }
 
-func TestDownPostgresAnswersUnavailable(t *testing.T) {
+func TestDownPostgresAnswersUnavailableWithinASecond(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	db := database.Open(t)
 	account := pgtest.Account(t, db)
@@ -162,7 +163,10 @@ func TestDownPostgresAnswersUnavailable(t *testing.T) {
 	if err := database.Server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	meter, began := machine.Start(), time.Now()
 	_, err := persistence.Row(t.Context(), db, account, pgx.RowTo[int], `select 1`)
+	meter.Check(t, "a read", began, time.Since(began), time.Second)
+	meter.Stop()
 	unready := db.Ready(t.Context())
 	if err := database.Server.Start(t.Context()); err != nil {
 		t.Fatal(err)

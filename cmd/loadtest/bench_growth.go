@@ -26,8 +26,8 @@ func (b *bench) growth(ctx context.Context) error {
 func (b *bench) longTurn(ctx context.Context) error {
 	// A light load: one that makes the service gather would hide what a token costs.
 	const turns, interval = 12, 3 * time.Millisecond
-	late := b.few(20_000, 5000)
-	over := time.Duration(b.few(2000, 1000)) * interval
+	late := b.few(20_000, 2000)
+	over := time.Duration(b.few(2000, 500)) * interval
 	text := script{Tokens: endless, Interval: interval}.String()
 	var early, later samples
 	table := newTable("round", "around token", "tokens/s", "µs a token", "with Postgres", "tokens an event", "delay p50 ms", "p99", "max", "others' CPUs")
@@ -96,7 +96,7 @@ update conversations set message_count = %[2]d from c where conversations.accoun
 
 // longConversation compares starts in a long conversation and in an empty one, one after the other.
 func (b *bench) longConversation(ctx context.Context) error {
-	messages, starts := b.few(100_000, 10_000), b.few(60, 20)
+	messages, starts := b.few(100_000, 1000), b.few(60, 5)
 	accounts, err := b.site.users(ctx, 1)
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func uuidOf(conversation string) string {
 
 // manyTurns runs whole turns, as short as turns are, and looks at what stays in memory after some and after all of them.
 func (b *bench) manyTurns(ctx context.Context) error {
-	some, all := b.few(10_000, 500), b.few(1_000_000, 2000)
-	accounts, err := b.site.users(ctx, startAccount)
+	some, all := b.few(10_000, 100), b.few(1_000_000, 1000)
+	accounts, err := b.site.users(ctx, b.few(startAccount, quickAccounts))
 	if err != nil {
 		return err
 	}
@@ -244,14 +244,12 @@ func (b *bench) liveHeap(ctx context.Context) (heap, routines float64, err error
 	return heap, routines, err
 }
 
-const wholeAtOnce = 128
-
 func (b *bench) wholeTurns(ctx context.Context, accounts []*account, n int) error {
 	text := script{Tokens: 1}.String()
 	rec := newRecorder()
 	var next atomic.Int64
 	var running sync.WaitGroup
-	for range wholeAtOnce {
+	for range b.few(inFlight, quickInFlight) {
 		running.Go(func() {
 			for i := int(next.Add(1)); i <= n && ctx.Err() == nil; i = int(next.Add(1)) {
 				conn, err := dial(ctx, b.site.public)

@@ -13,7 +13,7 @@ import (
 // liveMemory is P6.
 func (b *bench) liveMemory(ctx context.Context) error {
 	const interval = 2 * time.Second
-	n := b.few(5000, 1000)
+	n := b.few(5000, 200)
 	var ours, theirs samples
 	table := newTable("round", "relay", "at rest MB", "with the load MB", "kB a turn")
 	for round := range b.rounds {
@@ -176,7 +176,7 @@ func (c *crowd) follow(ctx context.Context, n int, rec *recorder) (*fleet, error
 
 // readers is P7.
 func (b *bench) readers(ctx context.Context) error {
-	idle, many := b.few(5000, 1000), 1000
+	idle, many := b.few(5000, 200), b.few(1000, 200)
 	over := b.short(6*time.Second, 3*time.Second)
 	var memory, events [2]samples
 	table := newTable("round", "server", "kB an idle reader", "events/s", "events a CPU second", "delay p50 ms", "p99", "max", "gaps", "others' CPUs")
@@ -300,7 +300,7 @@ func (b *bench) oneTurnsReaders(ctx context.Context, service bool, n int, over t
 
 // resume is P9: readers lose their connections together and come again together.
 func (b *bench) resume(ctx context.Context) error {
-	n, turns := b.few(5000, 1000), 100
+	n, turns := b.few(5000, 200), b.few(100, 20)
 	var times [2]samples
 	var gaps, queries samples
 	table := newTable("round", "server", "until half resumed ms", "99 %", "all", "gaps", "failed", "transactions a hundred resumes")

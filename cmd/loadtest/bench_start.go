@@ -18,7 +18,7 @@ import (
 
 // firstToken is P3: turns of ten seconds, thirty begun every second, so that 300 are live; every start is timed.
 func (b *bench) firstToken(ctx context.Context) error {
-	const live, lifetime = 300, 10 * time.Second
+	live, lifetime := b.few(300, 30), b.short(10*time.Second, 3*time.Second)
 	over := b.short(15*time.Second, 6*time.Second)
 	accounts, err := b.accountsFor(ctx, live, turnsEach)
 	if err != nil {
@@ -46,7 +46,7 @@ func (b *bench) firstToken(ctx context.Context) error {
 	}
 	b.report.add(figure{Goal: "P3 p50", Ours: p50s[0], Baseline: p50s[1], Unit: "ms", Score: p50s[0].minus(p50s[1])})
 	b.report.add(figure{Goal: "P3 p99", Ours: p99s[0], Baseline: p99s[1], Unit: "ms", Score: p99s[0].minus(p99s[1])})
-	b.report.detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(live/lifetime.Seconds())), table)
+	b.report.detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(float64(live)/lifetime.Seconds())), table)
 	return nil
 }
 
@@ -89,9 +89,11 @@ func (b *bench) stream(ctx context.Context, address string, live int, lifetime, 
 
 // The load of P4.
 const (
-	inFlight     = 128
-	startWarm    = 500 * time.Millisecond
-	startAccount = 128
+	inFlight      = 128
+	quickInFlight = 16
+	startWarm     = 500 * time.Millisecond
+	startAccount  = 128
+	quickAccounts = 8 // in a quick run: each has its password hashed
 	// pacedShare of pgbench's rate begins in the open loop. With 128 in flight all the time, the delay of a start is 128
 	// divided by the rate and says nothing else.
 	pacedShare = 0.25
@@ -100,7 +102,7 @@ const (
 // starts is P4.
 func (b *bench) starts(ctx context.Context) error {
 	over := b.short(3*time.Second, 2*time.Second)
-	accounts, err := b.site.users(ctx, startAccount)
+	accounts, err := b.site.users(ctx, b.few(startAccount, quickAccounts))
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,11 @@ func (b *bench) starts(ctx context.Context) error {
 			}
 			ours, p99 = append(ours, add(round, "turnstone", w)), append(p99, w.Begin.P99)
 		}
-		w, err := b.startPaced(ctx, accounts, over, theirs[round]*pacedShare)
+		rate := theirs[round] * pacedShare
+		if b.quick { // it may run beside other work, or with the race detector
+			rate = min(rate, quickInFlight)
+		}
+		w, err := b.startPaced(ctx, accounts, over, rate)
 		if err != nil {
 			return err
 		}
@@ -153,7 +159,7 @@ func (b *bench) starts(ctx context.Context) error {
 	}
 	b.report.add(figure{Goal: "P4", Ours: ours, Baseline: theirs, Unit: "/s", Score: ours.by(theirs)})
 	b.report.add(figure{Goal: "P4 p99", Ours: p99, Unit: "ms", Score: p99})
-	b.report.detail("P4", fmt.Sprintf("%d starts in flight, by %d accounts, each in a new conversation", inFlight, startAccount), table)
+	b.report.detail("P4", fmt.Sprintf("%d starts in flight, by %d accounts, each in a new conversation", b.few(inFlight, quickInFlight), b.few(startAccount, quickAccounts)), table)
 	return nil
 }
 
@@ -161,7 +167,7 @@ func (b *bench) starts(ctx context.Context) error {
 func (b *bench) startAll(ctx context.Context, accounts []*account, over time.Duration) (window, error) {
 	return b.startWhile(ctx, accounts, over, func(load context.Context, start func(n int) bool) {
 		var running sync.WaitGroup
-		for i := range inFlight {
+		for i := range b.few(inFlight, quickInFlight) {
 			running.Go(func() {
 				for n := i; load.Err() == nil && start(n); n++ {
 				}
@@ -338,7 +344,11 @@ func newPgbench(ctx context.Context, b *bench) (*pgbench, error) {
 		return nil, err
 	}
 	best, most := 0, 0.0
-	for _, p.clients = range []int{8, 16, 32, 64, 128} {
+	clients := []int{8, 16, 32, 64, 128}
+	if b.quick {
+		clients = clients[:1]
+	}
+	for _, p.clients = range clients {
 		rate, _, err := p.run(ctx, 2*time.Second)
 		if err != nil {
 			return nil, err

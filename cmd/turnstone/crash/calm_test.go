@@ -124,7 +124,7 @@ const (
 // checkMinimums refuses a run in which too little happened. A shorter one than a minute may have missed a kind.
 func (a *attack) checkMinimums() {
 	minutes := int(*crashFor / time.Minute)
-	if !a.notes.clean() { // it ended early
+	if !a.notes.clean() || *crashOnly != "" { // it ended early, or is about something else
 		return
 	}
 	short := func(what string, got, least int) {

@@ -35,6 +35,7 @@ var (
 	crashBundle  = flag.String("crash.bundle", "", "a failed run's folder below tmp/crash, whose seed is taken")
 	crashPublish = flag.Bool("crash.publish", false, "write reliability.json and the table in docs/reliability.md")
 	crashRound   = flag.Duration("crash.round", time.Minute, "how long faults come until everything is checked")
+	crashOnly    = flag.String("crash.only", "", "only faults whose name matches; such a run needs no minimum of anything")
 	crashVerbose = flag.Bool("crash.verbose", false, "print what happens")
 )
 
@@ -324,6 +325,9 @@ func (a *attack) work(number int, length time.Duration, h *history) error {
 	clients.Go(flood.flood)
 	failed := make(chan error, len(lanes))
 	for n, l := range lanes {
+		if l.ways = only(l.ways); len(l.ways) == 0 {
+			continue
+		}
 		injecting.Go(func() {
 			if err := a.injector.run(ctx, l, random(1000+n)); err != nil {
 				failed <- err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"sync"
 	"syscall"
@@ -94,6 +95,12 @@ var lanes = []lane{
 		{"Redis stopped", 4, (*injector).stopRedis},
 		{"Redis frozen", 6, (*injector).freezeRedis},
 	}},
+}
+
+// only are the ways that -crash.only names.
+func only(ways []way) []way {
+	wanted := regexp.MustCompile(*crashOnly)
+	return slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return !wanted.MatchString(w.name) })
 }
 
 // owedShare is how many of a lane's faults, one in so many, are taken from those that a round has not had yet.

@@ -24,7 +24,8 @@ type Build struct {
 	made  func() (string, error)
 }
 
-// NewBuild is the program built with the race detector and with flags. It stands in bin under its name.
+// NewBuild is the program built with the race detector and with flags. It is in bin under its name, or in the folder that
+// TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug may not be taken for the real one.
 func NewBuild(name string, flags ...string) *Build {
 	b := &Build{name: name, flags: flags}
 	b.made = sync.OnceValues(b.make)
@@ -39,7 +40,11 @@ func (b *Build) make() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(root, "bin", b.name)
+	folder := filepath.Join(root, "bin")
+	if other := os.Getenv("TURNSTONE_TEST_PROGRAMS"); other != "" {
+		folder = other
+	}
+	path := filepath.Join(folder, b.name)
 	unlock, err := lockFile(path + ".lock") // packages that need it at the same time build it once
 	if err != nil {
 		return "", err
