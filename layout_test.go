@@ -170,3 +170,16 @@ func importsOf(t *testing.T, file *ast.File) []string {
 	}
 	return paths
 }
+
+func TestMigrationsAreNumberedWithoutGapsOrRepeats(t *testing.T) {
+	files, err := filepath.Glob("persistence/migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d migrations: %v", len(files), err)
+	}
+	for i, file := range files { // Glob sorts
+		number, _, _ := strings.Cut(filepath.Base(file), "_")
+		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
+			t.Errorf("%s should have the number %03d", file, i+1)
+		}
+	}
+}
