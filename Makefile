@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check generate crash replay bench bench-web soak bench-go lint generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check generate crash replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # Stamped here and not by Go, which fails in a clone that belongs to somebody else.
@@ -51,7 +51,7 @@ fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding 
 mutants: debian-test go ## seeded bugs, each of which a test must find
 	$(call MUTANTS,all,-v)
 
-check: lint generated ## lint, and whether generated files are up to date
+check: lint openapi generated ## lint, and whether generated files are up to date
 
 generate: bin/turnstone-race web/node_modules ## what is generated from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
@@ -94,6 +94,15 @@ bench-go: debian-test go ## the Go benchmarks, on this machine's own disk
 lint: go bin/golangci-lint
 	GOFLAGS=-race bin/golangci-lint run # -race: the build variant that is there already
 	cd tools && go mod verify >/dev/null
+
+openapi: tools/openapi/node_modules ## what Redocly and Spectral say about the OpenAPI document: nothing
+	@mkdir -p tmp && for linter in redocly spectral; do \
+		npm --prefix tools/openapi run --silent $$linter >tmp/openapi.log 2>&1 || { cat tmp/openapi.log >&2; exit 1; }; \
+	done
+
+tools/openapi/node_modules: tools/openapi/package.json tools/openapi/package-lock.json
+	npm --prefix tools/openapi ci --silent --ignore-scripts
+	@touch $@
 
 # The tree may hold changes of its own: what counts is that generating adds none.
 generated:

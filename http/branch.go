@@ -19,9 +19,16 @@ func (s *Server) branchRoutes() []route {
 	return []route{
 		call("POST", one+"/branches", "createBranch",
 			"Makes a new active branch for another version of a message, or a new conversation of the path up to one.", creates, s.createBranch).
+			about("edit and regenerate make a new active branch, whose content the next POST /chat supplies. fork returns a new conversation. Siblings are never deleted.").
+			sends(object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
+			refuses(protocol.CodeTurnInProgress).
 			answers(stdhttp.StatusCreated).documented(answersEither),
-		call("GET", one+"/branches", "listBranches", "Lists the branches of a conversation in the order of their making.", reads, s.listBranches),
-		call("PUT", one+"/active-branch", "setActiveBranch", "Switches a conversation to one of its branches.", writes, s.setActiveBranch),
+		call("GET", one+"/branches", "listBranches", "Lists the branches of a conversation in the order of their making.", reads, s.listBranches).
+			about("The oldest first."),
+		call("PUT", one+"/active-branch", "setActiveBranch", "Switches a conversation to one of its branches.", writes, s.setActiveBranch).
+			about("The version is required (If-Match or version). Refused while a turn is live.").
+			sends(object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
+			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeTurnInProgress),
 	}
 }
 

@@ -316,6 +316,9 @@ func (s *Server) chatRoutes() []route {
 	const stops = "The turn's events. The body ends after turn.finished; a client that goes away does not stop the turn."
 	return []route{
 		stream("POST", "/chat", "startTurn", "Say something and follow the answer.", Policy{Conflicts: true}, s.postChat).
+			about("Commits the user's message and the turn, then streams its events. The turn goes on when the client disconnects: resume it with GET /chat/turns/{turn_id}/events. A repeat with the same Idempotency-Key gets the same turn or receipt.").
+			sends(object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
+			refuses(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs).
 			documented(func(api huma.API, op *huma.Operation) {
 				eventStream(stdhttp.StatusOK, stops)(api, op)
 				op.Responses["202"] = &huma.Response{
@@ -325,13 +328,19 @@ func (s *Server) chatRoutes() []route {
 					}}}},
 				}
 			}),
-		call("GET", "/chat/turns/{turn_id}", "getTurn", "Read a turn, live or finished.", reads, s.getTurn),
+		call("GET", "/chat/turns/{turn_id}", "getTurn", "Read a turn, live or finished.", reads, s.getTurn).
+			about("The state, the last sequence, the usage once it has ended, and the message that it writes."),
 		stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Follow a turn from any sequence, live or finished.", Policy{Conflicts: true}, s.getTurnEvents).
+			about("Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far.").
+			refuses(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			documented(func(api huma.API, op *huma.Operation) {
 				eventStream(stdhttp.StatusOK, stops)(api, op)
 				op.Responses["204"] = &huma.Response{Description: "The turn has ended and all of it was seen."}
 			}),
 		stream("POST", "/chat/steering", "steerTurn", "Steer, cancel or withdraw, while a turn is live.", Policy{Conflicts: true}, s.postSteering).
+			about("The command is committed before the 202. An input ends applied or returned, exactly once; a repeat with the same client_steering_id gets the first receipt.").
+			sends(object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
+			refuses(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
 			documented(func(api huma.API, op *huma.Operation) {
 				answer[protocol.SteeringReceipt](api, op, stdhttp.StatusAccepted, "It is durable. An input will end applied or returned, once.")
 			}),

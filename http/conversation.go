@@ -23,14 +23,28 @@ const (
 func (s *Server) conversationRoutes() []route {
 	const one = "/conversations/{conversation_id}"
 	return []route{
-		call("GET", "/conversations", "listConversations", "Lists conversations: pinned ones first, then by last activity.", reads, s.listConversations),
-		call("POST", "/conversations", "createConversation", "Creates an empty conversation.", creates, s.createConversation).answers(stdhttp.StatusCreated),
-		call("GET", one, "getConversation", "Reads all that paints a conversation's page.", reads, s.getConversation),
+		call("GET", "/conversations", "listConversations", "Lists conversations: pinned ones first, then by last activity.", reads, s.listConversations).
+			about("Order: pinned first, then by last activity, the newest first. Temporary and archived conversations are left out unless asked for."),
+		call("POST", "/conversations", "createConversation", "Creates an empty conversation.", creates, s.createConversation).
+			about("The conversation has an empty active branch. Without a title the service generates one after the first turn.").
+			sends(object{"title": "Six times seven", "profile": "balanced"}).answers(stdhttp.StatusCreated),
+		call("GET", one, "getConversation", "Reads all that paints a conversation's page.", reads, s.getConversation).
+			about("The conversation with its draft, its queue and its live turn: one request is enough to render its page."),
 		call("PUT", one, "putConversation", "Creates a conversation under an identifier of the client, or replaces what may be written of it.", writes, s.putConversation).
+			about("An identifier that the account never used creates a conversation (201). Otherwise the writable fields are replaced (200), for which the version is required (If-Match or version) unless the stored values are repeated. The identifier of a deleted conversation stays 404.").
+			sends(object{"title": "Six times seven", "profile": "balanced", "metadata": object{"colour": "blue"}, "version": 3}).
+			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired).
 			documented(mayCreate),
-		call("PUT", one+"/title", "setTitle", "Names a conversation.", writes, s.setTitle),
-		call("PUT", one+"/read", "markRead", "Remembers how far the account has read, on any device.", writes, s.markRead),
-		call("DELETE", one, "deleteConversation", "Deletes a conversation for good.", writes, s.deleteConversation),
+		call("PUT", one+"/title", "setTitle", "Names a conversation.", writes, s.setTitle).
+			about("With If-Match or version a change since then is refused; without, the last writer wins. The title of the user is never replaced by a generated one.").
+			sends(object{"title": "Six times seven"}).
+			refuses(protocol.CodeStaleVersion),
+		call("PUT", one+"/read", "markRead", "Remembers how far the account has read, on any device.", writes, s.markRead).
+			about("Decides `unread`. A mark never goes back.").
+			sends(object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"}),
+		call("DELETE", one, "deleteConversation", "Deletes a conversation for good.", writes, s.deleteConversation).
+			about("Durable once answered: the conversation disappears from every read, and a background job erases its contents. While a turn is live the first request gets 409 with a token to repeat in X-Confirm; the turn is then cancelled.").
+			refuses(protocol.CodeStaleVersion, protocol.CodeConfirmation),
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 func (s *Server) draftRoutes() []route {
 	return []route{
 		call("PUT", "/conversations/{conversation_id}/draft", "putDraft",
-			"Keeps what was typed and not sent, for every device. The empty draft clears.", writes, s.putDraft),
+			"Keeps what was typed and not sent, for every device. The empty draft clears.", writes, s.putDraft).
+			about("An empty draft clears it. With If-Match or version a change since then is refused with the stored draft; without, the last writer wins.").
+			sends(object{"content": "And seven times eight?", "version": 3}).
+			refuses(protocol.CodeStaleVersion),
 	}
 }
 

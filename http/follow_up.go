@@ -13,9 +13,13 @@ func (s *Server) followUpRoutes() []route {
 	const queue = "/conversations/{conversation_id}/follow-ups"
 	return []route{
 		call("GET", queue, "listFollowUps",
-			"Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled.", reads, s.listFollowUps),
+			"Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled.", reads, s.listFollowUps).
+			about("In the order of the queue."),
 		call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
-			"Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.", writes, s.changeFollowUp),
+			"Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.", writes, s.changeFollowUp).
+			about("The version is required (If-Match or version). An item that has started or was cancelled cannot be changed.").
+			sends(object{"state": "held", "version": 1}).
+			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeTooManyLiveTurns),
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 func (s *Server) messageRoutes() []route {
 	return []route{
 		call("GET", "/conversations/{conversation_id}/messages", "listMessages",
-			"Pages the messages of a branch, both ways or around one. A page is oldest first whatever its direction.", reads, s.listMessages),
+			"Pages the messages of a branch, both ways or around one. A page is oldest first whatever its direction.", reads, s.listMessages).
+			about("Without a cursor: the newest messages of the active branch. A streaming message has covers_sequence: continue with GET /chat/turns/{turn_id}/events?after= it."),
 	}
 }
 

@@ -69,6 +69,7 @@ func document() (map[string]any, error) {
 	}
 	tell(tree)
 	tellNullObjects(tree, api.Components.Schemas)
+	s.describe(tree)
 	return tree, nil
 }
 

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	stdflag "flag"
+	stdhttp "net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-	stdhttp "net/http"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 var update = stdflag.Bool("update", false, "rewrite the published documents")
@@ -50,9 +52,10 @@ func TestEveryReferenceInTheDocumentLeadsSomewhere(t *testing.T) {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		t.Fatal(err)
 	}
-	schemas := tree["components"].(map[string]any)["schemas"].(map[string]any)
+	components := tree["components"].(map[string]any)
+	schemas, headers := components["schemas"].(map[string]any), components["headers"].(map[string]any)
 	for _, ref := range references(tree) {
-		if schemas[ref] == nil {
+		if header, isHeader := strings.CutPrefix(ref, "#/components/headers/"); schemas[ref] == nil && (!isHeader || headers[header] == nil) {
 			t.Errorf("%s is not defined", ref)
 		}
 	}
@@ -75,5 +78,134 @@ func TestTheDocumentHasEveryRouteOfTheRouter(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// documentTree is the document as its readers see it.
+func documentTree(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// eachOperation visits every operation of the document.
+func eachOperation(tree map[string]any, visit func(name string, op map[string]any)) {
+	for path, item := range asMap(tree["paths"]) {
+		for method, op := range asMap(item) {
+			visit(strings.ToUpper(method)+" "+path, asMap(op))
+		}
+	}
+}
+
+// TestEveryOperationIsDescribed: a description, a known tag, an example of each body, the headers of each response, the
+// codes of each error, and the token that an unsafe method needs.
+func TestEveryOperationIsDescribed(t *testing.T) {
+	tree, groups := documentTree(t), map[string]bool{}
+	for _, tag := range tree["tags"].([]any) {
+		groups[asMap(tag)["name"].(string)] = asMap(tag)["description"] != ""
+	}
+	if len(tree["servers"].([]any)) == 0 {
+		t.Error("the document has no servers")
+	}
+	public := documentServer(t).policies
+	eachOperation(tree, func(name string, op map[string]any) {
+		if op["description"] == "" || op["summary"] == "" || !groups[op["tags"].([]any)[0].(string)] {
+			t.Errorf("%s has no description, no summary or an unknown tag %v", name, op["tags"])
+		}
+		if content := asMap(asMap(asMap(op["requestBody"])["content"])["application/json"]); content != nil && content["example"] == nil {
+			t.Errorf("%s: the body has no example: add sends(…) to its route", name)
+		}
+		token := slices.ContainsFunc(asList(op["parameters"]), func(p any) bool {
+			return asMap(p)["name"] == "X-CSRF-Token" && asMap(p)["required"] == true
+		})
+		if unsafe := !strings.HasPrefix(name, "GET ") && !public[name].Public; token != unsafe {
+			t.Errorf("%s: X-CSRF-Token is required: %v, want %v", name, token, unsafe)
+		}
+		success, refusal := false, name == "GET /health"
+		for code, node := range asMap(op["responses"]) {
+			response := asMap(node)
+			headers := asMap(response["headers"])
+			success = success || code < "400"
+			refusal = refusal || code[0] == '4'
+			if headers["X-Request-Id"] == nil || (code == "429" || code == "503") != (headers["Retry-After"] != nil) {
+				t.Errorf("%s: the headers of %s are %v", name, code, headers)
+			}
+			for media, content := range asMap(response["content"]) {
+				if asMap(content)["example"] == nil {
+					t.Errorf("%s: %s %s has no example", name, code, media)
+				}
+			}
+			if description := response["description"].(string); code >= "400" && !strings.Contains(description, "`") && name != "GET /ready" {
+				t.Errorf("%s: %s names no code: %s", name, code, description)
+			}
+		}
+		if !success || !refusal {
+			t.Errorf("%s: has a success: %v, a refusal: %v", name, success, refusal)
+		}
+	})
+	for name, wanted := range map[string][]string{
+		"POST /chat 200":            {"X-Turn-Id", "Location", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
+		"POST /conversations 201":   {"Location", "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
+		"PUT /account/settings 200": {"ETag", "RateLimit", "RateLimit-Policy"},
+	} {
+		words := strings.Fields(name)
+		responses := asMap(asMap(asMap(asMap(tree["paths"])[words[1]])[strings.ToLower(words[0])])["responses"])
+		for _, header := range wanted {
+			if asMap(asMap(responses[words[2]])["headers"])[header] == nil {
+				t.Errorf("%s does not list %s", name, header)
+			}
+		}
+	}
+}
+
+func asList(node any) []any {
+	list, _ := node.([]any)
+	return list
+}
+
+// TestExamplesAreValid holds every example of the document to the schema beside it.
+func TestExamplesAreValid(t *testing.T) {
+	text, err := OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "https://turnstone.invalid/openapi.json"
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	if err := compiler.AddResource(address, document); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	var walk func(pointer string, node any)
+	walk = func(pointer string, node any) {
+		if members := asMap(node); members["example"] != nil && members["schema"] != nil {
+			checked++
+			schema, err := compiler.Compile(address + "#" + (&url.URL{Fragment: pointer + "/schema"}).EscapedFragment())
+			if err == nil {
+				err = schema.Validate(members["example"])
+			}
+			if err != nil {
+				t.Errorf("%s: %v", pointer, err)
+			}
+		}
+		for name, member := range asMap(node) {
+			walk(pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), member)
+		}
+	}
+	walk("", document)
+	if checked < 100 {
+		t.Errorf("%d examples were found", checked)
 	}
 }

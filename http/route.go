@@ -12,6 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"go.uber.org/zap"
+
+	"turnstone/protocol"
 )
 
 // route is one line of the table.
@@ -19,6 +21,9 @@ type route struct {
 	method, path string
 	id           string // operationId
 	summary      string
+	description  string
+	example      object          // of the request's body
+	codes        []protocol.Code // of errors, beyond those that follow from the policy
 	policy       Policy
 	success      int // 0: 200 with a body, 204 without
 	streams      bool
@@ -104,6 +109,18 @@ func began(w stdhttp.ResponseWriter) bool {
 	}
 }
 
+// object is a JSON object in an example.
+type object = map[string]any
+
+// about says in the document what the summary leaves out: effects, order, limits.
+func (t route) about(description string) route { t.description = description; return t }
+
+// sends gives the document an example of the body.
+func (t route) sends(example object) route { t.example = example; return t }
+
+// refuses lists the codes of errors that only the handler knows.
+func (t route) refuses(codes ...protocol.Code) route { t.codes = codes; return t }
+
 // answers sets the status of success.
 func (t route) answers(status int) route { t.success = status; return t }
 
@@ -116,6 +133,9 @@ func (t route) documented(change func(huma.API, *huma.Operation)) route {
 // tag groups the routes of the document by the first segment of their path.
 func (t route) tag() string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(t.path, "/"), "/")
+	if slices.Contains([]string{"health", "ready", "version"}, first) {
+		return "system"
+	}
 	return first
 }
 
@@ -136,7 +156,9 @@ func (t route) operation(api huma.API) huma.Operation {
 			"Makes the request safe to repeat for 24 hours: the first answer comes again, with Idempotent-Replayed: true."))
 	}
 	if !t.policy.Public && !safe(t.method) {
-		op.Parameters = append(op.Parameters, headerParam("X-CSRF-Token", "From GET /auth/session."))
+		token := headerParam("X-CSRF-Token", "From GET /auth/session.")
+		token.Required = true
+		op.Parameters = append(op.Parameters, token)
 	}
 	if t.describe != nil {
 		op.Responses = map[string]*huma.Response{}

@@ -19,10 +19,14 @@ const (
 func (s *Server) usageRoutes() []route {
 	const one = "/conversations/{conversation_id}/usage"
 	return []route{
-		call("GET", one, "listUsage", "Lists what was used in a conversation, newest first.", reads, s.listUsage),
+		call("GET", one, "listUsage", "Lists what was used in a conversation, newest first.", reads, s.listUsage).
+			about("Rows of the server (one for each turn) and of clients."),
 		call("POST", one, "recordUsage", "Keeps what a client says it used; such records are shown and never counted.", creates, s.recordUsage).
+			about("Rows of clients never count towards limits or sums.").
+			sends(object{"kind": "characters", "quantity": 120, "unit": "character"}).
 			answers(stdhttp.StatusCreated),
-		call("GET", "/usage", "sumUsage", "Sums what the account's turns used.", reads, s.sumUsage),
+		call("GET", "/usage", "sumUsage", "Sums what the account's turns used.", reads, s.sumUsage).
+			about("Sums the rows of the server from (included) to to (excluded), at most 366 days."),
 	}
 }
 

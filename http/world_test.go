@@ -218,8 +218,6 @@ func (c *client) expect(status int, method, path string, body any, headers ...st
 
 const testPassword = "correct horse battery"
 
-type object map[string]any
-
 // register makes an account and stays signed in.
 func (c *client) register(email string) *client {
 	c.t.Helper()

@@ -1,7 +1,13 @@
 // Asks the service. Types of requests and answers come from its OpenAPI document; a refusal is thrown as a Refusal.
 import createClient, { type Middleware } from "openapi-fetch";
-import type { components, paths } from "../generated/api";
+import type { components, paths as published } from "../generated/api";
 import { problemOf, Refusal, unreachable } from "./problem";
+
+/** The published paths, but the header X-CSRF-Token, which is required there, is set here for every request (see ask). */
+type WithToken<Operation> = Operation extends { parameters: { header: infer Header } }
+  ? Omit<Operation, "parameters"> & { parameters: Omit<Operation["parameters"], "header"> & { header?: Omit<Header, "X-CSRF-Token"> } }
+  : Operation;
+type paths = { [Path in keyof published]: { [Method in keyof published[Path]]: WithToken<published[Path][Method]> } };
 
 export type Schemas = components["schemas"];
 export type Conversation = Schemas["Conversation"];
