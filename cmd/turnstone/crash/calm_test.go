@@ -122,14 +122,14 @@ const (
 )
 
 // checkMinimums refuses a run in which too little happened. A shorter one than a minute may have missed a kind.
-func (a *attack) checkMinimums() {
-	minutes := int(*crashFor / time.Minute)
-	if !a.notes.clean() || *crashOnly != "" { // it ended early, or is about something else
+func (a *attack) checkMinimums(length time.Duration) {
+	minutes := int(length / time.Minute)
+	if !a.notes.clean() { // it ended early
 		return
 	}
 	short := func(what string, got, least int) {
 		if got < least*minutes {
-			a.notes.violation(tooFew, "%d %s in %s, at least %d are needed", got, what, *crashFor, least*minutes)
+			a.notes.violation(tooFew, "%d %s in %s, at least %d are needed", got, what, length, least*minutes)
 		}
 	}
 	for _, l := range lanes {
