@@ -128,6 +128,33 @@ func replayedReceipt(turn protocol.TurnID, record *protocol.TurnRecord, c *Comma
 	}, true, nil
 }
 
+// causeOperator is the cause of a claim that only ends the turn.
+const causeOperator = "operator"
+
+// ForceCancel ends a turn for an operator although its actor does not answer, breaks, or cannot read its log: this node
+// takes the turn from whatever node owns it, which fences every other actor, and stores its end as cancelled. It returns
+// when that is durable.
+func (n *Node) ForceCancel(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	claim, err := n.directory.SeizeTurn(ctx, n.id, account, turn)
+	if err != nil {
+		return err
+	}
+	n.takeOver(claim)
+	for {
+		head, err := n.turnLog.TurnHead(ctx, account, turn)
+		switch {
+		case err != nil:
+			return err
+		case head.State.Terminal():
+			return nil
+		case sleep(ctx, commandPause) != nil:
+			return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn was taken over and has not ended yet", RetryAfter: 1}
+		}
+	}
+}
+
 // CancelTurn cancels a turn for an operator, which holds its queue, or for the deletion of its conversation, which cancels
 // the queue too. A turn that has ended, or is not there, is no error.
 func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error {

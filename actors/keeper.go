@@ -213,37 +213,80 @@ func (n *Node) takeOver(claim protocol.Claim) {
 	n.goes(func() { n.adopt(claim) })
 }
 
-// adopt brings a claimed turn back to life from its log. When that fails now, the keeper finds it without an actor and
-// tries again.
+// adopt runs a claimed turn from its log. When that is impossible, the keeper finds the turn without an actor and claims
+// it again; a turn that was claimed too often is ended.
 func (n *Node) adopt(claim protocol.Claim) {
 	defer n.adopted(claim)
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
-	var stored *protocol.StoredTurn
-	err := n.atStore(n.ctx, func() (failed error) {
-		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
-		defer cancel()
-		if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
-			stored, failed = n.store.LoadTurn(ctx, claim.AccountID, claim.TurnID)
-			failed = failpoint.After(failpoint.TurnAfterClaim, failed)
+	m, frames, err := n.restore(claim)
+	var first any = adoptTurn{claim.Cause}
+	switch forced := claim.Cause == causeOperator; {
+	case err != nil && !forced && claim.Adoptions < unreadableAfter:
+		log.Error("a turn's log cannot be read", zap.Int("adoptions", claim.Adoptions), zap.Error(err))
+		return
+	case err != nil:
+		log.Error("a turn whose log cannot be read is ended", zap.Int("adoptions", claim.Adoptions), zap.Error(err))
+		if m, frames, err = n.mend(claim); err != nil {
+			log.Error("nothing of a turn can be read", zap.Error(err))
+			return
 		}
-		return failed
-	})
-	if err != nil {
-		log.Warn("adoption failed", zap.Error(err))
-		return
+		first = giveUpTurn{}
+	case claim.Adoptions > brokenAfter:
+		log.Error("a turn that no actor can run is ended", zap.Int("adoptions", claim.Adoptions))
+		first = giveUpTurn{bare: claim.Adoptions > bareAfter}
 	}
-	m, err := restoreTurnMachine(stored, n.specs, n.model.Continues())
-	if err != nil {
-		log.Error("a turn's log cannot be read", zap.Error(err))
-		return
+	if claim.Cause == causeOperator {
+		first = forceCancelTurn{}
 	}
 	s := newStream(m.sequence)
-	if len(stored.Frames) > 0 && len(stored.Frames) <= maxTail {
-		s.publish(1, m.sequence, stored.Frames, false)
+	if len(frames) > 0 && len(frames) <= maxTail {
+		s.publish(1, m.sequence, frames, false)
 	}
 	n.stats.adopted.Add(1)
 	log.Info("turn adopted", zap.String("cause", claim.Cause), zap.Int64("sequence", m.sequence))
-	n.spawn(m, claim.Epoch, s, adoptTurn{claim.Cause})
+	n.spawn(m, claim.Epoch, s, first)
+}
+
+// restore reads a claimed turn back from its log. While the store is away it waits: that is no failed adoption.
+func (n *Node) restore(claim protocol.Claim) (*turnMachine, []byte, error) {
+	stored, err := n.load(claim, n.store.LoadTurn)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := restoreTurnMachine(stored, n.specs, n.model.Continues())
+	return m, stored.Frames, err
+}
+
+// mend reads what can be read of it.
+func (n *Node) mend(claim protocol.Claim) (*turnMachine, []byte, error) {
+	stored, err := n.load(claim, n.store.MendTurn)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mendTurnMachine(stored, n.specs), stored.Frames, nil
+}
+
+type loadTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
+
+func (n *Node) load(claim protocol.Claim, load loadTurn) (stored *protocol.StoredTurn, err error) {
+	for pause := storePause; ; pause = min(2*pause, maxStorePause) {
+		err = n.atStore(n.ctx, func() (failed error) {
+			ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+			defer cancel()
+			if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
+				stored, failed = load(ctx, claim.AccountID, claim.TurnID)
+				failed = failpoint.After(failpoint.TurnAfterClaim, failed)
+			}
+			return failed
+		})
+		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
+			return stored, err
+		}
+		n.log.Warn("a claimed turn was not read yet", zap.Stringer("turn", claim.TurnID), zap.Error(err))
+		if stopped := sleep(n.ctx, pause); stopped != nil {
+			return nil, stopped
+		}
+	}
 }
 
 // adopted notes that an adoption is over: the turn lives, or the keeper may take it again.

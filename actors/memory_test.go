@@ -12,6 +12,7 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	turns   map[protocol.TurnID]*memoryTurn
+	damaged error // of every log, but for MendTurn
 	nodes   map[protocol.NodeID]*memoryNode
 	history []protocol.HistoryMessage
 	// onAppend, when set, decides what happens to a batch: it calls store to store it and done to answer.
@@ -122,8 +123,21 @@ func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.damaged != nil {
+		return nil, s.damaged
+	}
+	return s.stored(turn), nil
+}
+
+func (s *memory) MendTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored(turn), nil
+}
+
+func (s *memory) stored(turn protocol.TurnID) *protocol.StoredTurn {
 	t := s.turns[turn]
-	return &protocol.StoredTurn{Spec: t.spec, Head: t.head(), Frames: append([]byte{}, t.frames...), Records: append([]protocol.TurnRecord{}, t.records...)}, nil
+	return &protocol.StoredTurn{Spec: t.spec, Head: t.head(), Frames: append([]byte{}, t.frames...), Records: append([]protocol.TurnRecord{}, t.records...)}
 }
 
 func (t *memoryTurn) head() protocol.TurnHead {
@@ -230,7 +244,7 @@ func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 		owner := node
 		t.owner = &owner
 		t.epoch++
-		claims = append(claims, protocol.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: "node_lost"})
+		claims = append(claims, protocol.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: "node_lost", Adoptions: int(t.epoch) - 1})
 	}
 	return claims, nil
 }
@@ -267,7 +281,19 @@ func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account pr
 		return protocol.Claim{}, protocol.ErrFenced
 	}
 	t.epoch++
-	return protocol.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost"}, nil
+	return protocol.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: int(t.epoch) - 1}, nil
+}
+
+func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (protocol.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t == nil || t.spec.AccountID != account || t.state.Terminal() {
+		return protocol.Claim{}, &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	t.owner = &node
+	t.epoch++
+	return protocol.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: causeOperator, Adoptions: int(t.epoch) - 1}, nil
 }
 
 func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {

@@ -28,6 +28,9 @@ type TurnStore interface {
 	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (item *protocol.FollowUp, started *protocol.StartedTurn, err error)
 	// LoadTurn reads what adoption needs.
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
+	// MendTurn reads what can be read of a turn whose log cannot be read as it is. Its frames are contiguous: an event that is
+	// missing or damaged is replaced by one that changes nothing, the same one in every call and in what FinishTurn keeps.
+	MendTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
 	// History reads the messages of a branch that end with message, oldest first, going back until about maxBytes of
 	// parts were read; more tells that older ones were left out. It reads O(window), never O(conversation).
 	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID,
@@ -62,6 +65,8 @@ type Directory interface {
 	OwnTurns(ctx context.Context, node protocol.NodeID) ([]protocol.Claim, error)
 	// ReclaimTurn raises the epoch of an own turn whose actor is gone.
 	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (protocol.Claim, error)
+	// SeizeTurn takes an unfinished turn from whatever node owns it.
+	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (protocol.Claim, error)
 	// Drain stops this node from being given turns.
 	Drain(ctx context.Context, node protocol.NodeID) error
 	// Release gives unfinished turns back: owner nobody, epoch kept.

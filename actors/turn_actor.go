@@ -16,7 +16,7 @@ import (
 
 const (
 	silenceShown = 10 * time.Second // of a model, then the reader is told that it is still waited for
-	cancelGrace  = 5 * time.Second  // what is still out after this is closed without its answer
+	cancelGrace  = 4 * time.Second  // what is still out after this is closed without its answer: cancelling lasts 5 s, its commits included
 	linger       = 2 * time.Second  // an actor that is done answers for this long, so that no command falls into a hole
 )
 
@@ -66,7 +66,10 @@ type (
 	proceedTurn struct{}
 	adoptTurn   struct{ cause string }
 	feedReady   struct{}
-	toolDone    struct {
+	// giveUpTurn and forceCancelTurn end a turn that was taken over for nothing else.
+	giveUpTurn      struct{ bare bool }
+	forceCancelTurn struct{}
+	toolDone        struct {
 		id      protocol.ToolID
 		output  string
 		failure *protocol.ToolError
@@ -258,6 +261,11 @@ func (a *turnActor) decide(message any) func(error) {
 		m.proceed()
 	case adoptTurn:
 		m.adopt(message.cause)
+	case giveUpTurn:
+		m.giveUp()
+		m.d.ending.bare = message.bare
+	case forceCancelTurn:
+		m.forceCancel(protocol.NewSteeringID())
 	case feedReady:
 		a.decideFeed()
 	case toolDone:
@@ -374,6 +382,7 @@ func (a *turnActor) batch(d *decision) (*protocol.TurnAppend, error) {
 	a.decided = time.Now()
 	frames, err := encodeEvents(m.spec.TurnID, b.First, a.decided, d.events)
 	b.Frames = frames
+	m.logged += len(frames)
 	return b, err
 }
 

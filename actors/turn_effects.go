@@ -17,6 +17,7 @@ import (
 const (
 	defaultToolTimeout = time.Minute
 	maxToolOutput      = 64 << 10 // what a tool may say to the model and the reader
+	finishAttempts     = 5        // of an end that the store refuses, other than in an outage
 	storePause         = 50 * time.Millisecond
 	maxStorePause      = time.Second // between two tries while the store is away
 	// maxAtStore is how many turns read or end at once: with half of the connections that requests take theirs from. When
@@ -174,11 +175,14 @@ func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, don
 	f := &protocol.TurnFinish{
 		TurnAppend: *batch, Spec: spec, StopReason: end.reason, Usage: end.usage, Error: end.err,
 		ModelID: spec.Routing.ModelID, Parts: a.machine.fold.Parts(), Status: messageStatus(end.state), Parked: end.parked,
-		PauseQueue: end.state != protocol.TurnCompleted, DropQueue: end.drop,
+		PauseQueue: end.state != protocol.TurnCompleted, DropQueue: end.drop, Mended: end.mended,
 		At: time.Now(), MaxLiveTurns: n.maxLiveTurns, Begin: n.Begin,
 	}
+	if end.bare {
+		f.Parts = nil
+	}
 	n.goes(func() {
-		pause := storePause
+		pause, refusals := storePause, 0
 		for {
 			var next *protocol.StartedTurn
 			err := n.atStore(n.ctx, func() (failed error) {
@@ -190,7 +194,10 @@ func (n *Node) finish(a *turnActor, batch *protocol.TurnAppend, end *ending, don
 				done(nil)
 				return
 			}
-			if errors.Is(err, protocol.ErrFenced) || n.ctx.Err() != nil {
+			if protocol.CodeOf(err) != protocol.CodeUnavailable {
+				refusals++ // not an outage: the actor gives up, and the turn is claimed again
+			}
+			if errors.Is(err, protocol.ErrFenced) || n.ctx.Err() != nil || refusals == finishAttempts {
 				done(err)
 				return
 			}

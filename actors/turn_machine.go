@@ -34,7 +34,10 @@ type turnMachine struct {
 	inputs    []*steeringInput
 	cancels   []cancelRequest // the second one has the wider scope
 	adoptions int
+	output    int // bytes that the model said, the inputs of its calls included
+	logged    int // bytes of the log; added by the shell, which encodes it
 	ended     bool
+	mended    bool // read from a log of which something is missing: good for nothing but the turn's end
 
 	// Of the running process: lost with it, made anew by adopt.
 	call     int  // number of the model call; chunks of another one are late
@@ -139,14 +142,21 @@ type ending struct {
 	err    *protocol.TurnError
 	parked []protocol.ParkedInput
 	drop   bool // the queue goes with it
+	mended bool
+	bare   bool // without the parts of the answer
 }
 
 // Limits of one turn, beside those that its route sets.
 const (
 	maxModelSteps = 64 // model calls of one turn, so that steering cannot keep one alive for ever
 	maxToolCalls  = 50 // tool calls of one turn
-	maxAdoptions  = 3  // takeovers before a turn is given up as incomplete
-	budgetFactor  = 4  // a turn begins no further step once its output reached so many times what one step may say
+	// maxTurnOutput is what a model may say in one turn, in bytes; more is no answer that anybody reads. maxTurnLog bounds what a
+	// takeover and the end of the turn hold in memory: the budget of the largest profile with an event for each token.
+	maxTurnOutput = 8 << 20
+	maxTurnLog    = 32 << 20
+
+	maxAdoptions = 3 // takeovers before a turn is given up as incomplete
+	budgetFactor = 4 // a turn begins no further step once its output reached so many times what one step may say
 )
 
 func newTurnMachine(spec *protocol.TurnSpec, tools map[string]ToolSpec, continues bool) *turnMachine {
@@ -171,7 +181,11 @@ func restoreTurnMachine(stored *protocol.StoredTurn, tools map[string]ToolSpec, 
 		if envelope.Sequence != m.sequence+1 {
 			return nil, fmt.Errorf("the log of %s jumps from %d to %d", m.spec.TurnID, m.sequence, envelope.Sequence)
 		}
+		if payload == nil { // of a later version: what it changed is not known here
+			return nil, fmt.Errorf("the log of %s has an event of the unknown type %s", m.spec.TurnID, envelope.Type)
+		}
 		m.apply(payload)
+		m.logged += len(line) + 1
 		for _, record := range bySequence[m.sequence] {
 			if err := m.applyRecord(record); err != nil {
 				return nil, err
@@ -229,6 +243,12 @@ func (m *turnMachine) apply(payload protocol.Payload) {
 		m.accepts = p.AcceptingSteering
 	case *protocol.TurnStateChanged:
 		m.state, m.accepts = p.State, p.AcceptingSteering
+	case *protocol.AnswerDelta:
+		m.output += len(p.Delta)
+	case *protocol.CodeDelta:
+		m.output += len(p.Delta)
+	case *protocol.ReasoningDelta:
+		m.output += len(p.Delta)
 	case *protocol.AnswerStarted:
 		m.opened(p.PartID, protocol.PartText, p.Supersedes)
 	case *protocol.CodeStarted:
@@ -240,6 +260,7 @@ func (m *turnMachine) apply(payload protocol.Payload) {
 	case *protocol.ToolStarted:
 		m.parts++
 		m.calls++
+		m.output += len(p.Input)
 		m.toolCalls = append(m.toolCalls, &toolCall{
 			id: p.ToolID, part: p.PartID, name: p.ToolName, input: p.Input, state: p.State,
 			readOnly: m.tools[p.ToolName].ReadOnly,

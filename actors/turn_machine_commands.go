@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"fmt"
+
 	"turnstone/protocol"
 )
 
@@ -71,6 +73,10 @@ func (m *turnMachine) steer(c *Command) (protocol.SteeringReceipt, error) {
 	}
 	if m.ended || !m.accepts || !m.state.TakesInput() {
 		return protocol.SteeringReceipt{}, steeringClosed(m.spec.TurnID, m.state)
+	}
+	if len(m.inputs) >= protocol.MaxTurnInputs {
+		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeNotDeliverable, SteeringClosed{m.spec.TurnID, m.state},
+			fmt.Sprintf("The turn has taken %d inputs, which is the limit.", len(m.inputs)))
 	}
 	if pending >= protocol.MaxPendingInputs {
 		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeTooManyInputs, "%d inputs are waiting already", pending)

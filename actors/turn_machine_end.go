@@ -42,7 +42,7 @@ func (m *turnMachine) finish(trigger string, reason protocol.StopReason, err *pr
 	m.closePart(state != protocol.TurnCompleted)
 	m.settleCut()
 	m.endTools()
-	end := &ending{state: state, reason: reason, err: err, usage: m.totalUsage()}
+	end := &ending{state: state, reason: reason, err: err, usage: m.totalUsage(), mended: m.mended}
 	for _, request := range m.cancels {
 		end.drop = end.drop || request.Scope == protocol.CancelTurnAndFollowUps
 	}

@@ -15,7 +15,7 @@ func (m *turnMachine) late(call int) bool {
 
 // modelText takes more of the answer.
 func (m *turnMachine) modelText(call int, delta string) {
-	if m.late(call) {
+	if m.late(call) || m.tooLarge(len(delta)) {
 		return
 	}
 	m.text = append(m.text, delta...)
@@ -24,7 +24,7 @@ func (m *turnMachine) modelText(call int, delta string) {
 
 // modelReasoning takes more of a reasoning summary.
 func (m *turnMachine) modelReasoning(call int, delta string) {
-	if m.late(call) || delta == "" {
+	if m.late(call) || delta == "" || m.tooLarge(len(delta)) {
 		return
 	}
 	if m.open.IsZero() || m.openType != protocol.PartReasoning {
@@ -35,6 +35,21 @@ func (m *turnMachine) modelReasoning(call int, delta string) {
 	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: delta})
 }
 
+// tooLarge ends a turn that would say more than a turn may, or whose log is too long.
+func (m *turnMachine) tooLarge(more int) bool {
+	if m.output+more <= maxTurnOutput && m.logged <= maxTurnLog {
+		return false
+	}
+	m.effect(stopModel{})
+	err := &protocol.TurnError{Code: "model_protocol", Detail: "The answer is larger than a turn may be."}
+	if m.said() {
+		m.finish("stop_short", protocol.StopError, err)
+	} else {
+		m.finish("fail", protocol.StopError, err)
+	}
+	return true
+}
+
 // modelNotes takes what says nothing to the reader: calls, usage, opaque state.
 func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	if m.late(call) {
@@ -42,7 +57,13 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	}
 	switch chunk.Kind {
 	case ChunkToolCall:
-		m.pending = append(m.pending, chunk.ToolCall)
+		size := len(chunk.ToolCall.Input)
+		for _, pending := range m.pending {
+			size += len(pending.Input)
+		}
+		if !m.tooLarge(size) {
+			m.pending = append(m.pending, chunk.ToolCall)
+		}
 	case ChunkUsage:
 		m.usage = chunk.Usage
 	case ChunkOpaque:

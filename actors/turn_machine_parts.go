@@ -31,6 +31,7 @@ func (m *turnMachine) writeText(text string) {
 	}
 	if last, ok := m.lastEvent().(*protocol.AnswerDelta); ok && last.PartID == m.open {
 		m.fold.Apply(&protocol.AnswerDelta{PartID: m.open, Delta: text})
+		m.output += len(text)
 		last.Delta += text
 		return
 	}
@@ -46,6 +47,7 @@ func (m *turnMachine) openCode(language string) {
 func (m *turnMachine) writeCode(code string) {
 	if last, ok := m.lastEvent().(*protocol.CodeDelta); ok && last.PartID == m.open {
 		m.fold.Apply(&protocol.CodeDelta{PartID: m.open, Delta: code})
+		m.output += len(code)
 		last.Delta += code
 		return
 	}

@@ -285,3 +285,52 @@ func TestAnOperatorsCancelHoldsTheQueueAndADeletionDropsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestATurnTakesABoundedNumberOfInputs(t *testing.T) {
+	m := running(t)
+	for n := range protocol.MaxTurnInputs {
+		receipt := accept(t, m, steering(fmt.Sprint(n), "again"))
+		accept(t, m, &Command{Kind: CommandWithdraw, SteeringID: receipt.SteeringID})
+	}
+	_, err := m.command(steering("one more", "again"))
+	if protocol.CodeOf(err) != protocol.CodeNotDeliverable {
+		t.Errorf("one more got %v", err)
+	}
+	if again := accept(t, m, steering("0", "again")); !again.Replayed {
+		t.Errorf("the repeat of the first got %+v", again)
+	}
+}
+
+func TestATurnThatSaysTooMuchIsStopped(t *testing.T) {
+	const piece = 1 << 20
+	text := strings.Repeat("x", piece)
+	for name, test := range map[string]struct {
+		say  func(*turnMachine)
+		want protocol.TurnState
+	}{
+		"text":      {func(m *turnMachine) { m.modelText(1, text) }, protocol.TurnIncomplete},
+		"reasoning": {func(m *turnMachine) { m.modelReasoning(1, text) }, protocol.TurnFailed},
+		"calls": {func(m *turnMachine) {
+			m.modelNotes(1, &ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "x", Name: "look", Input: []byte(`"` + text + `"`)}})
+		}, protocol.TurnFailed},
+		"a long log": {func(m *turnMachine) {
+			m.modelText(1, "a word")
+			m.logged += maxTurnLog * piece / maxTurnOutput
+		}, protocol.TurnIncomplete},
+	} {
+		m := newTurnMachine(machineSpec(), machineTools, false)
+		m.begin()
+		m.proceed()
+		for n := 0; n <= maxTurnOutput/piece && !m.ended; n++ {
+			test.say(m)
+		}
+		test.say(m)
+		end := m.take().ending
+		if end == nil || end.state != test.want || end.err.Code != "model_protocol" || end.reason != protocol.StopError {
+			t.Errorf("%s: it ended %+v", name, end)
+		}
+		if m.output > maxTurnOutput {
+			t.Errorf("%s: %d bytes were said", name, m.output)
+		}
+	}
+}

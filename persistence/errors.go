@@ -108,6 +108,10 @@ func isOutage(err error) bool {
 // isBroken says whether a connection broke in the middle of a trip, not because its time was over.
 func isBroken(err error) bool { return errors.Is(err, errConnectionLost) && !pgconn.Timeout(err) }
 
+// transient reports whether an error may go away by itself: an outage, a conflict with another transaction, a server that
+// is out of resources or stops.
+func transient(err error) bool { return protocol.CodeOf(classify(err)) == protocol.CodeUnavailable }
+
 // transport says whether an error came from the way to the server rather than from the server.
 func transport(err error) bool {
 	var network net.Error

@@ -28,6 +28,10 @@ const (
 
 	journalRetryLeast = 20 * time.Millisecond
 	journalRetryMost  = time.Second
+	// journalApart is how often in a row a batch may be refused, other than for its data or in an outage, before each append
+	// gets a statement of its own; journalAttempts is how often an append alone may be, which is after about 2 s.
+	journalApart    = 2
+	journalAttempts = 8
 	// journalRereads bounds how often a row that looks ours and untouched is tried again before it counts as fenced.
 	journalRereads = 5
 )
@@ -87,8 +91,9 @@ type turnKey struct {
 
 type journalEntry struct {
 	*protocol.TurnAppend
-	done    func(error)
-	rereads int
+	done     func(error)
+	rereads  int
+	refusals int // of the append alone
 }
 
 func (e *journalEntry) key() turnKey { return turnKey{e.AccountID, e.TurnID} }
@@ -236,46 +241,81 @@ func (j *Journal) release(batch []*journalEntry) {
 	}
 }
 
-// store repeats a batch, unchanged, until every entry of it was answered.
+// store repeats a batch, unchanged, until every entry of it was answered. An outage lasts as long as it lasts. After any
+// other error, entries get a statement each, so that only the bad one fails.
 func (j *Journal) store(batch []*journalEntry) {
-	delay := journalRetryLeast
+	delay, refusals := journalRetryLeast, 0
 	for {
 		open, err := j.try(batch)
 		if len(open) == 0 {
 			return
 		}
-		if impossible(err) {
+		if refusals++; err == nil || transient(err) {
+			refusals = 0
+		}
+		if impossible(err) || refusals >= journalApart {
 			j.storeApart(open, err)
 			return
 		}
-		if err != nil {
-			j.stats.Retries.Add(1)
-			j.log.Warn("journal: repeating a batch", zap.Int("appends", len(open)), zap.Error(err))
-		}
-		if !pause(j.closing, delay) {
-			for _, entry := range open {
-				j.answer(entry, outcomeUnknown(errors.Join(errJournalClosed, err)))
-			}
+		if !j.again(open, delay, err) {
 			return
 		}
 		batch, delay = open, min(delay*2, journalRetryMost)
 	}
 }
 
-// storeApart stores entries one by one after a statement was refused for its data, so that only the bad one fails.
+// again waits before open entries are repeated; false when the journal closes, which answers them.
+func (j *Journal) again(open []*journalEntry, delay time.Duration, err error) bool {
+	if err != nil {
+		j.stats.Retries.Add(1)
+		j.log.Warn("journal: repeating appends", zap.Int("appends", len(open)), zap.Error(err))
+	}
+	if pause(j.closing, delay) {
+		return true
+	}
+	for _, entry := range open {
+		j.answer(entry, outcomeUnknown(errors.Join(errJournalClosed, err)))
+	}
+	return false
+}
+
+// storeApart stores entries one by one. Those that are refused wait for each other, so that none holds up the good ones.
 func (j *Journal) storeApart(batch []*journalEntry, err error) {
-	if len(batch) == 1 {
-		j.stats.Refused.Add(1)
-		j.log.Error("journal: refusing an append", zap.Stringer("turn_id", batch[0].TurnID), zap.Error(err))
-		j.answer(batch[0], fmt.Errorf("appending to a turn: %w", err))
+	if len(batch) == 1 && impossible(err) { // by a statement of its own already
+		j.refuse(batch[0], err)
 		return
 	}
-	for _, entry := range batch {
-		j.store([]*journalEntry{entry})
+	for delay := journalRetryLeast; ; delay = min(delay*2, journalRetryMost) {
+		var open []*journalEntry
+		for _, entry := range batch {
+			left, failed := j.try([]*journalEntry{entry})
+			if len(left) == 0 {
+				continue
+			}
+			if entry.refusals++; failed == nil || transient(failed) {
+				entry.refusals = 0
+			}
+			if impossible(failed) || entry.refusals >= journalAttempts {
+				j.refuse(entry, failed)
+				continue
+			}
+			open, err = append(open, entry), failed
+		}
+		if len(open) == 0 || !j.again(open, delay, err) {
+			return
+		}
+		batch = open
 	}
 }
 
-// impossible says whether the data itself was refused: data exceptions and integrity violations.
+// refuse answers an append that cannot be stored. Its actor gives the turn up, and the turn is claimed again.
+func (j *Journal) refuse(entry *journalEntry, err error) {
+	j.stats.Refused.Add(1)
+	j.log.Error("journal: refusing an append", zap.Stringer("turn_id", entry.TurnID), zap.Error(err))
+	j.answer(entry, fmt.Errorf("appending to a turn: %w", err))
+}
+
+// impossible reports whether the data itself was refused: data exceptions and integrity violations.
 func impossible(err error) bool { return isClass(err, "22") || isClass(err, "23") }
 
 // try runs the statement once and answers the entries whose fate is known; the others are left open.

@@ -3,6 +3,7 @@ package persistence_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -171,6 +172,55 @@ func TestOneBadAppendFailsAlone(t *testing.T) {
 		if isBad != (err != nil) || errors.Is(err, protocol.ErrFenced) {
 			t.Errorf("append %d: %v", i, err)
 		}
+	}
+}
+
+// A trigger refuses the rows of two turns with an error that is neither the data's nor an outage's.
+func TestAnAppendThatIsRefusedAgainAndAgainFailsAloneAndHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	const turns, bad = 8, 2
+	batches := make([]*protocol.TurnAppend, turns)
+	for i := range batches {
+		start := w.request(nil, "hello")
+		start.MaxLiveTurns = turns
+		batches[i] = w.start(start).chunk(1)
+	}
+	w.database.Admin(t, `create table refused (turn_id uuid, account_id uuid)`)
+	w.database.Admin(t, `grant select on refused to turnstone_engine`)
+	for i := range bad {
+		w.database.Admin(t, fmt.Sprintf(`insert into refused values ('%x', '%x')`, batches[i].TurnID[:], batches[i].AccountID[:]))
+	}
+	w.database.Admin(t, `create function refuse() returns trigger language plpgsql as $$
+		begin
+			if exists (select from public.refused r where r.turn_id = new.turn_id) then
+				raise exception 'index is corrupt' using errcode = 'XX002';
+			end if;
+			return new;
+		end $$`)
+	w.database.Admin(t, `create trigger refuse before insert on turn_events for each row execute function refuse()`)
+	var answers sync.WaitGroup
+	failures := make([]error, turns)
+	stored := make(chan struct{}, turns)
+	for i, a := range batches {
+		answers.Add(1)
+		w.turns.Append(a, func(err error) {
+			if failures[i] = err; err == nil {
+				stored <- struct{}{}
+			}
+			answers.Done()
+		})
+	}
+	for range turns - bad { // before the bad ones are given up
+		<-stored
+	}
+	answers.Wait()
+	for i, err := range failures {
+		if (i < bad) != (err != nil) || errors.Is(err, protocol.ErrFenced) {
+			t.Errorf("append %d: %v", i, err)
+		}
+	}
+	if refused := w.turns.JournalStats().Refused.Load(); refused != bad {
+		t.Errorf("%d were refused", refused)
 	}
 }
 

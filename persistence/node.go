@@ -128,7 +128,7 @@ with orphans as (
 update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + 1
 from orphans
 where t.account_id = orphans.account_id and t.turn_id = orphans.turn_id
-returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause`
+returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
 
 // ClaimOrphans takes over at most limit unfinished turns whose owner is dead or nobody.
 func (d *Directory) ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]protocol.Claim, error) {
@@ -136,7 +136,7 @@ func (d *Directory) ClaimOrphans(ctx context.Context, node protocol.NodeID, limi
 }
 
 const ownTurnsSQL = `
-select account_id, turn_id, owner_epoch, '' from turns where owner = $1 and ` + liveStates
+select account_id, turn_id, owner_epoch, '', adoptions from turns where owner = $1 and ` + liveStates
 
 // OwnTurns lists the unfinished turns of this node.
 func (d *Directory) OwnTurns(ctx context.Context, node protocol.NodeID) ([]protocol.Claim, error) {
@@ -147,7 +147,7 @@ const reclaimSQL = `
 update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
 where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + liveStates + `
   and exists (select from nodes where node_id = $1 and not dead)
-returning account_id, turn_id, owner_epoch, 'actor_lost'`
+returning account_id, turn_id, owner_epoch, 'actor_lost', adoptions`
 
 // ReclaimTurn raises the epoch of an own turn whose actor is gone; protocol.ErrFenced when it moved on meanwhile.
 func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (protocol.Claim, error) {
@@ -157,6 +157,24 @@ func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, accou
 	}
 	if len(claims) == 0 {
 		return protocol.Claim{}, protocol.ErrFenced
+	}
+	return claims[0], nil
+}
+
+const seizeSQL = `
+update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
+where account_id = $2 and turn_id = $3 and ` + liveStates + `
+  and exists (select from nodes where node_id = $1 and not dead)
+returning account_id, turn_id, owner_epoch, 'operator', adoptions`
+
+// SeizeTurn takes an unfinished turn from whatever node owns it; protocol.CodeNotFound when there is none.
+func (d *Directory) SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (protocol.Claim, error) {
+	claims, err := d.claims(ctx, "seizing a turn", seizeSQL, node, account, turn)
+	if err != nil {
+		return protocol.Claim{}, err
+	}
+	if len(claims) == 0 {
+		return protocol.Claim{}, protocol.Errorf(protocol.CodeNotFound, "no unfinished turn %s", turn)
 	}
 	return claims[0], nil
 }

@@ -46,6 +46,9 @@ type foldedLog struct {
 // fold makes the replay row before the transaction begins, so that no lock is held meanwhile: what an owner has appended
 // does not change any more, and if somebody else has appended since, the fence refuses all of it.
 func (t *Turns) fold(ctx context.Context, finish *protocol.TurnFinish) (*foldedLog, error) {
+	if finish.Mended {
+		return t.foldMended(ctx, finish)
+	}
 	var log turnLog
 	batch := &pgx.Batch{}
 	batch.Queue(loadEventsSQL, finish.AccountID, finish.TurnID).Query(log.read)
@@ -53,6 +56,15 @@ func (t *Turns) fold(ctx context.Context, finish *protocol.TurnFinish) (*foldedL
 		return nil, err
 	}
 	return &foldedLog{before: log.last, replayBlocks: compressBlocks(append(log.frames, finish.Frames...))}, nil
+}
+
+// foldMended makes the replay row of a turn whose log is damaged, so that its readers get every sequence once.
+func (t *Turns) foldMended(ctx context.Context, finish *protocol.TurnFinish) (*foldedLog, error) {
+	stored, err := t.MendTurn(ctx, finish.AccountID, finish.TurnID)
+	if err != nil {
+		return nil, err
+	}
+	return &foldedLog{before: stored.Head.LastSequence, replayBlocks: compressBlocks(append(stored.Frames, finish.Frames...))}, nil
 }
 
 // turnFinish is one attempt at a finish.

@@ -449,7 +449,7 @@ func TestDirectoryTakesOverFromTheDead(t *testing.T) {
 		t.Errorf("the dead renews: %v", err)
 	}
 	claims, err := w.directory.ClaimOrphans(t.Context(), heir, 20)
-	want := []protocol.Claim{{AccountID: w.account, TurnID: turn.spec.TurnID, Epoch: 2, Cause: "node_lost"}}
+	want := []protocol.Claim{{AccountID: w.account, TurnID: turn.spec.TurnID, Epoch: 2, Cause: "node_lost", Adoptions: 1}}
 	if err != nil || !cmp.Equal(claims, want) {
 		t.Fatalf("claimed %+v, %v", claims, err)
 	}

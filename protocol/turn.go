@@ -29,6 +29,7 @@ const (
 	MaxInputRunes     = 100_000 // of one user message
 	MaxSteeringRunes  = 16_000  // of one steering input
 	MaxPendingInputs  = 10      // steering inputs waiting in one turn
+	MaxTurnInputs     = 100     // steering inputs that one turn accepts
 	MaxFollowUps      = 50      // queued or held items of one conversation
 	MaxClientIDLength = 128     // client_steering_id, Idempotency-Key
 )
@@ -258,6 +259,7 @@ type TurnFinish struct {
 	Parked       []ParkedInput // returned steering that becomes held follow-ups
 	PauseQueue   bool          // queued follow-ups become held; on every end but completed, and where a cancel asked for it
 	DropQueue    bool          // queued follow-ups become cancelled: a cancel of scope turn_and_follow_ups
+	Mended       bool          // the log cannot be read as it is; see actors.TurnStore.MendTurn
 	At           time.Time
 	MaxLiveTurns int
 	// Begin makes the first transition of the turn that follows from the queue; see TurnStart.Begin.
@@ -301,7 +303,8 @@ type Claim struct {
 	AccountID AccountID
 	TurnID    TurnID
 	Epoch     int32
-	Cause     string // restart, node_lost, actor_lost, drain
+	Cause     string // restart, node_lost, actor_lost, drain; operator: it was seized to be ended
+	Adoptions int    // how often the turn was claimed, this time included
 }
 
 // HistoryMessage is one earlier message of a branch, for the model's context.

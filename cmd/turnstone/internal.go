@@ -23,7 +23,8 @@ type operations interface {
 	Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn, error)
 	// Events writes committed events from the first, one a line; with follow it goes on until the turn ends.
 	Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error
-	Cancel(ctx context.Context, turn protocol.TurnID) error
+	// Cancel cancels a turn. With force it ends the turn although no actor may be able to run it.
+	Cancel(ctx context.Context, turn protocol.TurnID, force bool) error
 }
 
 // internalHandler is what operators reach: no session, and therefore no public listener. The turn commands show content
@@ -89,7 +90,7 @@ func (a adminHandler) cancel(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if err := a.turns.Cancel(r.Context(), turn); err != nil {
+	if err := a.turns.Cancel(r.Context(), turn, r.URL.Query().Get("force") == "true"); err != nil {
 		adminFail(w, err)
 		return
 	}

@@ -43,7 +43,7 @@ func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, writ
 	return write([]byte("{\"sequence\":3}\n"))
 }
 
-func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID) error {
+func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID, _ bool) error {
 	if turn != f.turn || f.cancelled {
 		return protocol.Errorf(protocol.CodeSteeringClosed, "it has ended")
 	}

@@ -82,7 +82,7 @@ func (o operator) follow(ctx context.Context, account protocol.AccountID, turn p
 }
 
 // Cancel implements operations: durable when it returns.
-func (o operator) Cancel(ctx context.Context, turn protocol.TurnID) error {
+func (o operator) Cancel(ctx context.Context, turn protocol.TurnID, force bool) error {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {
 		return err
@@ -93,6 +93,9 @@ func (o operator) Cancel(ctx context.Context, turn protocol.TurnID) error {
 	}
 	if head.State.Terminal() {
 		return protocol.Errorf(protocol.CodeSteeringClosed, "the turn has ended: %s", head.State)
+	}
+	if force {
+		return o.node.ForceCancel(ctx, account, turn)
 	}
 	return o.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 }

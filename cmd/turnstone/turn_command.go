@@ -27,7 +27,8 @@ type turnEventsCommand struct {
 }
 
 type turnCancelCommand struct {
-	Turn string `arg:"" help:"Identifier (turn_…)."`
+	Turn  string `arg:"" help:"Identifier (turn_…)."`
+	Force bool   `help:"End it at once, for a turn whose owner does not answer or whose log cannot be read."`
 }
 
 // Run prints JSON.
@@ -46,7 +47,11 @@ func (c *turnEventsCommand) Run(ctx context.Context, p *program) error {
 
 // Run answers after the cancel was made durable.
 func (c *turnCancelCommand) Run(ctx context.Context, p *program) error {
-	return p.ask(ctx, http.MethodPost, "/admin/turns/"+c.Turn+"/cancel")
+	path := "/admin/turns/" + c.Turn + "/cancel"
+	if c.Force {
+		path += "?force=true"
+	}
+	return p.ask(ctx, http.MethodPost, path)
 }
 
 // ask sends a request to the internal listener of the running node and prints its answer. There is no limit to how long
