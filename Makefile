@@ -142,6 +142,6 @@ debian-run:
 	@tools/debian.sh '$(POSTGRES)' '$(REDIS)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl
 
 FORCE:
