@@ -2,8 +2,6 @@ package http
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	stdhttp "net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,20 +45,22 @@ func (s *Server) register(ctx context.Context, in *registerInput) (*signedIn, er
 	if err := checkPassword("body.password", in.Body.Password, email); err != nil {
 		return nil, err
 	}
-	if err := s.drawSignIn(ctx, "register"); err != nil {
-		return nil, err
-	}
-	hash, err := s.passwords.hash(ctx, in.Body.Password)
-	if err != nil {
+	if err := s.drawRegistration(ctx); err != nil {
 		return nil, err
 	}
 	ex, account := exchangeOf(ctx), s.newAccount(email, name)
+	hash, err := s.passwords.hash(ctx, hasher{key: networkKey(ex.address)}, in.Body.Password)
+	if err != nil {
+		return nil, err
+	}
 	account.PasswordHash = &hash
 	token, session := s.newToken(ex.agent)
 	if err := s.DB.Register(ctx, account, nil, session, ex.requester()); err != nil {
 		return nil, err
 	}
-	return s.signIn(ctx, account.Account, token, session), nil
+	answer := s.signIn(ctx, account.Account, token, session)
+	s.remember(ex, account.EmailKey)
+	return answer, nil
 }
 
 func (s *Server) newAccount(email, name string) *persistence.NewAccount {
@@ -72,29 +72,32 @@ func (s *Server) newAccount(email, name string) *persistence.NewAccount {
 
 // login does not tell an unknown address from a wrong password, by its answer or by its time.
 func (s *Server) login(ctx context.Context, in *loginInput) (*signedIn, error) {
-	if err := s.drawSignIn(ctx, EmailKey(in.Body.Email)); err != nil {
+	ex, name := exchangeOf(ctx), EmailKey(in.Body.Email)
+	try := s.attemptOf(ex, name)
+	if err := s.drawSignIn(ctx, try); err != nil {
 		return nil, err
 	}
-	found, err := s.DB.CredentialsByEmail(ctx, EmailKey(in.Body.Email))
+	found, err := s.DB.CredentialsByEmail(ctx, name)
 	if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
 		return nil, err
 	}
 	if found == nil {
 		found = &persistence.Credentials{}
 	}
-	matches, err := s.passwords.matches(ctx, in.Body.Password, found.PasswordHash)
+	matches, err := s.passwords.matches(ctx, try.hasher, in.Body.Password, found.PasswordHash)
 	if err != nil {
 		return nil, err
 	}
 	if !matches || found.Disabled {
-		return nil, s.refuseSignIn(exchangeOf(ctx), found.AccountID)
+		return nil, s.refuseSignIn(ex, found.AccountID)
 	}
-	ex := exchangeOf(ctx)
 	token, session := s.newToken(ex.agent)
 	if err := s.DB.CreateSession(ctx, found.AccountID, session, ex.requester()); err != nil {
 		return nil, err
 	}
-	return s.signIn(ctx, found.Account, token, session), nil
+	answer := s.signIn(ctx, found.Account, token, session)
+	s.remember(ex, name)
+	return answer, nil
 }
 
 // mayRefuse documents that a route which needs no session answers 401 all the same.
@@ -133,14 +136,6 @@ func (s *Server) endReplaced(ctx context.Context, ex *exchange) {
 	if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
 		s.log.Warn("the session before a sign-in was not ended", zap.String("request_id", ex.requestID), zap.Error(err))
 	}
-}
-
-// drawSignIn limits the tries for one account from one network, so that others cannot lock its owner out.
-func (s *Server) drawSignIn(ctx context.Context, subject string) error {
-	ex := exchangeOf(ctx)
-	digest := sha256.Sum256([]byte(subject)) // an address is content: Redis does not get to see it
-	const enough = 16
-	return s.take(ctx, ex.header, bucketSignIn, addressKey(ex.address)+":"+hex.EncodeToString(digest[:enough]))
 }
 
 func (s *Server) sessionInfo(caller *Caller) protocol.SessionInfo {
@@ -223,20 +218,22 @@ func (s *Server) reauthenticate(ctx context.Context, in *reauthenticateInput) (*
 	if !rotated {
 		return nil, protocol.Conflict(protocol.CodeConflict, nil, "Another request has just replaced the session's token. Try again.")
 	}
+	s.rememberOwn(ex)
 	return &signedIn{Body: s.sessionInfo(ex.caller)}, nil
 }
 
 // provePassword holds a password against the caller's own.
 func (s *Server) provePassword(ctx context.Context, field, password string) error {
 	caller := callerOf(ctx)
-	if err := s.drawSignIn(ctx, caller.AccountID.String()); err != nil {
+	try := ownAttempt(caller)
+	if err := s.drawSignIn(ctx, try); err != nil {
 		return err
 	}
 	own, err := s.DB.CredentialsOf(ctx, caller.AccountID)
 	if err != nil {
 		return err
 	}
-	matches, err := s.passwords.matches(ctx, password, own.PasswordHash)
+	matches, err := s.passwords.matches(ctx, try.hasher, password, own.PasswordHash)
 	if err != nil {
 		return err
 	}
@@ -263,7 +260,7 @@ func (s *Server) changePassword(ctx context.Context, in *passwordInput) (*signed
 	if err := s.mayChangePassword(ctx, in.Body.CurrentPassword); err != nil {
 		return nil, err
 	}
-	hash, err := s.passwords.hash(ctx, in.Body.NewPassword)
+	hash, err := s.passwords.hash(ctx, ownAttempt(ex.caller).hasher, in.Body.NewPassword)
 	if err != nil {
 		return nil, err
 	}
@@ -273,6 +270,7 @@ func (s *Server) changePassword(ctx context.Context, in *passwordInput) (*signed
 		return nil, err
 	}
 	s.adopt(ex, token, next)
+	s.rememberOwn(ex)
 	return &signedIn{Body: s.sessionInfo(ex.caller)}, nil
 }
 

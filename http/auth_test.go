@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -162,7 +163,7 @@ func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
 	w.limiter.set(newTestLimiter().limit, nil)
 	w.limiter.drawn = nil
 	w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "x"})
-	if len(w.limiter.drawn) != 3 || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
+	if len(w.limiter.drawn) != 4 || !strings.HasPrefix(w.limiter.drawn[2], "signin_account ") || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
 		t.Errorf("drawn %v", w.limiter.drawn)
 	}
 }
@@ -439,8 +440,8 @@ func TestNoMorePasswordsAreHashedAtOnceThanThereIsRoomFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range hashesAtOnce {
-		release, err := p.turn(t.Context())
+	for n := range hashesAtOnce {
+		release, err := p.slots.acquire(t.Context(), hasher{key: strconv.Itoa(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +449,7 @@ func TestNoMorePasswordsAreHashedAtOnceThanThereIsRoomFor(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.hash(ctx, testPassword); protocol.CodeOf(err) != protocol.CodeUnavailable {
+	if _, err := p.hash(ctx, hasher{key: "another"}, testPassword); protocol.CodeOf(err) != protocol.CodeUnavailable {
 		t.Errorf("%v", err)
 	}
 }

@@ -19,6 +19,7 @@ type exchange struct {
 	began      time.Time
 	header     stdhttp.Header // of the answer
 	cookie     string         // the session token that came, for sign-ins
+	device     *device        // that has signed in before; nil: none
 	agent      string
 	address    netip.Addr // of the client, by trusted proxies only; invalid when unknown
 	pattern    string     // the route's, never the path: paths hold identifiers and tokens

@@ -32,7 +32,7 @@ func (s *Server) begin(next stdhttp.Handler) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := &exchange{
 			server: s, requestID: "req_" + uuid.Must(uuid.NewV7()).String(), pattern: unknownPattern, began: time.Now(), header: w.Header(),
-			address: s.clientAddress(r), cookie: s.cookieOf(r), agent: r.UserAgent(),
+			address: s.clientAddress(r), cookie: s.cookieOf(r), device: s.deviceOf(r), agent: r.UserAgent(),
 		}
 		s.commonHeaders(w.Header(), ex.requestID)
 		rec := &recorder{ResponseWriter: w}

@@ -24,6 +24,7 @@ type keySet struct {
 	cursors  cipher.AEAD
 	logs     []byte
 	binding  []byte // the browser of an OpenID sign-in
+	devices  []byte // browsers that have signed in before
 }
 
 // What a secret must and may be.
@@ -64,6 +65,7 @@ func deriveKeys(secret []byte) (keySet, error) {
 		{&set.confirms, "turnstone confirm 1"},
 		{&set.logs, "turnstone log 1"},
 		{&set.binding, "turnstone oidc 1"},
+		{&set.devices, "turnstone device 1"},
 		{&cursors, "turnstone cursor 1"},
 		{&name, "turnstone key name 1"},
 	} {

@@ -25,8 +25,11 @@ func (s *Server) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchang
 		return nil
 	}
 	key := addressKey(ex.address)
-	if ex.caller != nil {
+	switch {
+	case ex.caller != nil:
 		key = ex.caller.AccountID.String()
+	case ex.device != nil: // signs in; a crowd behind the same address must not keep it from that
+		key = ex.device.key()
 	}
 	return s.draw(w, r, from, key)
 }

@@ -245,6 +245,9 @@ func (s *Server) signInByIdentity(ctx context.Context, claims *oidcClaims) error
 		return err
 	}
 	s.signIn(ctx, known.Account, token, session)
+	if known.PasswordHash != nil { // only then the address is the account's sign-in name
+		s.rememberOwn(ex)
+	}
 	return nil
 }
 

@@ -5,11 +5,9 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/text/unicode/norm"
 
 	"turnstone/protocol"
@@ -24,12 +22,6 @@ const (
 // argonParams are OWASP's: 19 MiB, two passes, one lane; about 50 ms.
 var argonParams = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// The hashes at a time, since each takes a core and 19 MiB, and how long a sign-in waits for its turn.
-const (
-	hashesAtOnce = 2
-	hashPatience = 2 * time.Second
-)
-
 //go:embed password_common.txt
 var commonPasswordText string
 
@@ -43,7 +35,7 @@ var commonPasswords = func() map[string]bool {
 
 // passwords hashes within bounds.
 type passwords struct {
-	slots *semaphore.Weighted
+	slots *hashSlots
 	dummy string // what the password of an unknown account is compared with, so that it takes the same time
 }
 
@@ -52,21 +44,12 @@ func newPasswords() (*passwords, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hashing: %w", err)
 	}
-	return &passwords{slots: semaphore.NewWeighted(hashesAtOnce), dummy: dummy}, nil
-}
-
-func (p *passwords) turn(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, hashPatience)
-	defer cancel()
-	if err := p.slots.Acquire(ctx, 1); err != nil {
-		return nil, protocol.Errorf(protocol.CodeUnavailable, "Too many sign-ins at once. Try again.")
-	}
-	return func() { p.slots.Release(1) }, nil
+	return &passwords{slots: newHashSlots(), dummy: dummy}, nil
 }
 
 // matches compares a password with a hash; with none it takes as long and is false.
-func (p *passwords) matches(ctx context.Context, password string, hash *string) (bool, error) {
-	release, err := p.turn(ctx)
+func (p *passwords) matches(ctx context.Context, who hasher, password string, hash *string) (bool, error) {
+	release, err := p.slots.acquire(ctx, who)
 	if err != nil {
 		return false, err
 	}
@@ -82,8 +65,8 @@ func (p *passwords) matches(ctx context.Context, password string, hash *string) 
 	return same && hash != nil, nil
 }
 
-func (p *passwords) hash(ctx context.Context, password string) (string, error) {
-	release, err := p.turn(ctx)
+func (p *passwords) hash(ctx context.Context, who hasher, password string) (string, error) {
+	release, err := p.slots.acquire(ctx, who)
 	if err != nil {
 		return "", err
 	}

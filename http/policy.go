@@ -16,6 +16,9 @@ const (
 	bucketSignIn  bucket = "signin"
 	bucketShares  bucket = "shares"
 
+	bucketSignInAccount bucket = "signin_account" // see drawSignIn
+	bucketSignInReserve bucket = "signin_reserve"
+
 	bucketRefusals bucket = "refusals" // by address, for requests that end in 401 or 403
 )
 

@@ -65,7 +65,9 @@ func newAccount(ctx context.Context, base string) (*account, error) {
 		return nil, fmt.Errorf("signing up: %w", err)
 	}
 	for _, cookie := range (&http.Response{Header: header}).Cookies() {
-		a.cookie = cookie.Name + "=" + cookie.Value
+		if strings.HasSuffix(cookie.Name, "session") {
+			a.cookie = cookie.Name + "=" + cookie.Value
+		}
 	}
 	a.csrf, a.id = session.CSRF, session.Account.ID
 	return a, nil

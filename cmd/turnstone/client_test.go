@@ -53,7 +53,9 @@ func (c *client) signIn(email, password string) int {
 		return response.StatusCode
 	}
 	for _, cookie := range response.Cookies() {
-		c.cookie = cookie
+		if cookie.Name == "session" {
+			c.cookie = cookie
+		}
 	}
 	var session struct {
 		CSRF string `json:"csrf_token"`

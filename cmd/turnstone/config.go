@@ -72,7 +72,7 @@ type LimitsConfig struct {
 	Writes         rate     `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Changes of what is kept."`
 	Reads          rate     `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Reads; counted by each node for itself."`
 	Uploads        rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"20/1m burst 10" help:"Uploads that begin."`
-	SignIn         rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in or register, an account and address."`
+	SignIn         rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in to an account, or to register, from one network (an IPv4 address, an IPv6 /48). All networks together have four times as many in four times as long for an account, and each of them then one more; browsers that signed in to the account before are counted for themselves."`
 	Refusals       rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Requests of one address that end in 401 or 403; beyond, they get 429. Counted by each node for itself. Requests that succeed never draw from it."`
 	Shares         rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 10" help:"Shares that are made."`
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`

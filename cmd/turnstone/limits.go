@@ -17,6 +17,7 @@ func newLimiter(config *Config) (*persistence.Limiter, error) {
 		Shared: map[string]persistence.Limit{
 			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "search": limits.Search.limit(),
 			"writes": limits.Writes.limit(), "uploads": limits.Uploads.limit(), "signin": limits.SignIn.limit(),
+			"signin_account": limits.SignIn.ofAllNetworks(), "signin_reserve": limits.SignIn.reserve(),
 			"shares": limits.Shares.limit(),
 		},
 		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "refusals": limits.Refusals.limit()},
@@ -25,6 +26,20 @@ func newLimiter(config *Config) (*persistence.Limiter, error) {
 
 func (r rate) limit() persistence.Limit {
 	return persistence.Limit{Rate: r.Count, Period: r.Per, Burst: r.Burst}
+}
+
+// signInFactor makes the limits of an account of that of a network and account: four times as many attempts, in four times
+// as long.
+const signInFactor = 4
+
+// ofAllNetworks is how often all networks together, known devices excepted, may try the password of one account.
+func (r rate) ofAllNetworks() persistence.Limit {
+	return persistence.Limit{Rate: signInFactor * r.Count, Period: signInFactor * r.Per, Burst: signInFactor * r.Burst}
+}
+
+// reserve is how often a network may try it when they have used that up: the owner on a new device waits no longer.
+func (r rate) reserve() persistence.Limit {
+	return persistence.Limit{Rate: 1, Period: signInFactor * r.Per, Burst: 1}
 }
 
 // openRedis needs no answer of Redis: without it the service starts, and refuses what is limited.
