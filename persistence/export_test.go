@@ -145,3 +145,6 @@ func (l *Limiter) Spoil(ctx context.Context, bucket, key string) error {
 func (l *Limiter) DialWith(dial func(context.Context, string, string) (net.Conn, error)) {
 	l.redis.Options().Dialer = dial
 }
+
+// ExpireAudit does the job of removing what is old.
+func (db *DB) ExpireAudit(ctx context.Context) error { return db.expireAudit(ctx) }

@@ -58,7 +58,7 @@ func StartJobs(ctx context.Context, db *DB, workers JobWorkers) (*Jobs, error) {
 		Logger:     jobLogger(db.log),
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
 		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),
-		PeriodicJobs: []*river.PeriodicJob{periodic(expireEvery, expireArgs{}), periodic(partitionInterval, partitionArgs{})},
+		PeriodicJobs: []*river.PeriodicJob{periodic(expireEvery, expireArgs{}), periodic(partitionInterval, partitionArgs{}), periodic(auditExpireInterval, expireAuditArgs{})},
 	})
 	if err == nil {
 		err = j.client.Start(context.WithoutCancel(ctx)) // it ends with Close, not with what started it
@@ -110,6 +110,9 @@ func (w JobWorkers) register(db *DB) *river.Workers {
 		return db.expire(ctx)
 	}))
 	river.AddWorker(all, &partitionWorker{db: db})
+	river.AddWorker(all, river.WorkFunc(func(ctx context.Context, _ *river.Job[expireAuditArgs]) error {
+		return db.expireAudit(ctx)
+	}))
 	if w.Title != nil {
 		river.AddWorker(all, river.WorkFunc(func(ctx context.Context, job *river.Job[TitleArgs]) error {
 			return w.Title(ctx, job.Args.AccountID, job.Args.ConversationID, job.Args.TurnID)
