@@ -310,7 +310,7 @@ func (a *turnActor) decideFeed() {
 		case item.trim:
 			m.contextTrimmed(feed.call)
 		case item.hint > 0:
-			m.hint = item.hint
+			m.asked(item.hint)
 		case item.over:
 			var failure *ModelError
 			if errors.As(item.err, &failure) {

@@ -48,10 +48,9 @@ type turnMachine struct {
 	text     []byte // what the model said in this step, fences included
 	pending  []ModelToolCall
 	opaque   json.RawMessage
-	owner    string     // of opaque
-	usage    ModelUsage // of this step
-	hint     int        // estimated input tokens of the call
-	d        *decision
+	owner    string // of opaque
+	stepUsage
+	d *decision
 }
 
 // stepResult is a finished model step: what later steps need to see of it. It is stored as a record before any of its
@@ -405,6 +404,7 @@ func (m *turnMachine) adopt(cause string) {
 		return
 	}
 	m.move("resume", m.accepts)
+	m.lose(len(m.prefix()))
 	m.cutStep()
 	for _, call := range m.toolCalls {
 		if call.state != protocol.ToolRunning {

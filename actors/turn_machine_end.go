@@ -88,22 +88,6 @@ func (m *turnMachine) endTools() {
 	}
 }
 
-func (m *turnMachine) totalUsage() protocol.Usage {
-	var total protocol.Usage
-	add := func(u ModelUsage) {
-		total.InputTokens += u.InputTokens
-		total.OutputTokens += u.OutputTokens
-		total.ReasoningTokens += u.ReasoningTokens
-		total.CachedInputTokens += u.CachedInputTokens
-		total.Estimated = total.Estimated || u.Estimated
-	}
-	for _, step := range m.steps {
-		add(step.Usage)
-	}
-	add(m.stepUsage()) // of the step under way; nothing right after endStep
-	return total
-}
-
 // messageStatus is the status of the assistant's message of a turn that ended so.
 func messageStatus(state protocol.TurnState) protocol.MessageStatus {
 	switch state {

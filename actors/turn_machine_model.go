@@ -18,6 +18,7 @@ func (m *turnMachine) modelText(call int, delta string) {
 	if m.late(call) || m.tooLarge(len(delta)) {
 		return
 	}
+	m.answered += len(delta)
 	m.text = append(m.text, delta...)
 	m.splitter.feed(delta, m)
 }
@@ -27,6 +28,7 @@ func (m *turnMachine) modelReasoning(call int, delta string) {
 	if m.late(call) || delta == "" || m.tooLarge(len(delta)) {
 		return
 	}
+	m.answered += len(delta)
 	if m.open.IsZero() || m.openType != protocol.PartReasoning {
 		m.closePart(false)
 		m.applyInputs()
@@ -57,6 +59,7 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	}
 	switch chunk.Kind {
 	case ChunkToolCall:
+		m.answered += len(chunk.ToolCall.Name) + len(chunk.ToolCall.Input)
 		size := len(chunk.ToolCall.Input)
 		for _, pending := range m.pending {
 			size += len(pending.Input)
@@ -65,7 +68,7 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 			m.pending = append(m.pending, chunk.ToolCall)
 		}
 	case ChunkUsage:
-		m.usage = chunk.Usage
+		m.reported = chunk.Usage
 	case ChunkOpaque:
 		m.opaque, m.owner = chunk.Opaque, chunk.Owner
 	}
@@ -104,7 +107,7 @@ func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	if m.late(call) {
 		return
 	}
-	m.calling = false
+	m.calling, m.final = false, true
 	m.splitter.end(m)
 	m.applyInputs() // the model has answered, if only that it has nothing to say
 	m.closePart(stop == StopMaxTokens)
@@ -206,7 +209,8 @@ func (m *turnMachine) startStep() {
 			}
 		}
 	}
-	m.pending, m.opaque, m.owner, m.usage = nil, nil, "", ModelUsage{}
+	m.pending, m.opaque, m.owner = nil, nil, ""
+	m.nextCall()
 	m.effect(callModel{call: m.call, step: m.step()})
 }
 
@@ -224,21 +228,14 @@ func (m *turnMachine) applyInputs() {
 // endStep records a finished step, so that a takeover does not ask for it again.
 func (m *turnMachine) endStep(cut bool) {
 	step := stepResult{
-		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Owner: m.owner, Cut: cut, Usage: m.stepUsage(),
+		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Owner: m.owner, Cut: cut, Usage: m.stepUsage.total(),
 	}
 	for i := range m.pending {
 		step.Tools = append(step.Tools, protocol.DeriveToolID(m.spec.TurnID, m.calls+1+i))
 	}
 	m.record(protocol.RecordStep, fmt.Sprint(step.Step), step)
 	m.text, m.retried, m.splitter = nil, false, newFenceSplitter()
-	m.pending, m.opaque, m.owner, m.usage, m.hint = nil, nil, "", ModelUsage{}, 0
-}
-
-func (m *turnMachine) stepUsage() ModelUsage {
-	if m.usage != (ModelUsage{}) || m.hint == 0 && len(m.text) == 0 {
-		return m.usage
-	}
-	return ModelUsage{InputTokens: m.hint, OutputTokens: (len(m.text) + 3) / 4, Estimated: true}
+	m.pending, m.opaque, m.owner, m.stepUsage = nil, nil, "", stepUsage{}
 }
 
 func (m *turnMachine) waiting() bool {
