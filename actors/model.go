@@ -100,6 +100,8 @@ const (
 	StopToolCalls ModelStop = "tool_calls"
 	StopMaxTokens ModelStop = "max_tokens"
 	StopRefusal   ModelStop = "refusal"
+
+	stopBudget ModelStop = "budget" // not of a model: the account's budget cut the answer short
 )
 
 // ModelError is a failed or cut model call. Code is one of "model_unavailable" (refused, 5xx, timed out),

@@ -22,6 +22,7 @@ type Config struct {
 	Log          TurnLog
 	Directory    Directory
 	Model        Model
+	Budget       Budget // nil: no limit
 	Routes       Routes
 	Tools        []Tool
 	MaxLiveTurns int    // an account
@@ -43,6 +44,7 @@ type Node struct {
 	turnLog      TurnLog
 	directory    Directory
 	model        Model
+	metered      *MeteredModel
 	routes       Routes
 	tools        map[string]Tool
 	specs        map[string]ToolSpec
@@ -99,8 +101,9 @@ func NewNode(c Config) *Node {
 		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]Tool{}, specs: map[string]ToolSpec{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
-		places: make(chan struct{}, maxAtStore),
-		turns:  map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{}, awaited: map[protocol.TurnID]map[Waker]struct{}{},
+		metered: &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
+		places:  make(chan struct{}, maxAtStore),
+		turns:   map[protocol.TurnID]*liveTurn{}, adopting: map[protocol.TurnID]int32{}, awaited: map[protocol.TurnID]map[Waker]struct{}{},
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
@@ -160,6 +163,11 @@ func (n *Node) StartTurn(ctx context.Context, start *protocol.TurnStart) (*proto
 	n.mu.Unlock()
 	if draining {
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node takes no new turns", RetryAfter: 1}
+	}
+	if budget := n.metered.Budget; budget != nil {
+		if err := budget.Check(ctx, start.AccountID); err != nil {
+			return nil, err
+		}
 	}
 	start.Owner, start.Begin, start.MaxLiveTurns = n.id, n.Begin, n.maxLiveTurns
 	if err := failpoint.Before(failpoint.ChatBeforeTurnRow); err != nil {

@@ -77,6 +77,17 @@ type Directory interface {
 	StandingQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *protocol.TurnSpec) (protocol.TurnBegin, error)) ([]protocol.StartedTurn, error)
 }
 
+// Budget bounds the model tokens that an account may use in a day. persistence implements it.
+type Budget interface {
+	// Check returns protocol.CodeBudgetReached when nothing is left.
+	Check(ctx context.Context, account protocol.AccountID) error
+	// Reserve sets tokens aside for a model call: most, or what is left if that is at least least; else it returns
+	// protocol.CodeBudgetReached.
+	Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error)
+	// Settle replaces a reservation by what the call used. A reservation that is never settled expires.
+	Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error
+}
+
 // Tool is something a model may call.
 type Tool interface {
 	// Spec tells the model and the reader what it is.

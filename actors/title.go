@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"turnstone/protocol"
 )
 
 const (
@@ -21,7 +23,8 @@ const titlePrompt = "Write a title of three to six words for this conversation, 
 var errNoTitle = errors.New("the model wrote no title")
 
 // WriteTitle asks the model for a title of a conversation that begins with question and answer.
-func WriteTitle(ctx context.Context, model Model, route Route, question, answer string) (string, error) {
+// used is what the call used, also of one that failed.
+func WriteTitle(ctx context.Context, model *MeteredModel, account protocol.AccountID, route Route, question, answer string) (title string, used ModelUsage, err error) {
 	request := ModelRequest{
 		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
 		Messages: []ModelMessage{
@@ -35,20 +38,19 @@ func WriteTitle(ctx context.Context, model Model, route Route, question, answer 
 	}
 	request.TurnInput = 1
 	var text strings.Builder
-	err := model.Stream(ctx, request, func(chunk ModelChunk) error {
+	used, err = model.Stream(ctx, account, request, func(chunk ModelChunk) error {
 		if chunk.Kind == ChunkText {
 			text.WriteString(chunk.Text)
 		}
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("asking for a title: %w", err)
+		return "", used, fmt.Errorf("asking for a title: %w", err)
 	}
-	title := cleanTitle(text.String())
-	if title == "" {
-		return "", errNoTitle
+	if title = cleanTitle(text.String()); title == "" {
+		return "", used, errNoTitle
 	}
-	return title, nil
+	return title, used, nil
 }
 
 func excerpt(text string) string {

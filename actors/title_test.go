@@ -3,6 +3,8 @@ package actors
 import (
 	"strings"
 	"testing"
+
+	"turnstone/protocol"
 )
 
 func TestTitlesAreOneCleanLine(t *testing.T) {
@@ -13,12 +15,12 @@ func TestTitlesAreOneCleanLine(t *testing.T) {
 		"safe\u202eevil":                                  "safeevil",
 		strings.Repeat("long ", 40):                       strings.TrimSpace(strings.Repeat("long ", 40)[:79]) + "…",
 	} {
-		title, err := WriteTitle(t.Context(), saying(said), Route{}, "question", "answer")
+		title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: saying(said)}, protocol.NewAccountID(), Route{}, "question", "answer")
 		if err != nil || title != want {
 			t.Errorf("%q became %q, %v; want %q", said, title, err, want)
 		}
 	}
-	if title, err := WriteTitle(t.Context(), saying(" \n"), Route{}, "question", ""); err == nil {
+	if title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: saying(" \n")}, protocol.NewAccountID(), Route{}, "question", ""); err == nil {
 		t.Errorf("silence became the title %q", title)
 	}
 }

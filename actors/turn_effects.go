@@ -37,11 +37,11 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 			return err
 		}
 	}
-	if err := feed.put(ctx, feedItem{hint: max(1, requestBytes(request)/4)}); err != nil {
+	if err := feed.put(ctx, feedItem{hint: requestTokens(request)}); err != nil {
 		return err
 	}
 	n.stats.modelCalls.Add(1)
-	err = n.model.Stream(ctx, *request, func(chunk ModelChunk) error {
+	_, err = n.metered.Stream(ctx, c.spec.AccountID, *request, func(chunk ModelChunk) error {
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}

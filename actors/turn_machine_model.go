@@ -57,9 +57,9 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	if m.late(call) {
 		return
 	}
+	m.add(chunk)
 	switch chunk.Kind {
 	case ChunkToolCall:
-		m.answered += len(chunk.ToolCall.Name) + len(chunk.ToolCall.Input)
 		size := len(chunk.ToolCall.Input)
 		for _, pending := range m.pending {
 			size += len(pending.Input)
@@ -67,8 +67,6 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 		if !m.tooLarge(size) {
 			m.pending = append(m.pending, chunk.ToolCall)
 		}
-	case ChunkUsage:
-		m.reported = chunk.Usage
 	case ChunkOpaque:
 		m.opaque, m.owner = chunk.Opaque, chunk.Owner
 	}
@@ -110,10 +108,10 @@ func (m *turnMachine) modelStopped(call int, stop ModelStop) {
 	m.calling, m.final = false, true
 	m.splitter.end(m)
 	m.applyInputs() // the model has answered, if only that it has nothing to say
-	m.closePart(stop == StopMaxTokens)
+	m.closePart(stop == StopMaxTokens || stop == stopBudget)
 	m.settleCut()
 	switch {
-	case m.goesOn(stop) && m.overBudget():
+	case stop == stopBudget, m.goesOn(stop) && m.overBudget():
 		m.pending = nil
 		m.finish("stop_short", protocol.StopBudgetReached, nil)
 	case len(m.pending) > 0 && stop != StopRefusal && stop != StopMaxTokens:
@@ -149,6 +147,10 @@ func (m *turnMachine) modelFailed(call int, failure *ModelError) {
 		return
 	}
 	m.calling = false
+	if failure.Code == codeBudgetReached {
+		m.finish("stop_short", protocol.StopBudgetReached, nil)
+		return
+	}
 	if failure.Cut && !m.retried && failure.Code != "model_protocol" {
 		m.cutStep()
 		m.retried = true

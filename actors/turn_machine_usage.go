@@ -17,6 +17,21 @@ type stepUsage struct {
 	answered int        // bytes that this call has answered
 }
 
+// add counts a chunk.
+func (u *stepUsage) add(chunk *ModelChunk) {
+	switch chunk.Kind {
+	case ChunkText, ChunkReasoning:
+		u.answered += len(chunk.Text)
+	case ChunkToolCall:
+		u.answered += len(chunk.ToolCall.Name) + len(chunk.ToolCall.Input)
+	case ChunkUsage:
+		u.reported = chunk.Usage
+	case ChunkStop:
+		u.final = true
+	case ChunkOpaque:
+	}
+}
+
 // asked notes the estimated input of the call.
 func (u *stepUsage) asked(hint int) {
 	u.hint = hint

@@ -77,7 +77,6 @@ type listConversationsInput struct {
 	PageInput
 	Archived  string             `query:"archived" enum:"true,false,any" default:"false"`
 	Pinned    string             `query:"pinned" enum:"true,false,any" default:"any"`
-	Temporary string             `query:"temporary" enum:"true,false,any" default:"false"`
 	ProjectID protocol.ProjectID `query:"project_id"`
 }
 
@@ -91,11 +90,11 @@ func flag(value string) *bool {
 }
 
 func (s *Server) listConversations(ctx context.Context, in *listConversationsInput) (*body[protocol.List[protocol.Conversation]], error) {
-	filter := &persistence.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned), Temporary: flag(in.Temporary)}
+	filter := &persistence.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned)}
 	if !in.ProjectID.IsZero() {
 		filter.ProjectID = &in.ProjectID
 	}
-	scope := fmt.Sprintf("conversations %s %s %s %s", in.Archived, in.Pinned, in.Temporary, in.ProjectID)
+	scope := fmt.Sprintf("conversations %s %s %s", in.Archived, in.Pinned, in.ProjectID)
 	after, err := openCursor[persistence.ConversationPosition](ctx, s, in.Cursor, scope)
 	if err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ type createConversationInput struct {
 		Title     string              `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without one the service finds a title after the first turn."`
 		ProjectID *protocol.ProjectID `json:"project_id,omitempty" nullable:"true"`
 		Profile   *protocol.Profile   `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
-		Temporary bool                `json:"temporary,omitempty" doc:"Keeps the conversation out of the list."`
+		Temporary bool                `json:"temporary,omitempty" doc:"Keeps the conversation out of every list, without a generated title, and erases it 24 h after its last activity."`
 	}
 }
 

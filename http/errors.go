@@ -48,6 +48,7 @@ var statuses = map[protocol.Code]int{
 	protocol.CodeIdempotencyMismatch: stdhttp.StatusUnprocessableEntity,
 	protocol.CodeRateLimited:         stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyLiveTurns:    stdhttp.StatusTooManyRequests,
+	protocol.CodeBudgetReached:       stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyStreams:      stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyInputs:       stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyFollowUps:    stdhttp.StatusTooManyRequests,

@@ -14,11 +14,15 @@ import (
 // maxTitleRunes is the longest title; the schema checks it too.
 const maxTitleRunes = 200
 
+// temporaryLifetime is how long after its last activity a temporary conversation is erased.
+const temporaryLifetime = "24 hours"
+
 // conversationColumns read as protocol.Conversation, from conversations c and their active branch b. A conversation is
 // unread when an answer has ended that is newer than what was seen; identifiers of messages sort by time.
 const conversationColumns = `
 	c.conversation_id, c.title, c.title_source, c.project_id, c.pinned_at, c.archived_at, c.active_branch_id,
 	b.head_message_id, c.live_turn_id, c.profile, c.metadata, c.temporary,
+	case when c.temporary then c.last_activity_at + '` + temporaryLifetime + `'::interval end as expires_at,
 	coalesce((select m.message_id from messages m
 		where m.account_id = c.account_id and m.conversation_id = c.conversation_id
 		  and m.role = 'assistant' and m.status <> 'streaming'
@@ -200,7 +204,7 @@ func scanConversationPage(row pgx.Row, page *protocol.ConversationPage) error {
 	}
 	err := row.Scan(
 		&c.ConversationID, &c.Title, &c.TitleSource, &c.ProjectID, &c.PinnedAt, &c.ArchivedAt, &c.ActiveBranchID,
-		&c.HeadMessageID, &c.LiveTurnID, &c.Profile, &c.Metadata, &c.Temporary, &c.Unread,
+		&c.HeadMessageID, &c.LiveTurnID, &c.Profile, &c.Metadata, &c.Temporary, &c.ExpiresAt, &c.Unread,
 		&c.MessageCount, &c.Version, &c.CreatedAt, &c.UpdatedAt, &c.LastActivityAt,
 		&d.Content, &d.Attachments, &d.Version, &d.UpdatedAt, &page.QueueVersion,
 		&live.turn, &live.state, &live.last, &live.accepting, &live.message)

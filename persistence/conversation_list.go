@@ -13,7 +13,6 @@ import (
 type ConversationFilter struct {
 	Archived  *bool
 	Pinned    *bool
-	Temporary *bool
 	ProjectID *protocol.ProjectID
 }
 
@@ -39,7 +38,7 @@ const listConversationsSQL = `
 	  and ((c.pinned_at is not null), c.last_activity_at, c.conversation_id) < (@after_pinned, @after_activity, @after)
 	  and (@archived::boolean is null or (c.archived_at is not null) = @archived)
 	  and (@pinned::boolean is null or (c.pinned_at is not null) = @pinned)
-	  and (@temporary::boolean is null or c.temporary = @temporary)
+	  and not c.temporary
 	  and (@project::uuid is null or c.project_id = @project)
 	order by (c.pinned_at is not null) desc, c.last_activity_at desc, c.conversation_id desc
 	limit @limit`
@@ -52,7 +51,7 @@ func (db *DB) ListConversations(ctx context.Context, account protocol.AccountID,
 		after = &beforeAll
 	}
 	page, err = Rows(ctx, db, account, pgx.RowToStructByName[protocol.Conversation], listConversationsSQL, pgx.NamedArgs{
-		"account": account, "archived": filter.Archived, "pinned": filter.Pinned, "temporary": filter.Temporary,
+		"account": account, "archived": filter.Archived, "pinned": filter.Pinned,
 		"project": filter.ProjectID, "limit": limit + 1,
 		"after_pinned": after.Pinned, "after_activity": after.LastActivityAt, "after": after.ConversationID,
 	})

@@ -406,7 +406,7 @@ func TestTheListFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	temporary, err := db.CreateConversation(t.Context(), account, &persistence.NewConversation{ConversationID: protocol.NewConversationID(), Title: "temporary", Temporary: true})
-	if err != nil || !temporary.Temporary {
+	if err != nil || !temporary.Temporary || temporary.ExpiresAt == nil || !temporary.ExpiresAt.Equal(temporary.LastActivityAt.Add(24*time.Hour)) {
 		t.Fatalf("%+v (%v)", temporary, err)
 	}
 	yes, no := true, false
@@ -414,13 +414,12 @@ func TestTheListFilters(t *testing.T) {
 		filter persistence.ConversationFilter
 		want   []string
 	}{
-		{persistence.ConversationFilter{Archived: &no, Temporary: &no}, []string{"pinned", "plain"}},
+		{persistence.ConversationFilter{Archived: &no}, []string{"pinned", "plain"}},
 		{persistence.ConversationFilter{Archived: &yes}, []string{"archived"}},
-		{persistence.ConversationFilter{}, []string{"pinned", "temporary", "archived", "plain"}},
-		{persistence.ConversationFilter{Pinned: &no, Temporary: &no}, []string{"archived", "plain"}},
+		{persistence.ConversationFilter{}, []string{"pinned", "archived", "plain"}},
+		{persistence.ConversationFilter{Pinned: &no}, []string{"archived", "plain"}},
 		{persistence.ConversationFilter{Pinned: &yes}, []string{"pinned"}},
 		{persistence.ConversationFilter{ProjectID: &project}, []string{"pinned"}},
-		{persistence.ConversationFilter{Temporary: &yes}, []string{"temporary"}},
 	} {
 		page, next, err := db.ListConversations(t.Context(), account, &c.filter, nil, 10)
 		var titles []string

@@ -32,6 +32,9 @@ const ReadEventsSQL = readEventsSQL
 // MaintainPartitions is the job that creates and drops partitions.
 func (db *DB) MaintainPartitions(ctx context.Context) error { return db.turnPartitions(ctx) }
 
+// Expire is the job that removes what has expired.
+func (db *DB) Expire(ctx context.Context) error { return db.expire(ctx) }
+
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }
 

@@ -150,6 +150,12 @@ var expirySQL = []string{
 	where i.account_id = x.account_id and i.key_hash = x.key_hash`,
 	`delete from sessions s using (select token_hash from sessions where expires_at < now() limit $1) x where s.token_hash = x.token_hash`,
 	`delete from oidc_flows f using (select state_hash from oidc_flows where expires_at < now() limit $1) x where f.state_hash = x.state_hash`,
+	`delete from token_days d using (
+		select account_id, day from token_days where day < now() - interval '40 days' limit $1) x
+	where d.account_id = x.account_id and d.day = x.day`,
+	`delete from token_reservations r using (
+		select account_id, reservation_id from token_reservations where expires_at < now() limit $1) x
+	where r.account_id = x.account_id and r.reservation_id = x.reservation_id`,
 	`delete from nodes n using (
 		select node_id from nodes d
 		where dead and started_at < now() - interval '1 day'
@@ -168,5 +174,5 @@ func (db *DB) expire(ctx context.Context) error {
 			removed = tag.RowsAffected()
 		}
 	}
-	return nil
+	return db.expireTemporary(ctx)
 }

@@ -75,7 +75,7 @@ type turnFinish struct {
 	replay  *foldedLog
 	started *protocol.StartedTurn
 
-	titled  bool // the conversation has a title, or the user decided about it
+	titled  bool // the conversation has a title, gets none (it is temporary), or the user decided about it
 	deleted bool
 	place   turnPlace
 	next    *queueItem
@@ -83,7 +83,7 @@ type turnFinish struct {
 
 const (
 	lockEndingSQL = `
-select title <> '' or title_source <> 'auto', deleted_at is not null
+select title <> '' or title_source <> 'auto' or temporary, deleted_at is not null
 from conversations where account_id = $1 and conversation_id = $2
 for update`
 	lockTurnSQL = `

@@ -41,6 +41,25 @@ func (db *DB) RecordUsage(ctx context.Context, account protocol.AccountID, id pr
 	return record, err
 }
 
+const insertTitleUsageSQL = `
+	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, model_id, usage)
+	values (@account, @usage_id, 'server', 'title', 1, 'call', @conversation, @model, @usage)`
+
+// RecordTitleUsage keeps what the model used to write a title. The record is of no turn: that has its own.
+func (db *DB) RecordTitleUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, model string, usage protocol.Usage) error {
+	text, err := jsonText(usage)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(ctx, account, insertTitleUsageSQL, pgx.NamedArgs{
+		"account": account, "usage_id": protocol.NewUsageID(), "conversation": id, "model": model, "usage": text,
+	})
+	if err != nil {
+		return fmt.Errorf("recording the usage of a title: %w", err)
+	}
+	return nil
+}
+
 // UsagePosition is a place between two records.
 type UsagePosition struct {
 	OccurredAt time.Time        `json:"t"`
@@ -86,13 +105,13 @@ const (
 
 // sumUsageSQL sums what the server counted. The key is text in every grouping, and the page goes on after one.
 const sumUsageSQL = `
-	select key, count(*) as turns,
+	select key, count(*) filter (where kind = 'turn') as turns,
 		coalesce(sum((usage ->> 'input_tokens')::bigint), 0)::bigint as input_tokens,
 		coalesce(sum((usage ->> 'output_tokens')::bigint), 0)::bigint as output_tokens,
 		coalesce(sum((usage ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens,
 		coalesce(sum((usage ->> 'cached_input_tokens')::bigint), 0)::bigint as cached_input_tokens
 	from (
-		select usage, (case @grouping::text
+		select usage, kind, (case @grouping::text
 			when 'day' then to_char(occurred_at at time zone 'UTC', 'YYYY-MM-DD')
 			when 'profile' then coalesce(profile, 'none')
 			else coalesce(conversation_id::text, 'none')

@@ -16,6 +16,7 @@ type Conversation struct {
 	Profile        *Profile          `json:"profile" enum:"auto,balanced,deep_reasoning,coding"`
 	Metadata       map[string]string `json:"metadata"`
 	Temporary      bool              `json:"temporary"`
+	ExpiresAt      *time.Time        `json:"expires_at,omitempty" doc:"Of a temporary conversation: when it is erased, 24 h after its last activity."`
 	Unread         bool              `json:"unread"`
 	MessageCount   int               `json:"message_count"`
 	Version        int64             `json:"version"`
@@ -86,13 +87,13 @@ const (
 type UsageRecord struct {
 	UsageID        UsageID         `json:"usage_id"`
 	Source         string          `json:"source" enum:"server,client"`
-	Kind           string          `json:"kind" doc:"turn, or what a client recorded."`
+	Kind           string          `json:"kind" doc:"turn, title (the call that wrote it), or what a client recorded."`
 	Quantity       float64         `json:"quantity"`
 	Unit           string          `json:"unit"`
 	ConversationID *ConversationID `json:"conversation_id"`
 	TurnID         *TurnID         `json:"turn_id"`
 	Profile        *Profile        `json:"profile"`
-	Usage          *Usage          `json:"usage" doc:"The tokens of a turn, with kind turn."`
+	Usage          *Usage          `json:"usage" doc:"The tokens of a turn or title."`
 	OccurredAt     time.Time       `json:"occurred_at"`
 }
 

@@ -38,6 +38,7 @@ const (
 	CodeIdempotencyMismatch Code = "idempotency_mismatch"    // 422: same key, other body
 	CodeRateLimited         Code = "rate_limited"            // 429
 	CodeTooManyLiveTurns    Code = "too_many_live_turns"     // 429
+	CodeBudgetReached       Code = "budget_reached"          // 429: of model tokens, for this UTC day
 	CodeTooManyStreams      Code = "too_many_streams"        // 429
 	CodeTooManyInputs       Code = "too_many_inputs"         // 429: pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429

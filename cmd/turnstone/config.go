@@ -76,6 +76,7 @@ type LimitsConfig struct {
 	Refusals       rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Requests of one address that end in 401 or 403; beyond, they get 429. Counted by each node for itself. Requests that succeed never draw from it."`
 	Shares         rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 10" help:"Shares that are made."`
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
+	TokensPerDay   int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens of an account and UTC day, read and written, titles included. Beyond, turns end as budget_reached and new ones get 429. 0: no limit."`
 	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Streams of an account that may be open at once on one node."`
 	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Largest file, in bytes."`
 	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload may take from its beginning."`

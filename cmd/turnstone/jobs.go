@@ -28,7 +28,13 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 	if err != nil || question == "" { // it is gone
 		return err
 	}
-	title, err := actors.WriteTitle(ctx, s.model, s.routes()[protocol.ProfileBalanced], question, answer)
+	route := s.routes()[protocol.ProfileBalanced]
+	title, used, err := actors.WriteTitle(ctx, s.metered, account, route, question, answer)
+	if used != (actors.ModelUsage{}) {
+		if err := s.db.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
+			return err
+		}
+	}
 	var rejected *actors.ModelError
 	if errors.As(err, &rejected) && !rejected.Retryable {
 		s.log.Warn("no title was made", zap.Stringer("turn", turn), zap.Error(err))

@@ -28,6 +28,7 @@ type service struct {
 	log      *zap.Logger
 	metrics  *prometheus.Registry
 	db       *persistence.DB
+	metered  *actors.MeteredModel
 	turns    *persistence.Turns
 	model    actors.Model
 	node     *actors.Node
@@ -123,6 +124,10 @@ func (s *service) openModel(context.Context) (err error) {
 	if s.model, err = openModel(s.config); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
+	s.metered = &actors.MeteredModel{Model: s.model, Log: s.log.Named("budget")}
+	if limit := s.config.Limits.TokensPerDay; limit > 0 {
+		s.metered.Budget = persistence.NewBudget(s.db, limit)
+	}
 	s.probes["model_access"] = seldom(s.model.Ready)
 	return nil
 }
@@ -135,7 +140,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	}
 	directory := persistence.NewDirectory(s.db, persistence.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, Log: s.turns, Directory: directory, Model: s.model, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
+		Store: s.turns, Log: s.turns, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log,
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which go on with its turns: start it again"))

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"turnstone/actors"
+	"turnstone/protocol"
 	"turnstone/providers/model"
 )
 
@@ -187,7 +188,8 @@ func testHeaders(t *testing.T, subject Subject) {
 	if chunks, err := Ask(t.Context(), t, made, simple()); err != nil || TextOf(chunks) != "A title" {
 		t.Errorf("%q, %v", TextOf(chunks), err)
 	}
-	if title, err := actors.WriteTitle(t.Context(), made, actors.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
+	metered := &actors.MeteredModel{Model: made}
+	if title, _, err := actors.WriteTitle(t.Context(), metered, protocol.NewAccountID(), actors.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
 		t.Errorf("title %q, %v", title, err)
 	}
 	if asked := len(server.Requests()); asked != 3 { // the refused one, its retry and the title

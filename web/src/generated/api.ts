@@ -716,6 +716,11 @@ export interface components {
             conversation_id: string;
             /** Format: date-time */
             created_at: string;
+            /**
+             * Format: date-time
+             * @description Of a temporary conversation: when it is erased, 24 h after its last activity.
+             */
+            expires_at?: string;
             head_message_id: string | null;
             /** Format: date-time */
             last_activity_at: string;
@@ -748,6 +753,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             draft: components["schemas"]["Draft"];
+            /**
+             * Format: date-time
+             * @description Of a temporary conversation: when it is erased, 24 h after its last activity.
+             */
+            expires_at?: string;
             follow_ups: components["schemas"]["FollowUp"][];
             head_message_id: string | null;
             /** Format: date-time */
@@ -789,7 +799,7 @@ export interface components {
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
             project_id?: string | null;
-            /** @description Keeps the conversation out of the list. */
+            /** @description Keeps the conversation out of every list, without a generated title, and erases it 24 h after its last activity. */
             temporary?: boolean;
             /** @description 1 to 200 characters after trimming. Without one the service finds a title after the first turn. */
             title?: string;
@@ -1906,7 +1916,7 @@ export interface components {
         };
         UsageRecord: {
             conversation_id: string | null;
-            /** @description turn, or what a client recorded. */
+            /** @description turn, title (the call that wrote it), or what a client recorded. */
             kind: string;
             /** Format: date-time */
             occurred_at: string;
@@ -1917,7 +1927,7 @@ export interface components {
             source: "server" | "client";
             turn_id: string | null;
             unit: string;
-            /** @description The tokens of a turn, with kind turn. */
+            /** @description The tokens of a turn or title. */
             usage: components["schemas"]["Usage"] | null;
             usage_id: string;
         };
@@ -5797,7 +5807,6 @@ export interface operations {
                 limit?: number;
                 pinned?: "true" | "false" | "any";
                 project_id?: string;
-                temporary?: "true" | "false" | "any";
             };
             header?: never;
             path?: never;

@@ -67,6 +67,7 @@ const codeWords: Readonly<Record<string, Word>> = {
   steering_closed: "composer.letter.steering_closed",
   steering_not_deliverable: "composer.letter.steering_closed",
   too_many_live_turns: "composer.letter.too_many_turns",
+  budget_reached: "composer.letter.budget_reached",
   too_many_inputs: "composer.letter.too_many_waiting",
   too_many_follow_ups: "composer.letter.too_many_waiting",
   outcome_unknown: "composer.letter.unknown",

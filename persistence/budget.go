@@ -1,0 +1,103 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+// reservationLifetime is longer than any model call: a turn ends after its deadline of at most 15 minutes.
+const reservationLifetime = 30 * time.Minute
+
+// Budget counts the model tokens of each account and UTC day and refuses what passes the limit. Every call reserves what
+// it may use before it is made, under a lock of the account's row of the day, and settles with what it used. So
+// concurrent calls pass the limit only by what a provider uses beyond the reservation (an input that was estimated too
+// low), and by the calls of nodes that died: their reservations expire uncounted.
+type Budget struct {
+	db    *DB
+	limit int64
+}
+
+// NewBudget makes a budget of limit tokens, more than none.
+func NewBudget(db *DB, limit int64) *Budget { return &Budget{db: db, limit: limit} }
+
+const (
+	// The update of nothing locks the row.
+	lockTokenDaySQL = `
+	insert into token_days (account_id, day) values (@account, (now() at time zone 'UTC')::date)
+	on conflict (account_id, day) do update set used = token_days.used`
+	tokensLeftSQL = `
+	select @limit::bigint
+		- coalesce((select used from token_days where account_id = @account and day = (now() at time zone 'UTC')::date), 0)
+		- coalesce((select sum(tokens) from token_reservations
+			where account_id = @account and day = (now() at time zone 'UTC')::date and expires_at > now()), 0)::bigint`
+	reserveTokensSQL = `
+	insert into token_reservations (account_id, reservation_id, day, tokens, expires_at)
+	values (@account, @reservation, (now() at time zone 'UTC')::date, @tokens, now() + @lifetime::interval)`
+	settleTokensSQL = `
+	with settled as (
+		delete from token_reservations where account_id = @account and reservation_id = @reservation returning day
+	)
+	insert into token_days (account_id, day, used) select @account, day, @used from settled
+	on conflict (account_id, day) do update set used = token_days.used + excluded.used`
+)
+
+// Reserve sets tokens aside for a model call: most, or what is left if that is at least least. It returns
+// protocol.CodeBudgetReached when less is left.
+func (b *Budget) Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error) {
+	args := pgx.NamedArgs{"account": account, "reservation": reservation, "limit": b.limit, "lifetime": reservationLifetime}
+	err = b.db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
+		if _, err := tx.Exec(ctx, lockTokenDaySQL, args); err != nil {
+			return err
+		}
+		var left int64
+		if err := tx.QueryRow(ctx, tokensLeftSQL, args).Scan(&left); err != nil {
+			return err
+		}
+		if left < int64(least) {
+			return b.reached()
+		}
+		granted = int(min(left, int64(most)))
+		args["tokens"] = granted
+		_, err := tx.Exec(ctx, reserveTokensSQL, args)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reserving tokens: %w", err)
+	}
+	return granted, nil
+}
+
+// Settle replaces a reservation by what the call used. A repetition changes nothing.
+func (b *Budget) Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error {
+	_, err := b.db.Exec(ctx, account, settleTokensSQL, pgx.NamedArgs{"account": account, "reservation": reservation, "used": used})
+	if err != nil {
+		return fmt.Errorf("settling tokens: %w", err)
+	}
+	return nil
+}
+
+// Check returns protocol.CodeBudgetReached when nothing of the day's budget is left.
+func (b *Budget) Check(ctx context.Context, account protocol.AccountID) error {
+	left, err := Row(ctx, b.db, account, pgx.RowTo[int64], tokensLeftSQL, pgx.NamedArgs{"account": account, "limit": b.limit})
+	if err != nil {
+		return fmt.Errorf("reading the budget: %w", err)
+	}
+	if left <= 0 {
+		return b.reached()
+	}
+	return nil
+}
+
+func (b *Budget) reached() error {
+	now := time.Now().UTC()
+	reset := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return &protocol.Error{
+		Code: protocol.CodeBudgetReached, RetryAfter: int(reset.Sub(now)/time.Second) + 1,
+		Detail: fmt.Sprintf("The account has used its %d model tokens of today. The budget resets at %s.", b.limit, reset.Format(time.RFC3339)),
+	}
+}
