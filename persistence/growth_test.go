@@ -200,20 +200,16 @@ func TestReadersOfOneStreamingMessageAgree(t *testing.T) {
 	started.Frames = live.event(nil, started.First, &protocol.AnswerStarted{PartID: part, Format: "markdown"})
 	w.must(w.append(started))
 	live.stored(started)
-	texts := map[int64]string{} // by what they cover
-	var whole protocol.Fold
-	_, err := whole.FoldFrames(live.frames)
-	w.must(err)
-	const rounds, readers = 30, 4
-	messages := make(chan *protocol.Message, readers*rounds)
-	for range rounds {
-		next := live.next
-		live.append(2)
-		var grownFold protocol.Fold
-		_, err := grownFold.FoldFrames(live.frames)
+	texts := map[int64]string{started.Last: ""} // by what they cover
+	for range 30 {
+		next := live.chunk(2)
+		var whole protocol.Fold
+		_, err := whole.FoldFrames(append(bytes.Clone(live.frames), next.Frames...))
 		w.must(err)
-		texts[next+1] = grownFold.Text(part)
-		for range readers {
+		texts[next.Last] = whole.Text(part)
+		const readers = 4
+		messages := make(chan *protocol.Message, readers)
+		for range readers { // before, while and after it is appended
 			go func() {
 				m, err := w.db.GetMessage(t.Context(), w.account, live.spec.AssistantMessageID)
 				if err != nil {
@@ -223,11 +219,13 @@ func TestReadersOfOneStreamingMessageAgree(t *testing.T) {
 				messages <- m
 			}()
 		}
-	}
-	for range cap(messages) {
-		m := <-messages
-		if text, known := texts[m.CoversSequence]; !known || len(m.Parts) != 1 || m.Parts[0].Text != text {
-			t.Errorf("a message that covers %d holds other text than the log", m.CoversSequence)
+		w.must(w.append(next))
+		live.stored(next)
+		for range readers {
+			m := <-messages
+			if text, known := texts[m.CoversSequence]; !known || len(m.Parts) != 1 || m.Parts[0].Text != text {
+				t.Errorf("a message that covers %d holds other text than the log", m.CoversSequence)
+			}
 		}
 	}
 }
