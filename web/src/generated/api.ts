@@ -5831,6 +5831,7 @@ export interface operations {
                      *           "archived_at": "2026-03-01T12:30:15.250Z",
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "expires_at": "2026-03-01T12:30:15.250Z",
                      *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *           "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -6018,6 +6019,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -6333,6 +6335,7 @@ export interface operations {
                      *         "updated_at": "2026-03-01T12:30:15.250Z",
                      *         "version": 3
                      *       },
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "follow_ups": [
                      *         {
                      *           "attachments": [
@@ -6572,6 +6575,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -6608,6 +6612,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -7145,6 +7150,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -9031,6 +9037,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -9329,6 +9336,7 @@ export interface operations {
                      *       "archived_at": "2026-03-01T12:30:15.250Z",
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
