@@ -209,11 +209,13 @@ function poisonedParts(answer: Message, at: number): Part[] {
 function poisonedEvents(at: number): (event: TurnEvent) => TurnEvent {
   const word = payloads[at]!.slice(0, 40);
   const halves = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
-  const said = new Map<string, string[]>(); // by turn: one before may still be told
-  const next = ({ turn_id, type }: TurnEvent) => {
-    const key = `${turn_id} ${type}`;
-    if (!said.has(key)) said.set(key, type === "answer.delta" ? halves(`${above("answer", at)}\n\nend-${at}`) : [above("thought", at)]);
-    return said.get(key)!.shift() ?? "";
+  const left = new Map<string, string[]>(); // by turn: one before may still be told
+  const said = new Map<string, string>(); // by event: one that is told again says the same
+  const next = ({ turn_id, type, sequence }: TurnEvent) => {
+    const [part, event] = [`${turn_id} ${type}`, `${turn_id} ${sequence}`];
+    if (!left.has(part)) left.set(part, type === "answer.delta" ? halves(`${above("answer", at)}\n\nend-${at}`) : [above("thought", at)]);
+    if (!said.has(event)) said.set(event, left.get(part)!.shift() ?? "");
+    return said.get(event)!;
   };
   return (event) => {
     switch (event.type) {
