@@ -52,6 +52,8 @@ var statuses = map[protocol.Code]int{
 	protocol.CodeTooManyStreams:      stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyInputs:       stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyFollowUps:    stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyRequests:     stdhttp.StatusTooManyRequests,
+	protocol.CodeWrongHost:           stdhttp.StatusMisdirectedRequest,
 	protocol.CodeInternal:            stdhttp.StatusInternalServerError,
 	protocol.CodeUnavailable:         stdhttp.StatusServiceUnavailable,
 }

@@ -27,6 +27,7 @@ type exchange struct {
 	body       []byte     // once it was read
 	bodyRead   bool
 	public     bool // the route is
+	counted    bool // among the account's requests under way
 	handedOver bool // a stream goes on without its handler, and writes its own line in the log
 
 	session      *persistence.Session // the caller's

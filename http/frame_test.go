@@ -50,7 +50,7 @@ func echoRoute() route {
 }
 
 func post(s *Server, path, contentType string, content io.Reader) (*stdhttp.Response, Problem) {
-	request := httptest.NewRequest("POST", path, content)
+	request := httptest.NewRequest("POST", "http://localhost"+path, content)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
@@ -112,7 +112,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestAnswersAreWrittenAsTheContractSays(t *testing.T) {
 	s := frameServer(t, Config{}, echoRoute())
-	request := httptest.NewRequest("POST", "/echo", strings.NewReader(`{"title":"<a>"}`))
+	request := httptest.NewRequest("POST", "http://localhost/echo", strings.NewReader(`{"title":"<a>"}`))
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Request-Id", "mine")
 	recorder := httptest.NewRecorder()
@@ -137,7 +137,7 @@ func TestAnswersAreWrittenAsTheContractSays(t *testing.T) {
 func TestAPanicIsAProblemWithoutItsCause(t *testing.T) {
 	s := frameServer(t, Config{}, call("GET", "/boom", "boom", "", Policy{Public: true},
 		func(context.Context, *nothing) (*nothing, error) { panic("secret") }))
-	response, p := ask(s, httptest.NewRequest("GET", "/boom", nil))
+	response, p := ask(s, httptest.NewRequest("GET", "http://localhost/boom", nil))
 	if response.StatusCode != 500 || p.Code != protocol.CodeInternal || strings.Contains(p.Detail, "secret") || p.RequestID == "" {
 		t.Errorf("%d %+v", response.StatusCode, p)
 	}

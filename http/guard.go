@@ -49,6 +49,10 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	if err := s.admit(r, ex, policy); err != nil {
 		return err
 	}
+	if err := s.enterRequest(ex); err != nil {
+		return err
+	}
+	defer s.leaveRequest(ex)
 	key, err := s.idempotencyKey(w, r, ex, policy)
 	if err != nil {
 		return err

@@ -5,10 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"turnstone/persistence"
-	"turnstone/providers/embedded/embeddedtest"
 )
 
 // hostileRequests are what one account sends so that the requests of others fail: every shared round trip is met with
@@ -38,12 +34,11 @@ func chatOf(text string) object {
 	return object{"input": []object{{"type": "text", "text": text}}}
 }
 
-// Sessions, keys, starts, limits and reads are looked up together with those of others. Whatever one account sends, all
-// that another one asks for is done.
+// Sessions, keys, starts and reads are looked up together with those of others. Whatever one account sends, all that
+// another one asks for is done. (Limits, which are decided in time or not at all: persistence.)
 func TestAHostileAccountDecidesNobodyElsesResult(t *testing.T) {
 	const honest, hostile, rounds = 4, 8, 8
-	limiter := limiterWith(t, embeddedtest.Redis(t).URL(), persistence.Limit{Rate: 100_000, Period: time.Second, Burst: 100_000})
-	w := newWorld(t, func(c *Config) { liveOn(t, c); c.Limiter = limiter })
+	w := newWorld(t, func(c *Config) { liveOn(t, c) })
 	eve := w.client().register("eve@example.com")
 	var attackers, victims sync.WaitGroup
 	var over atomic.Bool

@@ -32,6 +32,7 @@ type Config struct {
 
 	RegistrationOpen bool
 	MaxStreams       int // open streams of one account on this node; 0: 50
+	MaxRequests      int // requests of one account that this node works on at once; 0: 32
 	Providers        []OIDCProvider
 	Environment      string // as production
 	BuildSHA         string // empty: unknown
@@ -42,6 +43,7 @@ type Config struct {
 	Web              fs.FS       // the built web app; nil: none
 
 	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
+	Listen         string         // the address that is listened on: its host is a name of the service
 	AllowedOrigins []string       // other origins that may call with credentials
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 }
@@ -63,18 +65,13 @@ type Server struct {
 	watches   watches
 	tallies   tallies
 	streams   streams
+	requests  perAccount // under way
+	hosts     hosts
 	live      liveStreams
 	pump      pump
 	routes    []route
 	policies  map[string]Policy // by "METHOD /pattern"
 }
-
-// Limits of a connection (the body and stream limits stand where they are applied).
-const (
-	headerTimeout = 5 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 32 << 10
-)
 
 // New builds the handler and the document of all routes.
 func New(config Config) (*Server, error) { return newServer(config, (*Server).table) }
@@ -84,6 +81,10 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 	if s.MaxStreams == 0 {
 		s.MaxStreams = defaultStreams
 	}
+	if s.MaxRequests == 0 {
+		s.MaxRequests = defaultRequests
+	}
+	s.hosts = newHosts(config.Listen, config.BaseURL.Host)
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -115,7 +116,7 @@ func newServer(config Config, table func(*Server) []route) (*Server, error) {
 // mount makes the router and the document from the table.
 func (s *Server) mount(routes []route) {
 	s.router = chi.NewMux()
-	s.router.Use(s.begin, s.cors(), s.checkForm, middleware.GetHead)
+	s.router.Use(s.begin, s.checkHost, s.cors(), s.checkForm, middleware.GetHead)
 	s.router.NotFound(s.unknownPath)
 	s.router.MethodNotAllowed(s.unknownMethod)
 	s.api = huma.NewAPI(apiConfig(), adapter{s})
@@ -134,15 +135,6 @@ func (s *Server) mount(routes []route) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) { s.router.ServeHTTP(w, r) }
-
-// Listener is an http.Server with the limits that every connection of ours gets. There is no timeout for writing:
-// streams are long, and set a deadline for each flush.
-func Listener(handler stdhttp.Handler, log *zap.Logger) *stdhttp.Server {
-	return &stdhttp.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: zap.NewStdLog(log.Named("listener")),
-	}
-}
 
 // adapter puts huma's operations into the router, each behind the guard that its policy asks for.
 type adapter struct{ server *Server }

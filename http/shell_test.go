@@ -38,7 +38,7 @@ var smallApp = fstest.MapFS{
 }
 
 func getPage(s *Server, path string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(stdhttp.MethodGet, path, nil)
+	r := httptest.NewRequest(stdhttp.MethodGet, "http://localhost"+path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}

@@ -20,34 +20,65 @@ const (
 	retryMillis     = 2000             // what an EventSource waits before it resumes
 	defaultStreams  = 50               // open streams of one account on one node, where Config is silent
 	retryStreams    = 5                // seconds until an account with too many streams may have closed one
-	maxHandOnMillis = 1000             // the spread of reconnects when a node hands its turns on
+	defaultRequests = 32               // requests of one account under way on one node, where Config is silent
+	eventStreamType = "text/event-stream"
+	maxHandOnMillis = 1000 // the spread of reconnects when a node hands its turns on
 )
 
-// streams counts the open streams of each account.
-type streams struct {
+// perAccount counts what each account has open.
+type perAccount struct {
 	mu   sync.Mutex
 	open map[protocol.AccountID]int // guarded by mu
 }
 
-// enter takes one of an account's places for a stream, before anything is begun for it; the caller leaves when the stream has ended.
-func (s *streams) enter(account protocol.AccountID, most int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[protocol.AccountID]int{}
+// take counts one more of an account, unless it has most; the caller leaves when that is over.
+func (c *perAccount) take(account protocol.AccountID, most int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[protocol.AccountID]int{}
 	}
-	if s.open[account] >= most {
+	if c.open[account] >= most {
+		return false
+	}
+	c.open[account]++
+	return true
+}
+
+func (c *perAccount) leave(account protocol.AccountID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[account]--; c.open[account] <= 0 {
+		delete(c.open, account)
+	}
+}
+
+// streams counts the open streams of each account.
+type streams struct{ perAccount }
+
+// enter takes one of an account's slots for a stream, before anything is begun for it; the caller leaves when the stream has ended.
+func (s *streams) enter(account protocol.AccountID, most int) error {
+	if !s.take(account, most) {
 		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", most), RetryAfter: retryStreams}
 	}
-	s.open[account]++
 	return nil
 }
 
-func (s *streams) leave(account protocol.AccountID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[account]--; s.open[account] <= 0 {
-		delete(s.open, account)
+// enterRequest takes one of the account's slots for requests; leaveRequest gives it back, once.
+func (s *Server) enterRequest(ex *exchange) error {
+	if ex.caller == nil {
+		return nil
+	}
+	if ex.counted = s.requests.take(ex.caller.AccountID, s.MaxRequests); !ex.counted {
+		return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d requests may be under way at once.", s.MaxRequests)}
+	}
+	return nil
+}
+
+func (s *Server) leaveRequest(ex *exchange) {
+	if ex.counted {
+		ex.counted = false
+		s.requests.leave(ex.caller.AccountID)
 	}
 }
 
@@ -61,8 +92,9 @@ func (s *streams) leave(account protocol.AccountID) {
 //
 // An HTTP/1.1 connection is taken over (liveStream) and the handler returns at once; on others, this goroutine writes.
 func (s *Server) sendEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, first []byte, reader *actors.Reader) error {
+	s.leaveRequest(exchangeOf(r.Context())) // from here on it is a stream, which has its own limit
 	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
+	header.Set("Content-Type", eventStreamType)
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	opening := appendEvents(appendRetry(nil, retryMillis), first)

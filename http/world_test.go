@@ -174,7 +174,7 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 		}
 		content = bytes.NewReader(text)
 	}
-	request := httptest.NewRequest(method, "https://turnstone.example"+path, content)
+	request := httptest.NewRequest(method, "https://"+c.BaseURL.Host+path, content)
 	request.RemoteAddr = net.JoinHostPort(cmp.Or(c.address, "192.0.2.1"), "4711")
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")

@@ -42,6 +42,8 @@ const (
 	CodeTooManyStreams      Code = "too_many_streams"        // 429
 	CodeTooManyInputs       Code = "too_many_inputs"         // 429: pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429
+	CodeTooManyRequests     Code = "too_many_requests"       // 429: of the account at once
+	CodeWrongHost           Code = "wrong_host"              // 421: another service's Host
 	CodeInternal            Code = "internal"                // 500: a defect of ours
 	CodeUnavailable         Code = "unavailable"             // 503: a needed dependency or protection is away, or the outcome is unknown
 )

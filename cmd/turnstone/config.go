@@ -31,9 +31,9 @@ type Config struct {
 
 // ServiceConfig is where the service listens and how it runs.
 type ServiceConfig struct {
-	Listen         string        `env:"TURNSTONE_LISTEN" envDefault:"127.0.0.1:8080" help:"Where the API and the web app listen, as host:port."`
+	Listen         string        `env:"TURNSTONE_LISTEN" envDefault:"127.0.0.1:8080" help:"Where the API and the web app listen, as host:port. Off loopback TURNSTONE_BASE_URL is needed. Requests are answered for the hosts of both, for loopback names and, off loopback, for any IP address; another Host gets 421."`
 	BaseURL        httpURL       `env:"TURNSTONE_BASE_URL" help:"Where browsers reach the service. Left out: the address that it listens on. Off loopback it must be https."`
-	InternalListen string        `env:"TURNSTONE_INTERNAL_LISTEN" envDefault:"127.0.0.1:9090" help:"Where operators reach /health, /ready without a session, /metrics, profiling and the turn commands. Keep it private."`
+	InternalListen string        `env:"TURNSTONE_INTERNAL_LISTEN" envDefault:"127.0.0.1:9090" help:"Where operators reach /health, /ready without a session, /metrics, profiling and the turn commands. Keep it private. Requests are answered for its host, for loopback names and, off loopback, for any IP address, as probes use; another Host gets 421."`
 	TLSCert        string        `env:"TURNSTONE_TLS_CERT_FILE" help:"Certificate chain (PEM). Left out: plain HTTP, behind a TLS proxy."`
 	TLSKey         string        `env:"TURNSTONE_TLS_KEY_FILE" help:"Private key (PEM) of the certificate."`
 	DataDir        string        `env:"TURNSTONE_DATA_DIR" envDefault:"./.turnstone" help:"Folder of the node: its lock, the local object store and, under dev, the private servers and the secret."`
@@ -78,6 +78,7 @@ type LimitsConfig struct {
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
 	TokensPerDay   int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens of an account and UTC day, read and written, titles included. Beyond, turns end as budget_reached and new ones get 429. 0: no limit."`
 	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Streams of an account that may be open at once on one node."`
+	MaxConnections int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Connections that the public listener keeps open at once, streams included; further ones are closed. About 20 kB of memory each, and a file descriptor."`
 	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Largest file, in bytes."`
 	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload may take from its beginning."`
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	ourhttp "turnstone/http"
 	modelapi "turnstone/providers/model"
 	"turnstone/providers/model/open"
 	"turnstone/providers/model/scripted"
@@ -38,6 +39,9 @@ func (c *Config) check() error {
 	}
 	if c.Limits.MaxStreams < 1 {
 		return errors.New("TURNSTONE_MAX_STREAMS: at least 1")
+	}
+	if c.Limits.MaxConnections < 1 {
+		return errors.New("TURNSTONE_MAX_CONNECTIONS: at least 1")
 	}
 	if c.Limits.MaxUploadBytes < 1 {
 		return errors.New("TURNSTONE_MAX_UPLOAD_BYTES: at least 1")
@@ -94,8 +98,12 @@ func (c *Config) checkProviders() error {
 
 // checkServe holds what only a service needs that others reach.
 func (c *Config) checkServe() error {
+	named := c.Service.BaseURL.URL != nil
 	if err := c.check(); err != nil {
 		return err
+	}
+	if host, _, _ := net.SplitHostPort(c.Service.Listen); !named && !ourhttp.IsLoopback(host) {
+		return fmt.Errorf("TURNSTONE_BASE_URL is needed with TURNSTONE_LISTEN=%s, which other machines reach: name the https address that browsers use", c.Service.Listen)
 	}
 	for _, needed := range []struct {
 		name string
@@ -163,11 +171,4 @@ func hasScheme(address string, schemes ...string) bool {
 	return false
 }
 
-func isLoopback(address *url.URL) bool {
-	host := address.Hostname()
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
+func isLoopback(address *url.URL) bool { return ourhttp.IsLoopback(address.Hostname()) }

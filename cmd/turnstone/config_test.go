@@ -47,7 +47,7 @@ func TestTheLeastConfigurationServesWithTheDocumentedDefaults(t *testing.T) {
 func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 	for name, value := range map[string]string{
 		"TURNSTONE_DRAIN_GRACE": "soon", "TURNSTONE_LIMIT_CHAT": "many", "TURNSTONE_LIMIT_READS": "0/1m", "TURNSTONE_MAX_LIVE_TURNS": "few",
-		"TURNSTONE_MAX_UPLOAD_BYTES": "0", "TURNSTONE_LOG_LEVEL": "loud", "TURNSTONE_BASE_URL": "chat.example.org",
+		"TURNSTONE_MAX_UPLOAD_BYTES": "0", "TURNSTONE_MAX_CONNECTIONS": "0", "TURNSTONE_LOG_LEVEL": "loud", "TURNSTONE_BASE_URL": "chat.example.org",
 		"TURNSTONE_ALLOWED_ORIGINS": "https://a.example.org,*", "TURNSTONE_TRUSTED_PROXIES": "10.0.0.0/64", "TURNSTONE_SECRET": "short",
 		"TURNSTONE_REGISTRATION": "perhaps", "TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "nowhere",
 		"DATABASE_URL": "mysql://db", "REDIS_URL": "http://cache", "TURNSTONE_S3_ENDPOINT": "storage", "TURNSTONE_CLAMD_ADDRESS": "clamd",
@@ -77,6 +77,11 @@ func TestServeRefusesWhatWouldNotBeSafe(t *testing.T) {
 		want   string
 	}{
 		{map[string]string{"TURNSTONE_BASE_URL": "http://chat.example.org"}, "plain http"},
+		{map[string]string{"TURNSTONE_BASE_URL": "", "TURNSTONE_LISTEN": "0.0.0.0:8080"}, "TURNSTONE_BASE_URL is needed with TURNSTONE_LISTEN=0.0.0.0:8080"},
+		{map[string]string{"TURNSTONE_BASE_URL": "", "TURNSTONE_LISTEN": ":8080"}, "TURNSTONE_BASE_URL is needed"},
+		{map[string]string{"TURNSTONE_BASE_URL": "", "TURNSTONE_LISTEN": "[::]:8080"}, "TURNSTONE_BASE_URL is needed"},
+		{map[string]string{"TURNSTONE_BASE_URL": "", "TURNSTONE_LISTEN": "10.0.0.7:8080"}, "TURNSTONE_BASE_URL is needed"},
+		{map[string]string{"TURNSTONE_BASE_URL": "", "TURNSTONE_LISTEN": "chat.example.org:8080"}, "TURNSTONE_BASE_URL is needed"},
 		{map[string]string{"DATABASE_URL": ""}, "DATABASE_URL is needed"},
 		{map[string]string{"REDIS_URL": ""}, "REDIS_URL is needed"},
 		{map[string]string{"TURNSTONE_SECRET": ""}, "TURNSTONE_SECRET is needed"},
@@ -91,6 +96,17 @@ func TestServeRefusesWhatWouldNotBeSafe(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.change, err, c.want)
+		}
+	}
+	for _, listen := range []string{"127.0.0.1:8080", "localhost:8080", "[::1]:8080"} {
+		environment := with(map[string]string{"TURNSTONE_LISTEN": listen})
+		delete(environment, "TURNSTONE_BASE_URL")
+		config, _, err := loadConfig(environment)
+		if err == nil {
+			err = config.checkServe()
+		}
+		if err != nil {
+			t.Errorf("%s without a base URL: %v", listen, err)
 		}
 	}
 	for _, base := range []string{"http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080", "https://chat.example.org"} {

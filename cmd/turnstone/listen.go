@@ -16,6 +16,9 @@ import (
 	ourhttp "turnstone/http"
 )
 
+// maxInternalConnections is more than probes, a collector of metrics and operators need.
+const maxInternalConnections = 256
+
 // closeGrace is how long requests that are under way may still take once everything else has ended.
 const closeGrace = 5 * time.Second
 
@@ -43,9 +46,9 @@ func listen(ctx context.Context, name, address string, secure *tls.Config) (*lis
 	return &listener{name: name, socket: socket, tls: secure}, nil
 }
 
-// run answers with handler. failed is called when the server ends and was not told to.
-func (l *listener) run(handler http.Handler, log *zap.Logger, failed func(error)) {
-	l.server = ourhttp.Listener(handler, log)
+// run answers with handler, on at most so many connections. failed is called when the server ends and was not told to.
+func (l *listener) run(handler http.Handler, log *zap.Logger, most int, failed func(error)) {
+	l.server = ourhttp.Listener(handler, ourhttp.ListenerOptions{Log: log, MaxConnections: most})
 	l.server.TLSConfig = l.tls
 	l.streams, _ = handler.(interface{ CloseStreams(context.Context) })
 	l.done = make(chan struct{})

@@ -84,8 +84,8 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, log *
 // serve lets clients in. The sockets are the service's from here on.
 func (s *service) serve(sockets listeners) {
 	s.onClose("the listeners", sockets.close)
-	sockets.internal.run(s.internal, s.log, s.fail)
-	sockets.public.run(s.api, s.log, s.fail)
+	sockets.internal.run(s.internal, s.log, maxInternalConnections, s.fail)
+	sockets.public.run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
@@ -204,7 +204,7 @@ func (s *service) makeAPI() (err error) {
 	s.api, err = ourhttp.New(ourhttp.Config{
 		DB: s.db, Turns: turns, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
-		AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
+		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
 		Web: web.Files(),
@@ -242,7 +242,8 @@ func (s *service) internalHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withFailpoints(internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)), nil
+	handler := internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)
+	return ourhttp.OnlyHosts(s.config.Service.InternalListen, withFailpoints(handler)), nil
 }
 
 // measure registers what /metrics shows besides requests. No label is ever made of what clients send.
