@@ -33,7 +33,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // SetupErrors lists what an operator has to change, of an error that joins any number of them.
 func SetupErrors(err error) []*SetupError {
 	var one *SetupError
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what joins it is taken apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*SetupError
 		for _, part := range joined.Unwrap() {
 			all = append(all, SetupErrors(part)...)

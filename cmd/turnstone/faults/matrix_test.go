@@ -19,7 +19,6 @@ var (
 	mixedByRedis   = want{[]int{200, 503}, withoutRedis}
 	refusedAtLock  = want{[]int{503}, atLock}
 	refusedLate    = want{[]int{503}, atDeadline}
-	mixedAtOnce    = want{[]int{200, 503}, atOnce}
 	mixed          = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
 )
 
