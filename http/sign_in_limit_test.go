@@ -52,7 +52,9 @@ func (w *world) attack(email string, networks int, from func(int) (*client, []st
 	return tried
 }
 
-func (w *world) direct(n int) (*client, []string) { return w.client().at(fmt.Sprintf("198.51.100.%d", n)), nil }
+func (w *world) direct(n int) (*client, []string) {
+	return w.client().at(fmt.Sprintf("198.51.100.%d", n)), nil
+}
 
 func TestManyNetworksTogetherGuessSlowlyAtOneAccount(t *testing.T) {
 	w := guessedWorld(t)
