@@ -134,19 +134,6 @@ func (db *DB) SetPassword(ctx context.Context, account protocol.AccountID, hash 
 	}))
 }
 
-const disableAccountSQL = `update accounts set disabled_at = $2 where account_id = $1 and disabled_at is null`
-
-// DisableAccount shuts an account out and ends its sessions. Nothing of it is deleted.
-func (db *DB) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by Requester) error {
-	return db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(disableAccountSQL, account, now)
-		by.queue(batch, account, EventAccountDisabled, nil)
-		queueEnded(batch, account, now)
-		return tx.Run(ctx, batch)
-	})
-}
-
 // collectOne reads exactly one row into *to; pgx.ErrNoRows otherwise.
 func collectOne[T any](to **T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {

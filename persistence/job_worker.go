@@ -36,6 +36,8 @@ const (
 // JobWorkers is what the jobs call. Title makes and stores an automatic title; nil leaves such jobs to other nodes.
 type JobWorkers struct {
 	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
+	// CancelTurn cancels a live turn on behalf of the operator.
+	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
 }
 
 // Jobs works the queue on this node: erasing what was deleted, removing what has expired, making titles. Nodes share the
@@ -113,6 +115,11 @@ func (w JobWorkers) register(db *DB) *river.Workers {
 	river.AddWorker(all, river.WorkFunc(func(ctx context.Context, _ *river.Job[expireAuditArgs]) error {
 		return db.expireAudit(ctx)
 	}))
+	if w.CancelTurn != nil {
+		river.AddWorker(all, river.WorkFunc(func(ctx context.Context, job *river.Job[DisableAccountArgs]) error {
+			return db.stopAccount(ctx, job.Args.AccountID, w.CancelTurn)
+		}))
+	}
 	if w.Title != nil {
 		river.AddWorker(all, river.WorkFunc(func(ctx context.Context, job *river.Job[TitleArgs]) error {
 			return w.Title(ctx, job.Args.AccountID, job.Args.ConversationID, job.Args.TurnID)

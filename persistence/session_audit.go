@@ -16,6 +16,7 @@ type SecurityEvent string
 const (
 	EventRegistered      SecurityEvent = "account.registered"
 	EventAccountDisabled SecurityEvent = "account.disabled"
+	EventAccountEnabled  SecurityEvent = "account.enabled"
 	EventSignedIn        SecurityEvent = "sign_in.succeeded"
 	EventSignInFailed    SecurityEvent = "sign_in.failed"
 	EventSignedOut       SecurityEvent = "sign_in.ended"

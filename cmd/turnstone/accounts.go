@@ -42,6 +42,14 @@ func disableAccount(ctx context.Context, db *persistence.DB, name string) error 
 	return db.DisableAccount(ctx, account, time.Now(), byOperator())
 }
 
+func enableAccount(ctx context.Context, db *persistence.DB, name string) error {
+	account, err := findAccount(ctx, db, name)
+	if err != nil {
+		return err
+	}
+	return db.EnableAccount(ctx, account, byOperator())
+}
+
 func setPassword(ctx context.Context, db *persistence.DB, name, password string) error {
 	account, err := findAccount(ctx, db, name)
 	if err != nil {

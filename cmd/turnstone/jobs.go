@@ -13,7 +13,12 @@ import (
 
 // startJobs begins to work the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
-	jobs, err := persistence.StartJobs(ctx, s.db, persistence.JobWorkers{Title: s.title})
+	jobs, err := persistence.StartJobs(ctx, s.db, persistence.JobWorkers{
+		Title: s.title,
+		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
+			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
+		},
+	})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 
 type userCommand struct {
 	Add      userAddCommand      `cmd:"" help:"Make an account."`
-	Disable  userDisableCommand  `cmd:"" help:"Shut an account out and end its sessions; nothing is deleted."`
+	Disable  userDisableCommand  `cmd:"" help:"Shut an account out: end its sessions, cancel its live turns, hold its queues. Nothing is deleted."`
+	Enable   userEnableCommand   `cmd:"" help:"Let a disabled account sign in again. What was held stays held."`
 	Password userPasswordCommand `cmd:"" help:"Give an account a new password and end its sessions."`
 }
 
@@ -33,6 +34,10 @@ type userAddCommand struct {
 }
 
 type userDisableCommand struct {
+	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
+}
+
+type userEnableCommand struct {
 	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
 }
 
@@ -55,13 +60,25 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// Run needs no running service: open streams of the account end within seconds.
+// Run needs no running service. One that runs ends the streams and the turns of the account within seconds, one that is
+// started later does so then.
 func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(db *persistence.DB) error {
 		if err := disableAccount(ctx, db, c.Account); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(p.stdout, "The account %s is disabled.\n", c.Account)
+		return err
+	})
+}
+
+// Run starts nothing.
+func (c *userEnableCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.DB) error {
+		if err := enableAccount(ctx, db, c.Account); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "The account %s is enabled.\n", c.Account)
 		return err
 	})
 }
