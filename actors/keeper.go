@@ -219,6 +219,9 @@ func (n *Node) adopt(claim protocol.Claim) {
 	defer n.adopted(claim)
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
 	m, frames, err := n.restore(claim)
+	if err != nil && n.ctx.Err() != nil { // the node stops: that says nothing about the log
+		return
+	}
 	var first any = adoptTurn{claim.Cause}
 	switch forced := claim.Cause == causeOperator; {
 	case err != nil && !forced && claim.Adoptions < unreadableAfter:

@@ -43,6 +43,7 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 		return errors.Join(err, sockets.close(ctx))
 	}
 	s.serve(sockets)
-	log.Info("turnstone serves", zap.Stringer("base_url", config.Service.BaseURL), zap.String("build", buildSHA))
+	log.Info("turnstone serves", zap.Stringer("base_url", config.Service.BaseURL), zap.String("build", buildSHA),
+		zap.Stringer("node", s.node.ID()))
 	return s.untilDone(ctx, time.Duration(config.Service.DrainGrace))
 }

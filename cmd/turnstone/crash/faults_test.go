@@ -236,23 +236,33 @@ func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	adopted, alone := false, false
-	select {
-	case <-successor.adopted:
-		adopted = true
-	case <-time.After(deadAfter): // it had no turns
-	}
+	declared, alone := successor.declaresDead(p), false
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
 		alone = true
 	case <-time.After(deadAfter):
-		if adopted {
-			i.notes.violation(brokenOrder, "%s lost its turns and does not end", p.log)
+		if declared {
+			i.notes.violation(brokenOrder, "%s was declared dead and does not end", p.log)
 		}
 		p.signal(syscall.SIGTERM)
 	}
-	return adopted && alone, p.awaitEnd()
+	return declared && alone, p.awaitEnd()
+}
+
+// declaresDead reports whether the process declares another one dead. It may take turns of yet another one meanwhile.
+func (p *process) declaresDead(other *process) bool {
+	late := time.After(deadAfter)
+	for {
+		select {
+		case node := <-p.dead:
+			if node == other.node.Load() {
+				return true
+			}
+		case <-late:
+			return false
+		}
+	}
 }
 
 func (i *injector) stopPostgres(ctx context.Context, random *rand.Rand) (bool, error) {

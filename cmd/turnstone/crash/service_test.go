@@ -28,6 +28,8 @@ const (
 	endPatience   = 60 * time.Second
 	// slots are data folders: a successor may start in the other one while its predecessor still lives.
 	slots = 2
+	// maxDead is more nodes than one process can declare dead: each slot runs one process at a time.
+	maxDead = 64
 )
 
 // program has, beside the service, a tool with an effect.
@@ -53,14 +55,17 @@ type place struct{ data, public, internal string }
 
 // process is one run of the service.
 type process struct {
-	cmd     *exec.Cmd
-	slot    int
-	log     string
-	ready   chan struct{} // closed when it serves
-	adopted chan struct{} // gets one value at the first turn that it takes over
-	done    chan struct{} // closed when it has ended
-	since   atomic.Int64  // when the fault came that it follows
-	truth   func(claim) claim
+	cmd   *exec.Cmd
+	slot  int
+	log   string
+	ready chan struct{} // closed when it serves
+	dead  chan string   // gets the identifier of each node that it declares dead
+	node  atomic.Value  // its own identifier (string), once it serves
+	done  chan struct{} // closed when it has ended
+	since atomic.Int64  // when the fault came that it follows
+	truth func(claim) claim
+
+	tookOver bool // a turn; owned by follow
 }
 
 func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, found *notes) *fleet {
@@ -100,7 +105,7 @@ func (f *fleet) start(slot int) (*process, error) {
 		"TURNSTONE_DATA_DIR="+at.data, "TURNSTONE_LISTEN="+at.public, "TURNSTONE_INTERNAL_LISTEN="+at.internal), "serve")
 	p := &process{
 		cmd: cmd, slot: slot, log: filepath.Join(f.folder, fmt.Sprintf("service-%04d.log", number)),
-		ready: make(chan struct{}), adopted: make(chan struct{}, 1), done: make(chan struct{}),
+		ready: make(chan struct{}), dead: make(chan string, maxDead), done: make(chan struct{}),
 		truth: f.truth,
 	}
 	output, err := cmd.StderrPipe()
@@ -135,6 +140,8 @@ type logLine struct {
 	First   int64     `json:"first"`
 	Last    int64     `json:"last"`
 	Hash    string    `json:"frames_sha256"`
+	Node    string    `json:"node"`
+	Dead    string    `json:"dead"`
 }
 
 // follow keeps the log and notes what it tells.
@@ -161,12 +168,17 @@ func (p *process) read(line []byte, found *notes) {
 	}
 	switch said.Message {
 	case "turnstone serves":
+		p.node.Store(said.Node)
 		close(p.ready)
-	case "turn adopted":
+	case "declared a silent node dead":
 		select {
-		case p.adopted <- struct{}{}:
+		case p.dead <- said.Dead:
+		default:
+		}
+	case "turn adopted":
+		if !p.tookOver { // the first one counts
+			p.tookOver = true
 			found.takeover(time.Since(time.Unix(0, p.since.Load())))
-		default: // the first one counts
 		}
 	case "the outcome of a commit was found out":
 		found.asking.Go(func() { found.commit(p.truth(claim{XID: said.XID, Status: said.Status, At: said.At})) })
