@@ -13,7 +13,7 @@ func (s *Server) followUpRoutes() []route {
 	const queue = "/conversations/{conversation_id}/follow-ups"
 	return []route{
 		call("GET", queue, "listFollowUps",
-			"Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled.", reads, s.listFollowUps).
+			"Lists the follow-ups of a conversation in their order: those that wait, were started or were cancelled, or with state=open only those that wait.", reads, s.listFollowUps).
 			about("In the order of the queue."),
 		call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.", writes, s.changeFollowUp).
@@ -26,7 +26,7 @@ func (s *Server) followUpRoutes() []route {
 type listFollowUpsInput struct {
 	InConversation
 	PageInput
-	State string `query:"state" enum:"open,any" default:"open" doc:"open: queued and held; any: also started and cancelled."`
+	State string `query:"state" enum:"open,any" default:"any" doc:"open: only queued and held."`
 }
 
 func (s *Server) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {

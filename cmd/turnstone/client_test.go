@@ -53,7 +53,7 @@ func (c *client) signIn(email, password string) int {
 		return response.StatusCode
 	}
 	for _, cookie := range response.Cookies() {
-		if cookie.Name == "session" {
+		if cookie.Name == "session" || cookie.Name == "__Host-session" {
 			c.cookie = cookie
 		}
 	}

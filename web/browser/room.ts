@@ -85,7 +85,7 @@ export const textOf = ({ parts }: Stored) => parts.map((part) => part.text ?? ""
 
 /** The queue of the conversation, what it has let go of included. */
 export async function queue(account: Account, conversation: string): Promise<string[]> {
-  const { data } = await account.read<{ data: { state: string; content: string }[] }>(`/conversations/${conversation}/follow-ups?state=any`);
+  const { data } = await account.read<{ data: { state: string; content: string }[] }>(`/conversations/${conversation}/follow-ups`);
   return data.map(({ state, content }) => `${state}: ${content}`);
 }
 

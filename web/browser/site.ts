@@ -90,8 +90,10 @@ export class Account {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     countRefusal(answer.status, method, path);
-    const cookie = answer.headers.getSetCookie().map((one) => one.split(";")[0]!);
-    if (cookie.length > 0) this.#cookie = cookie.join("; ");
+    for (const cookie of answer.headers.getSetCookie()) {
+      const pair = cookie.split(";")[0]!; // beside the session, the service sets a cookie that marks a known device
+      if (/^(__Host-)?session=/.test(pair)) this.#cookie = pair;
+    }
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
     return answer;
   }

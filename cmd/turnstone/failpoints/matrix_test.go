@@ -107,8 +107,8 @@ var matrix = []group{
 		{failpoint.TurnBeforeClaim, "executed", "owned without an actor, which the keeper finds and claims again", claims{epoch: 3}},
 		{failpoint.TurnAfterClaim, "kill", "claimed again by the process after that", claims{epoch: 3}},
 		{failpoint.TurnAfterClaim, "term", "handed on, or left for the process after that", claims{epoch: either}},
-		{failpoint.TurnAfterClaim, "error", "owned without an actor, which the keeper finds and claims again", claims{epoch: 3}},
-		{failpoint.TurnAfterClaim, "executed", "read and then dropped; claimed again", claims{epoch: 3}},
+		{failpoint.TurnAfterClaim, "error", "read again until the store answers", claims{epoch: 2}},
+		{failpoint.TurnAfterClaim, "executed", "read again, and claimed once", claims{epoch: 2}},
 		{failpoint.TurnAfterClaim, "sleep:1s", "late, and claimed once", claims{epoch: 2}},
 	}},
 	{"tools", []cell{

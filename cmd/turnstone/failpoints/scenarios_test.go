@@ -246,7 +246,8 @@ func (want revokes) play(t *testing.T, s *installation, c cell) {
 const (
 	madeSQL = `select count(*) from conversations where title = $1`
 	// The clock that would make a dead request's claim stale after 30 s.
-	ageClaimSQL = `update idempotency set created_at = created_at - interval '31 seconds' where key = $1 and status is null`
+	ageClaimSQL = `update idempotency set created_at = created_at - interval '31 seconds'
+		where key_hash = sha256(convert_to(E'POST\n/conversations\n' || $1, 'UTF8')) and status is null`
 )
 
 // creates: a creating request with a key meets the fault; the repeat finds what was made, or makes it.
