@@ -436,7 +436,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the follow-ups of a conversation in their order: those that wait, or with state=any also those that were started or cancelled.
+         * Lists the follow-ups of a conversation in their order: those that wait, were started or were cancelled, or with state=open only those that wait.
          * @description In the order of the queue.
          */
         get: operations["listFollowUps"];
@@ -8240,7 +8240,7 @@ export interface operations {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
                 limit?: number;
-                /** @description open: queued and held; any: also started and cancelled. */
+                /** @description open: only queued and held. */
                 state?: "open" | "any";
             };
             header?: never;
