@@ -369,14 +369,20 @@ func (w *walk) cancel() {
 	s := w.say("Tell me "+askWithoutEnd+".", nil)
 	s.AwaitKind(w.t, "answer.delta")
 	cancel := map[string]any{"type": "cancel", "turn_id": s.Turn}
-	w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id")
+	receipt := w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id")
 	w.finish(s, protocol.TurnCancelled)
 	select {
 	case <-w.model.Aborted():
 	case <-time.After(sitetest.Soon):
 		w.t.Error("the vendor was not told")
 	}
-	w.call("steerTurn", nil, cancel).Value(w.t, http.StatusConflict, "current", "state")
+	if again := w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id"); again != receipt {
+		w.t.Errorf("the repeat after the end got the receipt %s, the first %s", again, receipt)
+	}
+	late := map[string]any{
+		"type": "input", "turn_id": s.Turn, "client_steering_id": "late", "input": []any{map[string]any{"type": "text", "text": "Too late."}},
+	}
+	w.call("steerTurn", nil, late).Value(w.t, http.StatusConflict, "current", "state")
 }
 
 // hold: what is queued behind a turn that is stopped waits for a word, and goes on when it is given.
