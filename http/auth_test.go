@@ -566,29 +566,45 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 // TestReadinessReportsToEveryCallerThatPersistenceIsDown takes Postgres away and asks on the public listener: no session
 // can be checked, so a caller with one, one without one and one with a wrong one get the checks.
 func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
-	database := pgtest.NewDatabase(t)
-	postgres := newWire(t, database)
-	database.URL = postgres.URL
-	w := worldOn(t, database, func(c *Config) {
-		c.Ready = map[string]Probe{"persistence": c.DB.Ready, "cache": func(context.Context) error { return nil }}
-	})
-	signedIn, nobody, wrong := w.client().register("ada@example.com"), w.client(), w.client()
-	wrong.cookies[wrong.cookieName()] = tokenPrefix + encode(make([]byte, tokenBytes))
-	signedIn.expect(200, "GET", "/ready", nil)
-	nobody.expect(401, "GET", "/ready", nil)
-	wrong.expect(401, "GET", "/ready", nil)
+	for _, test := range []struct {
+		name    string
+		cookie  func(signedIn *client) string // empty: none
+		healthy int
+		after   time.Duration // the outage shows. A caller who asks Postgres nothing gets the answer of a moment ago until then.
+	}{
+		{"signed in", func(c *client) string { return c.cookies[c.cookieName()] }, 200, 0},
+		{"a wrong token", func(*client) string { return tokenPrefix + encode(make([]byte, tokenBytes)) }, 401, 0},
+		{"no cookie", func(*client) string { return "" }, 401, readyFor},
+		{"no token", func(*client) string { return "garbage" }, 401, readyFor},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			database := pgtest.NewDatabase(t)
+			postgres := newWire(t, database)
+			database.URL = postgres.URL
+			w := worldOn(t, database, func(c *Config) {
+				c.Ready = map[string]Probe{"persistence": c.DB.Ready, "cache": func(context.Context) error { return nil }}
+			})
+			signedIn := w.client().register("ada@example.com")
+			cookie := test.cookie(signedIn)
+			ask := func(status int) *reply { // as a new client each time: a 401 takes the cookie away
+				c := w.client()
+				if cookie != "" {
+					c.cookies[c.cookieName()] = cookie
+				}
+				return c.expect(status, "GET", "/ready", nil)
+			}
+			signedIn.expect(200, "GET", "/ready", nil)
+			ask(test.healthy)
 
-	postgres.close()
-	for name, c := range map[string]*client{"signed in": signedIn, "nobody": nobody, "a wrong token": wrong} {
-		if name == "nobody" { // asks Postgres nothing, so the answer of a moment ago counts
-			w.clock.advance(readyFor)
-		}
-		answer := c.expect(503, "GET", "/ready", nil)
-		if got := string(answer.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || answer.header.Get("Content-Type") != "application/json" || answer.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %s %v", name, got, answer.header)
-		}
-	}
-	if answer := signedIn.expect(503, "GET", "/version", nil); answer.Code != protocol.CodeUnavailable {
-		t.Errorf("another route: %s", answer.body)
+			postgres.close()
+			w.clock.advance(test.after)
+			answer := ask(503)
+			if got := string(answer.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || answer.header.Get("Content-Type") != "application/json" || answer.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s %v", got, answer.header)
+			}
+			if answer := signedIn.expect(503, "GET", "/version", nil); answer.Code != protocol.CodeUnavailable {
+				t.Errorf("another route: %s", answer.body)
+			}
+		})
 	}
 }
