@@ -104,7 +104,7 @@ func (s *Server) takeOver(w stdhttp.ResponseWriter, r *stdhttp.Request, opening 
 	l.opening = appendChunk(l.opening, func(b []byte) []byte { return append(b, opening...) })
 	l.state.Store(running)
 	l.said.Store(int64(time.Since(start)))
-	s.watches.add(l.session, l)
+	s.watches.add(l.account, l.session, l)
 	s.live.add(l, s.log)
 	out := s.pump.writer()
 	defer s.pump.done(out)

@@ -19,7 +19,13 @@ const (
 // watches knows the sessions that have open streams here, and ends the streams with them.
 type watches struct {
 	mu   sync.Mutex
-	open map[protocol.SessionID]map[watcher]struct{} // guarded by mu
+	open map[protocol.SessionID]*watched // guarded by mu
+}
+
+// watched are the open streams of a session.
+type watched struct {
+	account protocol.AccountID // the session's
+	streams map[watcher]struct{}
 }
 
 // watcher is a stream that ends with its session. sessionEnded must not block.
@@ -35,31 +41,35 @@ func (w *watch) sessionEnded() { w.cancel() }
 func (s *Server) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{cancel}
-	session := callerOf(ctx).SessionID
-	s.watches.add(session, w)
+	caller := callerOf(ctx)
+	s.watches.add(caller.AccountID, caller.SessionID, w)
 	return ctx, func() {
-		s.watches.remove(session, w)
+		s.watches.remove(caller.SessionID, w)
 		cancel()
 	}
 }
 
-func (w *watches) add(session protocol.SessionID, one watcher) {
+func (w *watches) add(account protocol.AccountID, session protocol.SessionID, one watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open == nil {
-		w.open = map[protocol.SessionID]map[watcher]struct{}{}
+		w.open = map[protocol.SessionID]*watched{}
 	}
 	if w.open[session] == nil {
-		w.open[session] = map[watcher]struct{}{}
+		w.open[session] = &watched{account: account, streams: map[watcher]struct{}{}}
 	}
-	w.open[session][one] = struct{}{}
+	w.open[session].streams[one] = struct{}{}
 }
 
 func (w *watches) remove(session protocol.SessionID, one watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.open[session], one)
-	if len(w.open[session]) == 0 {
+	open := w.open[session]
+	if open == nil { // it has ended
+		return
+	}
+	delete(open.streams, one)
+	if len(open.streams) == 0 {
 		delete(w.open, session)
 	}
 }
@@ -68,20 +78,23 @@ func (w *watches) remove(session protocol.SessionID, one watcher) {
 func (w *watches) end(session protocol.SessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for one := range w.open[session] {
-		one.sessionEnded()
+	if open := w.open[session]; open != nil {
+		for one := range open.streams {
+			one.sessionEnded()
+		}
 	}
 	delete(w.open, session)
 }
 
-func (w *watches) sessions() []protocol.SessionID {
+// sessions are those with open streams, and whose they are.
+func (w *watches) sessions() map[protocol.SessionID]protocol.AccountID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list := make([]protocol.SessionID, 0, len(w.open))
-	for session := range w.open {
-		list = append(list, session)
+	owners := make(map[protocol.SessionID]protocol.AccountID, len(w.open))
+	for session, open := range w.open {
+		owners[session] = open.account
 	}
-	return list
+	return owners
 }
 
 // Run does what a Server does beside requests, until ctx ends. Whoever makes one runs it, once. It ends streams whose
@@ -126,27 +139,23 @@ func (s *Server) listen(ctx context.Context) {
 // recheck ends the streams of sessions that are not live any more. While the database cannot be asked nothing is ended:
 // no revocation can have been acknowledged either.
 func (s *Server) recheck(ctx context.Context) {
-	watched := s.watches.sessions()
-	if len(watched) == 0 {
+	owners := s.watches.sessions()
+	if len(owners) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
-	live, err := s.DB.LiveSessions(ctx, watched, s.now())
+	live, err := s.DB.LiveSessions(ctx, owners, s.now())
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Warn("sessions of open streams were not rechecked", zap.Error(err))
 		}
 		return
 	}
-	ended := make(map[protocol.SessionID]bool, len(watched))
-	for _, session := range watched {
-		ended[session] = true
-	}
 	for _, session := range live {
-		delete(ended, session)
+		delete(owners, session)
 	}
-	for session := range ended {
+	for session := range owners { // of the sessions that have ended
 		s.watches.end(session)
 	}
 }

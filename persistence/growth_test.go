@@ -85,8 +85,12 @@ func TestCheckingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T) {
 	w.database.Admin(t, `analyze sessions`)
 	sessions, err := persistence.Rows(t.Context(), w.db, persistence.Nobody, pgx.RowTo[protocol.SessionID], `select session_id from sessions limit 3`)
 	w.must(err)
+	owners := map[protocol.SessionID]protocol.AccountID{}
+	for _, session := range sessions {
+		owners[session] = w.account
+	}
 	w.wantPages("the recheck of 3 sessions", 20, func() {
-		live, err := w.db.LiveSessions(t.Context(), sessions, time.Now())
+		live, err := w.db.LiveSessions(t.Context(), owners, time.Now())
 		w.must(err)
 		if len(live) != len(sessions) {
 			t.Errorf("%d sessions are live, want %d", len(live), len(sessions))

@@ -344,12 +344,18 @@ func (db *DB) ListSessions(ctx context.Context, account protocol.AccountID, quer
 }
 
 const liveSessionsSQL = `
-	select distinct session_id from sessions
-	where session_id = any ($1) and revoked_at is null and expires_at > $2`
+	select distinct s.session_id
+	from unnest($1::uuid[], $2::uuid[]) as o (account_id, session_id)
+	join sessions s on s.account_id = o.account_id and s.session_id = o.session_id
+	where s.revoked_at is null and s.expires_at > $3`
 
-// LiveSessions tells which of the sessions have not ended.
-func (db *DB) LiveSessions(ctx context.Context, sessions []protocol.SessionID, now time.Time) ([]protocol.SessionID, error) {
-	return Rows(ctx, db, Nobody, pgx.RowTo[protocol.SessionID], liveSessionsSQL, sessions, now)
+// LiveSessions tells which of the sessions, given with their accounts, have not ended.
+func (db *DB) LiveSessions(ctx context.Context, owners map[protocol.SessionID]protocol.AccountID, now time.Time) ([]protocol.SessionID, error) {
+	accounts, sessions := make([]protocol.AccountID, 0, len(owners)), make([]protocol.SessionID, 0, len(owners))
+	for session, account := range owners {
+		accounts, sessions = append(accounts, account), append(sessions, session)
+	}
+	return Rows(ctx, db, Nobody, pgx.RowTo[protocol.SessionID], liveSessionsSQL, accounts, sessions, now)
 }
 
 // ListenSessions calls heard with every session that any node ends, until ctx ends or the connection breaks. A
