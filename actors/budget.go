@@ -75,7 +75,7 @@ func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, 
 	}
 }
 
-// settle goes on when the call was cancelled. A reservation that it cannot settle expires.
+// settle runs even when the call was cancelled. A reservation that it cannot settle expires.
 func (m *MeteredModel) settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used ModelUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()

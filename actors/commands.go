@@ -108,7 +108,7 @@ func (c *Command) records() (kind string, keys []string) {
 	return protocol.RecordCancel, []string{"", string(protocol.CancelTurnAndFollowUps)}
 }
 
-// replayedReceipt reads the receipt that a record stands for. decided is false for a cancel that does not cover c.
+// replayedReceipt reads a receipt from the record of its command. decided is false for a cancel that does not cover c.
 func replayedReceipt(turn protocol.TurnID, record *protocol.TurnRecord, c *Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
 	var body struct {
 		protocol.SteeringRecord

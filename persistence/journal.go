@@ -241,8 +241,8 @@ func (j *Journal) release(batch []*journalEntry) {
 	}
 }
 
-// store repeats a batch, unchanged, until every entry of it was answered. An outage lasts as long as it lasts. After any
-// other error, entries get a statement each, so that only the bad one fails.
+// store repeats a batch, unchanged, until every entry of it was answered: in an outage without a limit. After any other
+// error, entries get a statement each, so that only the bad one fails.
 func (j *Journal) store(batch []*journalEntry) {
 	delay, refusals := journalRetryLeast, 0
 	for {
