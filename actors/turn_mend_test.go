@@ -72,6 +72,68 @@ func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) 
 	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Parked) != 1 {
 		t.Errorf("events: %s, parked %+v", kinds(all), finish.Parked)
 	}
+	if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadableAfter {
+		t.Errorf("it was claimed %d times", claims)
+	}
+}
+
+// claimsOf lets a node look after its turns three times more and returns how often a turn was claimed.
+func claimsOf(t *testing.T, n *Node, store *memory, turn protocol.TurnID) int32 {
+	t.Helper()
+	k := &keeper{node: n, missing: map[protocol.TurnID]int32{}}
+	for range 3 {
+		if err := k.adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	return store.turns[turn].epoch - 1
+}
+
+func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.T) {
+	for unreadable := int32(1); unreadable < unreadableAfter; unreadable++ {
+		store := newMemory()
+		n := makeNode(t, store, saying("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.damaged = errors.New("the log of a turn has a gap")
+		claimTimes(t, n, store, spec.TurnID, unreadable)
+		store.mu.Lock()
+		store.damaged = nil
+		store.mu.Unlock()
+		claimTimes(t, n, store, spec.TurnID, unreadable+1)
+		all := read(t, n, spec, 0, nil)
+		finish := store.turns[spec.TurnID].finishes[0]
+		if finish.State != protocol.TurnCompleted || finish.Mended || strings.Count(kinds(all), "turn.recovering") != 1 {
+			t.Errorf("readable after %d claims, it ended %s: %s", unreadable, finish.State, kinds(all))
+		}
+		if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadable+1 {
+			t.Errorf("readable after %d claims, it was claimed %d times", unreadable, claims)
+		}
+	}
+}
+
+// Adoptions of other nodes, and of actors that broke, count too.
+func TestATurnThatWasClaimedOftenEndsAtTheFirstClaimThatCannotReadIt(t *testing.T) {
+	for _, before := range []int32{unreadableAfter - 2, unreadableAfter - 1, unreadableAfter, brokenAfter, bareAfter} {
+		store := newMemory()
+		n := makeNode(t, store, saying("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.damaged = errors.New("the log of a turn has a gap")
+		store.turns[spec.TurnID].epoch = 1 + before
+		claimTimes(t, n, store, spec.TurnID, before+1)
+		if before+1 < unreadableAfter {
+			if turn := store.turns[spec.TurnID]; turn.state.Terminal() {
+				t.Errorf("claim %d ended it", before+1)
+			}
+			continue
+		}
+		read(t, n, spec, 0, nil)
+		turn := store.turns[spec.TurnID]
+		if finish := turn.finishes[0]; turn.epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Mended || !finish.PauseQueue {
+			t.Errorf("after %d claims it ended in epoch %d: %+v", before, turn.epoch, finish)
+		}
+	}
 }
 
 func TestAnEventOfALaterVersionMakesALogUnreadable(t *testing.T) {

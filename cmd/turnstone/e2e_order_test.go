@@ -21,20 +21,28 @@ type locked struct {
 	tx   pgx.Tx
 }
 
-// lockRow takes the row that a statement finds and reads its one column.
-func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol.NodeID) *locked {
+// superuser connects to the service's database as somebody for whom row-level security does not hold.
+func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 	t.Helper()
 	address, err := url.Parse(s.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address.User = url.User(embedded.Superuser) // row-level security does not hold for it
-	ctx := sitetest.Within(t, sitetest.Patience)
-	l := &locked{t: t}
-	if l.conn, err = pgx.Connect(ctx, address.String()); err != nil {
+	address.User = url.User(embedded.Superuser)
+	conn, err := pgx.Connect(sitetest.Within(t, sitetest.Patience), address.String())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.conn.Close(context.WithoutCancel(ctx)) })
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+// lockRow takes the row that a statement finds and reads its one column.
+func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol.NodeID) *locked {
+	t.Helper()
+	ctx := sitetest.Within(t, sitetest.Patience)
+	l := &locked{t: t, conn: superuser(t, s)}
+	var err error
 	if l.tx, err = l.conn.Begin(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,15 @@ func (a adminHandler) cancel(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if err := a.turns.Cancel(r.Context(), turn, r.URL.Query().Get("force") == "true"); err != nil {
+	state, force := protocol.TurnCancelling, r.URL.Query().Get("force") == "true"
+	if force {
+		state = protocol.TurnCancelled
+	}
+	if err := a.turns.Cancel(r.Context(), turn, force); err != nil {
 		adminFail(w, err)
 		return
 	}
-	writeJSON(w, http.StatusAccepted, map[string]string{"turn_id": turn.String(), "state": "cancelling"})
+	writeJSON(w, http.StatusAccepted, map[string]string{"turn_id": turn.String(), "state": string(state)})
 }
 
 // events writes lines; an error after the first one can only end the answer short, which the client sees.

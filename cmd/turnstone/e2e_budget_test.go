@@ -1,0 +1,80 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+)
+
+// untilTomorrow is how many seconds of the UTC day are left.
+func untilTomorrow(now time.Time) int {
+	now = now.UTC()
+	return int(now.Truncate(24*time.Hour).Add(24*time.Hour).Sub(now)/time.Second) + 1
+}
+
+func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds(t *testing.T) {
+	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=1000")
+	s.Up()
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	_, end := u.Chat(t, sitetest.Saying("[[script tokens=5000 ttft=0 interval=0ms]]").In(conversation)).ToTheEnd(t)
+	if end.Status != protocol.TurnIncomplete || end.StopReason != protocol.StopBudgetReached || end.Usage.OutputTokens == 0 {
+		t.Fatalf("it ended %+v", end)
+	}
+	if messages := u.Messages(t, conversation); len(messages) != 2 || messages[1].Status != protocol.MessageIncomplete {
+		t.Errorf("messages: %+v", messages)
+	}
+	for name, body := range map[string]sitetest.ChatBody{
+		"in the conversation": sitetest.Saying("again").In(conversation), "in a new one": sitetest.Saying("again"),
+	} {
+		before := time.Now()
+		refused := u.Do(t, http.MethodPost, "/chat", body, "Idempotency-Key", "over-the-budget")
+		problem := refused.WantProblem(t, http.StatusTooManyRequests, protocol.CodeBudgetReached)
+		wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
+		if err != nil || wait > untilTomorrow(before) || wait < untilTomorrow(time.Now()) {
+			t.Errorf("%s: Retry-After %q, the day ends in %d s", name, refused.Header.Get("Retry-After"), untilTomorrow(before))
+		}
+		if !strings.Contains(problem.Detail, "resets at "+before.UTC().Truncate(24*time.Hour).Add(24*time.Hour).Format(time.RFC3339)) {
+			t.Errorf("%s: %s", name, problem.Detail)
+		}
+	}
+	if messages := u.Messages(t, conversation); len(messages) != 2 {
+		t.Errorf("a refused start left %d messages", len(messages)-2)
+	}
+	if _, end := sitetest.NewUser(t, s.Base).Chat(t, sitetest.Saying(shortTurn)).ToTheEnd(t); end.Status != protocol.TurnCompleted {
+		t.Errorf("the turn of another account ended %s", end.Status)
+	}
+}
+
+// The turn leaves less than a title needs.
+func TestATitleThatTheBudgetRefusesDoesNoHarm(t *testing.T) {
+	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=400")
+	p := s.Up()
+	u := sitetest.NewUser(t, s.Base)
+	live := u.Chat(t, sitetest.Saying("[[script tokens=300 ttft=0 interval=0ms]]"))
+	_, end := live.ToTheEnd(t)
+	if end.Status != protocol.TurnCompleted {
+		t.Fatalf("it ended %+v", end)
+	}
+	p.UntilLogged("no title was made")
+	var turn protocol.Turn
+	u.Get(t, "/chat/turns/"+live.Turn, &turn)
+	conversation := turn.ConversationID.String()
+	if page := u.Page(t, conversation); page.Title != "" || page.TitleSource != "auto" || page.LiveTurn != nil || page.Version != 1 {
+		t.Errorf("the conversation: %+v", page.Conversation)
+	}
+	if messages := u.Messages(t, conversation); len(messages) != 2 || messages[1].Status != protocol.MessageComplete {
+		t.Errorf("messages: %+v", messages)
+	}
+	var usage protocol.List[protocol.UsageRecord]
+	u.Get(t, "/conversations/"+conversation+"/usage", &usage)
+	if len(usage.Data) != 1 || usage.Data[0].TurnID == nil || usage.Data[0].TurnID.String() != live.Turn {
+		t.Errorf("usage: %+v", usage.Data)
+	}
+	u.Do(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "By hand"}).Want(t, http.StatusOK, nil)
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+)
+
+const damageLogSQL = `
+update turn_events set frames = 'noise'
+where turn_id = $1 and first_sequence = (select min(first_sequence) from turn_events where turn_id = $1 and first_sequence > 1)`
+
+// damageLog makes the log of a live turn unreadable, in a row that its readers have seen.
+func damageLog(t *testing.T, s *sitetest.Site, turn string) {
+	t.Helper()
+	changed, err := superuser(t, s).Exec(t.Context(), damageLogSQL, protocol.NodeID(turnOfText(t, turn)).String())
+	if err != nil || changed.RowsAffected() != 1 {
+		t.Fatalf("%d rows were damaged: %v", changed.RowsAffected(), err)
+	}
+}
+
+// queueBehind queues a message behind the live turn of a conversation.
+func queueBehind(t *testing.T, u *sitetest.User, conversation string) {
+	t.Helper()
+	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
+}
+
+// wantFreeAndHeld checks that a conversation has no live turn and that its one queued message is held, also after its
+// next turn.
+func wantFreeAndHeld(t *testing.T, u *sitetest.User, conversation string) {
+	t.Helper()
+	held := func(when string) {
+		t.Helper()
+		page := u.Page(t, conversation)
+		if page.LiveTurn != nil || len(page.FollowUps) != 1 || page.FollowUps[0].State != protocol.FollowUpHeld {
+			t.Errorf("%s: live turn %+v, queue %+v", when, page.LiveTurn, page.FollowUps)
+		}
+	}
+	held("after the end")
+	if _, end := u.Chat(t, sitetest.Saying(shortTurn).In(conversation)).ToTheEnd(t); end.Status != protocol.TurnCompleted {
+		t.Errorf("the next turn ended %s", end.Status)
+	}
+	held("after the next turn")
+}
+
+// wantMendedLog reads a turn whose log was damaged from its beginning. Who has seen what was damaged cannot compare.
+func wantMendedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Event, *protocol.TurnFinished) {
+	t.Helper()
+	reader := *u
+	reader.Saw = sitetest.NewWitness(t)
+	return reader.WholeLog(t, turn)
+}
+
+func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation(t *testing.T) {
+	s := sitetest.NewSite(t)
+	p := s.Up()
+	u := sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	live := u.Live(t, conversation, endlessTurn)
+	live.AwaitKind(t, "answer.delta") // behind the row that is damaged
+	queueBehind(t, u, conversation)
+	over := u.Ledger.Plan()
+	ended := u.Following(t, live)
+	p.Kill()
+	damageLog(t, s, live.Turn)
+	p = s.Up()
+	over()
+	sitetest.AwaitEnd(t, ended)
+	_, end := wantMendedLog(t, u, live.Turn)
+	if end.Status != protocol.TurnFailed || end.Error == nil || end.Error.Code != "unrecoverable" {
+		t.Errorf("it ended %s, %+v", end.Status, end.Error)
+	}
+	var adoptions int
+	row := superuser(t, s).QueryRow(t.Context(), `select adoptions from turns where turn_id = $1`, protocol.NodeID(turnOfText(t, live.Turn)).String())
+	if err := row.Scan(&adoptions); err != nil || adoptions != 3 {
+		t.Errorf("%d adoptions, %v", adoptions, err)
+	}
+	if log := p.Complaints(); strings.Count(log, "a turn's log cannot be read") != 2 || strings.Count(log, "a turn whose log cannot be read is ended") != 1 {
+		t.Error("the log does not name two adoptions that failed and the one that ended the turn")
+	}
+	if last := u.Messages(t, conversation)[1]; last.Status != protocol.MessageFailed {
+		t.Errorf("its message is %s", last.Status)
+	}
+	wantFreeAndHeld(t, u, conversation)
+}
+
+func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
+	s := sitetest.NewSite(t)
+	s.Up()
+	u := sitetest.NewUser(t, s.Base)
+	cancel := func(t *testing.T, want int, state string, arguments ...string) {
+		t.Helper()
+		code, printed, complaint := sitetest.Finish(t, s.Environment, append([]string{"turn", "cancel"}, arguments...)...)
+		if code != want || want == 0 && !strings.Contains(printed, `"state":"`+state+`"`) {
+			t.Fatalf("turn cancel %v: %d %q %q", arguments, code, printed, complaint)
+		}
+	}
+	check := func(t *testing.T, turn, conversation string, events []sitetest.Event, end *protocol.TurnFinished) {
+		t.Helper()
+		var request *protocol.TurnCancelRequested
+		for _, e := range events {
+			if asked, is := e.Payload().(*protocol.TurnCancelRequested); is {
+				request = asked
+			}
+		}
+		if end.Status != protocol.TurnCancelled || request == nil || request.By != protocol.CancelledByOperator || request.Scope != protocol.CancelTurn {
+			t.Errorf("it ended %s, cancelled as %+v", end.Status, request)
+		}
+		wantFreeAndHeld(t, u, conversation)
+		for _, arguments := range [][]string{{turn}, {turn, "--force"}} {
+			cancel(t, 1, "", arguments...) // it has ended
+		}
+	}
+	t.Run("a healthy one", func(t *testing.T) {
+		conversation := u.NewConversation(t)
+		live := u.Live(t, conversation, endlessTurn)
+		queueBehind(t, u, conversation)
+		cancel(t, 0, "cancelling", live.Turn)
+		events, end := live.ToTheEnd(t)
+		check(t, live.Turn, conversation, events, end)
+	})
+	t.Run("one whose log cannot be read", func(t *testing.T) {
+		conversation := u.NewConversation(t)
+		live := u.Live(t, conversation, endlessTurn)
+		live.AwaitKind(t, "answer.delta")
+		queueBehind(t, u, conversation)
+		damageLog(t, s, live.Turn)
+		ended := u.Following(t, live)
+		cancel(t, 0, "cancelled", live.Turn, "--force")
+		sitetest.AwaitEnd(t, ended)
+		events, end := wantMendedLog(t, u, live.Turn)
+		check(t, live.Turn, conversation, events, end)
+	})
+}
+
+// disabledStreams is how long the streams of a disabled account may stay open.
+const disabledStreams = 5 * time.Second
+
+func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t *testing.T) {
+	s := sitetest.NewSite(t)
+	s.Up()
+	u, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
+	conversation := u.NewConversation(t)
+	live := u.Live(t, conversation, endlessTurn)
+	queueBehind(t, u, conversation)
+	untouched := other.Live(t, other.NewConversation(t), endlessTurn)
+	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
+	if err != nil || refused != nil {
+		t.Fatalf("%v %+v", err, refused)
+	}
+	defer second.Close()
+	second.AwaitKind(t, "answer.delta")
+	ends := make(chan error, 2)
+	for _, stream := range []*sitetest.Stream{live, second} {
+		go func() { ends <- stream.Drain(nil) }()
+	}
+	user := func(arguments ...string) {
+		t.Helper()
+		if code, _, complaint := sitetest.Finish(t, s.Environment, append([]string{"user"}, arguments...)...); code != 0 {
+			t.Fatalf("user %v: %d %s", arguments, code, complaint)
+		}
+	}
+	user("disable", u.Email)
+	began := time.Now()
+	for range 2 {
+		select {
+		case err := <-ends:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(sitetest.Patience):
+			t.Fatal("a stream does not end")
+		}
+	}
+	sitetest.Meter().Check(t, "until the streams of a disabled account ended it", began, time.Since(began), disabledStreams)
+	for _, path := range []string{"/conversations", "/chat/turns/" + live.Turn + "/events"} {
+		u.Do(t, http.MethodGet, path, nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
+	}
+	code, printed, complaint := sitetest.Finish(t, s.Environment, "turn", "events", live.Turn, "--follow")
+	if code != 0 || !strings.Contains(printed, `"by":"operator","scope":"turn"`) {
+		t.Errorf("turn events: %d %s", code, complaint)
+	}
+	var finished protocol.TurnFinished
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &finished); err != nil || finished.Status != protocol.TurnCancelled {
+		t.Errorf("its turn ended %s, %v", finished.Status, err)
+	}
+	user("enable", u.Email)
+	again := u.Device(t)
+	if messages := again.Messages(t, conversation); len(messages) != 2 {
+		t.Errorf("%d messages: enabling the account has started something", len(messages))
+	}
+	wantFreeAndHeld(t, again, conversation)
+	if _, err := untouched.Next(); err != nil || errors.Is(err, sitetest.ErrBroken) {
+		t.Errorf("the stream of another account: %v", err)
+	}
+	other.Cancel(t, untouched)
+}
