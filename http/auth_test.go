@@ -360,6 +360,11 @@ func TestARecentSignInIsOfTheNewTokenOnly(t *testing.T) {
 	if c.token() == before.token() || c.session().Reauthenticated == nil {
 		t.Error("no new token, or not signed in recently")
 	}
+	if events := w.events(c.account.AccountID); !slices.Equal(events, []string{
+		string(persistence.EventRegistered), string(persistence.EventSessionCreated), string(persistence.EventReauthenticated), string(persistence.EventSessionRotated),
+	}) {
+		t.Errorf("audit %v", events)
+	}
 	before.expect(403, "DELETE", "/auth/sessions", nil)
 	c.expect(204, "DELETE", "/auth/sessions", nil)
 	w.clock.advance(sudoLife)

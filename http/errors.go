@@ -40,8 +40,6 @@ var statuses = map[protocol.Code]int{
 	protocol.CodeSequenceAhead:       stdhttp.StatusConflict,
 	protocol.CodeEmailTaken:          stdhttp.StatusConflict,
 	protocol.CodeIdempotencyBusy:     stdhttp.StatusConflict,
-	protocol.CodeFileNotReady:        stdhttp.StatusConflict,
-	protocol.CodeGone:                stdhttp.StatusGone,
 	protocol.CodeTooLarge:            stdhttp.StatusRequestEntityTooLarge,
 	protocol.CodeUnsupportedMedia:    stdhttp.StatusUnsupportedMediaType,
 	protocol.CodeInvalid:             stdhttp.StatusUnprocessableEntity,

@@ -146,7 +146,7 @@ func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (persisten
 func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence.Limiter {
 	t.Helper()
 	shared := map[string]persistence.Limit{}
-	for _, b := range []bucket{bucketWrites, bucketChat, bucketCancel, bucketSearch, bucketUploads, bucketSignIn, bucketSignInAccount, bucketSignInReserve, bucketShares} {
+	for _, b := range []bucket{bucketWrites, bucketChat, bucketCancel, bucketSignIn, bucketSignInAccount, bucketSignInReserve} {
 		shared[string(b)] = limit
 	}
 	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: url, Shared: shared, Local: map[string]persistence.Limit{

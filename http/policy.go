@@ -7,14 +7,11 @@ type bucket string
 
 // The buckets. Reads and refusals are kept in the process, so that they can always decide; the others are in Redis.
 const (
-	noBucket      bucket = ""
-	bucketReads   bucket = "reads"
-	bucketWrites  bucket = "writes"
-	bucketChat    bucket = "chat"
-	bucketSearch  bucket = "search"
-	bucketUploads bucket = "uploads"
-	bucketSignIn  bucket = "signin"
-	bucketShares  bucket = "shares"
+	noBucket     bucket = ""
+	bucketReads  bucket = "reads"
+	bucketWrites bucket = "writes"
+	bucketChat   bucket = "chat"
+	bucketSignIn bucket = "signin"
 
 	bucketSignInAccount bucket = "signin_account" // see drawSignIn
 	bucketSignInReserve bucket = "signin_reserve"

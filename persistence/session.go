@@ -201,6 +201,9 @@ func (db *DB) RotateSession(ctx context.Context, account protocol.AccountID, old
 		}
 		batch.Queue(insertNextSQL, args)
 		batch.Queue(nameSuccessorSQL, args)
+		if next.ReauthenticatedAt != nil {
+			by.queue(batch, account, EventReauthenticated, &next.SessionID)
+		}
 		by.queue(batch, account, EventSessionRotated, &next.SessionID)
 		return tx.Run(ctx, batch)
 	})

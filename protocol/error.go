@@ -30,8 +30,6 @@ const (
 	CodeSequenceAhead       Code = "sequence_ahead"
 	CodeEmailTaken          Code = "email_taken"
 	CodeIdempotencyBusy     Code = "idempotency_in_progress" // 409: the same key is being worked on
-	CodeFileNotReady        Code = "file_not_ready"          // 409
-	CodeGone                Code = "gone"                    // 410
 	CodeTooLarge            Code = "too_large"               // 413
 	CodeUnsupportedMedia    Code = "unsupported_media_type"  // 415
 	CodeInvalid             Code = "invalid"                 // 422: a wrong value; Fields say which

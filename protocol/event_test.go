@@ -13,8 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
+func parseID[K kind](text string) (id ID[K], err error) {
+	err = id.UnmarshalText([]byte(text))
+	return id, err
+}
+
 func mustParse[K kind](text string) ID[K] {
-	id, err := ParseID[K](text)
+	id, err := parseID[K](text)
 	if err != nil {
 		panic(text + ": " + err.Error())
 	}

@@ -196,10 +196,3 @@ func (id *ID[K]) UnmarshalText(text []byte) error {
 	binary.BigEndian.PutUint64(id[8:], lo)
 	return nil
 }
-
-// ParseID reads a TypeID: ParseID[TurnID] is spelled by the type of the result.
-func ParseID[K kind](text string) (ID[K], error) {
-	var id ID[K]
-	err := id.UnmarshalText([]byte(text))
-	return id, err
-}

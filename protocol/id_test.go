@@ -28,7 +28,7 @@ var vectors = map[string]string{
 
 func TestIdentifiersAreSpelledAsTheSpecificationSays(t *testing.T) {
 	for digits, want := range vectors {
-		id, err := ParseID[specKind]("prefix_" + digits)
+		id, err := parseID[specKind]("prefix_" + digits)
 		if err != nil || uuid.UUID(id).String() != want {
 			t.Errorf("%s is read as %s, %v; want %s", digits, uuid.UUID(id), err, want)
 		}
@@ -61,7 +61,7 @@ func TestEveryOtherSpellingIsRefused(t *testing.T) {
 		"not ASCII":           "prefix_01h455vb4pex5vsknk084sn0ü",
 		"the identifier's id": "01890a5d-ac96-774b-bcce-b302099a8057",
 	} {
-		if id, err := ParseID[specKind](text); err == nil {
+		if id, err := parseID[specKind](text); err == nil {
 			t.Errorf("%s: %q was read as %s", name, text, id)
 		}
 	}
@@ -69,7 +69,7 @@ func TestEveryOtherSpellingIsRefused(t *testing.T) {
 
 func TestAnIdentifierOfAnotherKindIsRefused(t *testing.T) {
 	turn := NewTurnID()
-	if id, err := ParseID[conversationKind](turn.String()); err == nil {
+	if id, err := parseID[conversationKind](turn.String()); err == nil {
 		t.Errorf("the turn %s was read as the conversation %s", turn, id)
 	}
 	var body struct {
@@ -109,7 +109,7 @@ func TestIdentifiersComeBackThroughTextAndSortByTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")
 		id := MessageID(raw)
-		got, err := ParseID[messageKind](id.String())
+		got, err := parseID[messageKind](id.String())
 		if id.IsZero() != (err != nil) || err == nil && got != id {
 			t.Fatalf("%x came back as %x, %v", id, got, err)
 		}
@@ -167,7 +167,7 @@ func FuzzParseID(f *testing.F) {
 	f.Add("turn_01H2XCEJQTF2NBREXX3VQJHP41")
 	f.Add("conv_01h2xcejqtf2nbrexx3vqjhp41")
 	f.Fuzz(func(t *testing.T, text string) {
-		id, err := ParseID[turnKind](text)
+		id, err := parseID[turnKind](text)
 		if err == nil && (id.String() != text || id.IsZero()) {
 			t.Fatalf("%q was read as %s", text, id)
 		}

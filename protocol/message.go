@@ -62,14 +62,12 @@ type Feedback struct {
 // PartType tags a part.
 type PartType string
 
-// The kinds of parts.
+// The kinds of parts that are made. The type citation_list and the type artifact are published, and nothing makes them yet.
 const (
 	PartText      PartType = "text"
 	PartReasoning PartType = "reasoning_summary"
 	PartCode      PartType = "code"
 	PartTool      PartType = "tool"
-	PartCitations PartType = "citation_list"
-	PartArtifact  PartType = "artifact"
 	PartNotice    PartType = "notice"
 )
 

@@ -47,11 +47,10 @@ type BranchRequest struct {
 	Mode      string    `json:"mode" enum:"edit,regenerate"`
 }
 
-// What POST /chat does while a turn is live.
+// What POST /chat does while a turn is live, unless it refuses (reject, the default).
 const (
-	BusyReject = "reject"
-	BusyQueue  = "queue"
-	BusySteer  = "steer"
+	BusyQueue = "queue"
+	BusySteer = "steer"
 )
 
 // Turn is a live or finished turn as a client reads it.

@@ -67,20 +67,15 @@ type ModelConfig struct {
 
 // LimitsConfig is how much one account, or one address without a session, may ask for.
 type LimitsConfig struct {
-	Chat           rate     `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Starting and steering turns. Cancelling has a reserve of its own."`
-	Search         rate     `env:"TURNSTONE_LIMIT_SEARCH" envDefault:"30/1m burst 10" help:"Searches."`
-	Writes         rate     `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Changes of what is kept."`
-	Reads          rate     `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Reads; counted by each node for itself."`
-	Uploads        rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"20/1m burst 10" help:"Uploads that begin."`
-	SignIn         rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in to an account, or to register, from one network (an IPv4 address, an IPv6 /48). All networks together have four times as many in four times as long for an account, and each of them then one more; browsers that signed in to the account before are counted for themselves."`
-	Refusals       rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Requests of one address that end in 401 or 403; beyond, they get 429. Counted by each node for itself. Requests that succeed never draw from it."`
-	Shares         rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 10" help:"Shares that are made."`
-	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
-	TokensPerDay   int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens of an account and UTC day, read and written, titles included. Beyond, turns end as budget_reached and new ones get 429. 0: no limit."`
-	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Streams of an account that may be open at once on one node."`
-	MaxConnections int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Connections that the public listener keeps open at once, streams included; further ones are closed. About 20 kB of memory each, and a file descriptor."`
-	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Largest file, in bytes."`
-	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload may take from its beginning."`
+	Chat           rate  `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Starting and steering turns. Cancelling has a reserve of its own."`
+	Writes         rate  `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Changes of what is kept."`
+	Reads          rate  `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Reads; counted by each node for itself."`
+	SignIn         rate  `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in to an account, or to register, from one network (an IPv4 address, an IPv6 /48). All networks together have four times as many in four times as long for an account, and each of them then one more; browsers that signed in to the account before are counted for themselves."`
+	Refusals       rate  `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Requests of one address that end in 401 or 403; beyond, they get 429. Counted by each node for itself. Requests that succeed never draw from it."`
+	MaxLiveTurns   int   `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`
+	TokensPerDay   int64 `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens of an account and UTC day, read and written, titles included. Beyond, turns end as budget_reached and new ones get 429. 0: no limit."`
+	MaxStreams     int   `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Streams of an account that may be open at once on one node."`
+	MaxConnections int   `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Connections that the public listener keeps open at once, streams included; further ones are closed. About 20 kB of memory each, and a file descriptor."`
 }
 
 // AccessConfig is who is let in.

@@ -43,9 +43,6 @@ func (c *Config) check() error {
 	if c.Limits.MaxConnections < 1 {
 		return errors.New("TURNSTONE_MAX_CONNECTIONS: at least 1")
 	}
-	if c.Limits.MaxUploadBytes < 1 {
-		return errors.New("TURNSTONE_MAX_UPLOAD_BYTES: at least 1")
-	}
 	return c.checkProviders()
 }
 

@@ -39,7 +39,7 @@ func TestTheLeastConfigurationServesWithTheDocumentedDefaults(t *testing.T) {
 		t.Errorf("warnings: %v", warnings)
 	}
 	if config.Service.Listen != "127.0.0.1:8080" || config.Service.DrainGrace != duration(25*time.Second) ||
-		config.Limits.Chat != (rate{60, time.Minute, 20}) || config.Limits.MaxUploadBytes != 104857600 {
+		config.Limits.Chat != (rate{60, time.Minute, 20}) || config.Limits.MaxLiveTurns != 5 {
 		t.Errorf("defaults: %+v", config)
 	}
 }
@@ -47,7 +47,7 @@ func TestTheLeastConfigurationServesWithTheDocumentedDefaults(t *testing.T) {
 func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 	for name, value := range map[string]string{
 		"TURNSTONE_DRAIN_GRACE": "soon", "TURNSTONE_LIMIT_CHAT": "many", "TURNSTONE_LIMIT_READS": "0/1m", "TURNSTONE_MAX_LIVE_TURNS": "few",
-		"TURNSTONE_MAX_UPLOAD_BYTES": "0", "TURNSTONE_MAX_CONNECTIONS": "0", "TURNSTONE_LOG_LEVEL": "loud", "TURNSTONE_BASE_URL": "chat.example.org",
+		"TURNSTONE_MAX_STREAMS": "0", "TURNSTONE_MAX_CONNECTIONS": "0", "TURNSTONE_LOG_LEVEL": "loud", "TURNSTONE_BASE_URL": "chat.example.org",
 		"TURNSTONE_ALLOWED_ORIGINS": "https://a.example.org,*", "TURNSTONE_TRUSTED_PROXIES": "10.0.0.0/64", "TURNSTONE_SECRET": "short",
 		"TURNSTONE_REGISTRATION": "perhaps", "TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "nowhere",
 		"DATABASE_URL": "mysql://db", "REDIS_URL": "http://cache", "TURNSTONE_S3_ENDPOINT": "storage", "TURNSTONE_CLAMD_ADDRESS": "clamd",

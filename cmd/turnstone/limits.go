@@ -15,10 +15,8 @@ func newLimiter(config *Config) (*persistence.Limiter, error) {
 	return persistence.NewLimiter(persistence.LimiterConfig{
 		URL: config.Stores.RedisURL,
 		Shared: map[string]persistence.Limit{
-			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "search": limits.Search.limit(),
-			"writes": limits.Writes.limit(), "uploads": limits.Uploads.limit(), "signin": limits.SignIn.limit(),
-			"signin_account": limits.SignIn.ofAllNetworks(), "signin_reserve": limits.SignIn.reserve(),
-			"shares": limits.Shares.limit(),
+			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "writes": limits.Writes.limit(),
+			"signin": limits.SignIn.limit(), "signin_account": limits.SignIn.ofAllNetworks(), "signin_reserve": limits.SignIn.reserve(),
 		},
 		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "refusals": limits.Refusals.limit()},
 	})

@@ -1,7 +1,7 @@
 // Package pgtest gives each test a database of its own in the test process's private Postgres: migrated once as a
 // template, cloned for each test. Only tests import it.
 //
-//	func TestMain(m *testing.M) { embeddedtest.RunMain(m) }
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 //
 //	db := pgtest.New(t)
 package pgtest

@@ -1,6 +1,6 @@
 // Package sitetest is for tests of the whole program: the built binary as a process of its own, a real Postgres and a real
 // Redis under it, HTTP on loopback above it. What it knows of the product is what clients and operators know. A package
-// that uses it runs its tests by embeddedtest.RunMain.
+// that uses it runs its tests by RunMain.
 package sitetest
 
 import (

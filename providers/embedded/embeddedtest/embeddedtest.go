@@ -1,9 +1,7 @@
 // Package embeddedtest gives tests a real Postgres and a real Redis: one private server of each a test process, started
 // when the first test asks and ended with the process. Only tests import it.
 //
-//	func TestMain(m *testing.M) { embeddedtest.RunMain(m) }
-//
-// or, to look for leaked goroutines as well, goleak.VerifyTestMain(embeddedtest.Main(m)).
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 package embeddedtest
 
 import (
@@ -85,9 +83,6 @@ type Runner interface{ Run() int }
 
 // Main wraps m so that the servers are stopped and their folder removed after the last test.
 func Main(m Runner) Runner { return runner{m} }
-
-// RunMain is the whole body of a TestMain.
-func RunMain(m Runner) { os.Exit(Main(m).Run()) }
 
 type runner struct{ tests Runner }
 
