@@ -15,6 +15,7 @@ type memory struct {
 	damaged error // of every log, but for MendTurn
 	nodes   map[protocol.NodeID]*memoryNode
 	history []protocol.HistoryMessage
+	asked   []historyLimits // of each call of History
 	// onAppend, when set, decides what happens to a batch: it calls store to store it and done to answer.
 	onAppend func(batch *protocol.TurnAppend, store func() error, done func(error))
 	onFinish func() error // an error before anything is stored
@@ -22,6 +23,8 @@ type memory struct {
 	onLoad   func()       // before a turn is read
 	wg       sync.WaitGroup
 }
+
+type historyLimits struct{ messages, bytes int }
 
 type memoryTurn struct {
 	spec     *protocol.TurnSpec
@@ -144,7 +147,12 @@ func (t *memoryTurn) head() protocol.TurnHead {
 	return protocol.TurnHead{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last}
 }
 
-func (s *memory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int) ([]protocol.HistoryMessage, bool, error) {
+func (s *memory) History(_ context.Context, _ protocol.AccountID, _ protocol.ConversationID, _ protocol.BranchID, _ protocol.MessageID,
+	maxMessages, maxBytes int,
+) ([]protocol.HistoryMessage, bool, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, historyLimits{maxMessages, maxBytes})
+	s.mu.Unlock()
 	if s.onRead != nil {
 		if err := s.onRead(); err != nil {
 			return nil, false, err

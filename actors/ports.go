@@ -31,10 +31,11 @@ type TurnStore interface {
 	// MendTurn reads what can be read of a turn whose log cannot be read as it is. Its frames are contiguous: an event that is
 	// missing or damaged is replaced by one that changes nothing, the same one in every call and in what FinishTurn keeps.
 	MendTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
-	// History reads the messages of a branch that end with message, oldest first, going back until about maxBytes of
-	// parts were read; more tells that older ones were left out. It reads O(window), never O(conversation).
-	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID,
-		branch protocol.BranchID, message protocol.MessageID, maxBytes int) (messages []protocol.HistoryMessage, more bool, err error)
+	// History reads the messages of a branch that end with message, oldest first: the newest maxMessages of them, and no
+	// more than maxBytes of parts, but always message itself. more reports that older ones were left out. It costs what it
+	// returns, however long the conversation is.
+	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID,
+		message protocol.MessageID, maxMessages, maxBytes int) (messages []protocol.HistoryMessage, more bool, err error)
 }
 
 // TurnLog is how readers and commands find a turn that does not live here.

@@ -306,9 +306,10 @@ func (a *turnActor) decideFeed() {
 		return
 	}
 	for _, item := range feed.take() {
-		switch {
-		case item.trim:
+		if item.trim {
 			m.contextTrimmed(feed.call)
+		}
+		switch {
 		case item.hint > 0:
 			m.asked(item.hint)
 		case item.over:

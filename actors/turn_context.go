@@ -9,9 +9,15 @@ import (
 	"turnstone/protocol"
 )
 
-// bytesPerToken is a cautious guess for cutting the window before anything is sent: real tokenizers yield 3 to 4.5
-// bytes of English a token, and fewer of other scripts.
-const bytesPerToken = 3
+// What a model is given of a conversation: the newest messages of the branch, within two limits.
+const (
+	// bytesPerToken is a cautious guess for choosing the messages before anything is sent: real tokenizers yield 3 to 4.5
+	// bytes of English a token, and fewer of other scripts. It turns the tokens of a route's context into bytes.
+	bytesPerToken = 3
+	// maxContextMessages is the number of messages. Each delays the first token, by about 8 µs on a slow machine: it is read,
+	// decoded, encoded and sent. So a conversation of any length costs less than a millisecond.
+	maxContextMessages = 100
+)
 
 // callContext is a model step as the machine knows it, copied out so that the call's goroutine can build the request.
 type callContext struct {
@@ -53,12 +59,12 @@ func (m *turnMachine) context() callContext {
 	return c
 }
 
-// buildRequest makes the request of one model step: the window of earlier messages, then what this turn did so far. It
-// reads O(window) rows. trimmed tells that older messages were left out.
+// buildRequest makes the request of one model step: the newest earlier messages, then what this turn did so far, which
+// takes its room from theirs. trimmed reports that older messages were left out.
 func buildRequest(ctx context.Context, store TurnStore, c callContext, route Route, tools []ModelTool) (request ModelRequest, trimmed bool, err error) {
-	window := (route.ContextTokens - route.MaxOutputTokens) * bytesPerToken
-	s := c.spec
-	history, trimmed, err := readHistory(ctx, store, s, window)
+	own := c.ownMessages()
+	room := (route.ContextTokens-route.MaxOutputTokens)*bytesPerToken - messageBytes(own)
+	history, trimmed, err := readHistory(ctx, store, c.spec, max(0, room))
 	if err != nil {
 		return request, false, err
 	}
@@ -67,32 +73,42 @@ func buildRequest(ctx context.Context, store TurnStore, c callContext, route Rou
 		MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: c.step,
 	}
 	for _, message := range history {
+		if trimmed && len(request.Messages) == 0 && message.Role != protocol.RoleUser {
+			continue // an answer whose question was left out
+		}
 		if text := messageText(message); text != "" {
 			request.Messages = append(request.Messages, ModelMessage{Role: message.Role, Text: text})
 		}
 	}
 	request.TurnInput = len(request.Messages) // the history ends with what the user said
+	request.Messages = append(request.Messages, own...)
+	return request, trimmed, nil
+}
+
+// ownMessages are those of the turn itself after the user's: its steps, the inputs of this step, and the answer that is to
+// be continued.
+func (c *callContext) ownMessages() (messages []ModelMessage) {
 	for _, step := range c.steps {
-		request.Messages = append(request.Messages, c.stepMessages(step)...)
+		messages = append(messages, c.stepMessages(step)...)
 	}
 	for _, text := range c.inputs[c.step] {
-		request.Messages = append(request.Messages, ModelMessage{Role: protocol.RoleUser, Text: text})
+		messages = append(messages, ModelMessage{Role: protocol.RoleUser, Text: text})
 	}
 	if c.prefix != "" {
-		request.Messages = append(request.Messages, ModelMessage{Role: protocol.RoleAssistant, Text: c.prefix})
+		messages = append(messages, ModelMessage{Role: protocol.RoleAssistant, Text: c.prefix})
 	}
-	return request, trimmed, nil
+	return messages
 }
 
 // readHistory reads what was said before and what is answered. At the beginning of a conversation that is the turn's own
 // input, which costs no look at the store.
-func readHistory(ctx context.Context, store TurnStore, s *protocol.TurnSpec, window int) ([]protocol.HistoryMessage, bool, error) {
+func readHistory(ctx context.Context, store TurnStore, s *protocol.TurnSpec, maxBytes int) ([]protocol.HistoryMessage, bool, error) {
 	if s.ParentMessageID == nil {
 		return []protocol.HistoryMessage{{
 			Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: s.Input}},
 		}}, false, nil
 	}
-	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, window)
+	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, maxContextMessages, maxBytes)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the conversation: %w", err)
 	}

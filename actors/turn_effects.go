@@ -32,11 +32,7 @@ func (n *Node) ask(ctx context.Context, c callContext, route Route, feed *modelF
 	if err != nil {
 		return err
 	}
-	if trimmed && c.step == 1 {
-		if err := feed.put(ctx, feedItem{trim: true}); err != nil {
-			return err
-		}
-	}
+	feed.trimmed = trimmed && c.step == 1
 	if err := feed.put(ctx, feedItem{hint: requestTokens(request)}); err != nil {
 		return err
 	}
@@ -98,10 +94,11 @@ func (n *Node) atStore(ctx context.Context, do func() error) error {
 	}
 }
 
-func requestBytes(r *ModelRequest) int {
-	size := len(r.System)
-	for _, message := range r.Messages {
-		size += len(message.Text)
+func requestBytes(r *ModelRequest) int { return len(r.System) + messageBytes(r.Messages) }
+
+func messageBytes(messages []ModelMessage) (size int) {
+	for i := range messages {
+		size += len(messages[i].Text)
 	}
 	return size
 }

@@ -17,6 +17,8 @@ type modelFeed struct {
 	call int
 	wake func() // posts one message to the actor
 
+	trimmed bool // owned by the call: the next output is to say that older messages were left out
+
 	mu       sync.Mutex
 	items    []feedItem    // guarded by mu
 	spare    []feedItem    // guarded by mu: taken before, and done with by the next take
@@ -36,8 +38,8 @@ type feedItem struct {
 	chunk *ModelChunk // of another kind
 	over  bool        // the call ended: with err, or after ChunkStop
 	err   error
-	hint  int  // estimated input tokens, with trimmed or as the first item
-	trim  bool // older messages were left out
+	hint  int  // estimated input tokens, as the first item
+	trim  bool // older messages were left out; with the first output of the model
 }
 
 func (i *feedItem) words() string {
@@ -96,14 +98,20 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 
 // emit is what the model calls.
 func (f *modelFeed) emit(ctx context.Context, chunk ModelChunk) error {
+	item := feedItem{kind: chunk.Kind, trim: f.trimmed}
 	switch chunk.Kind {
 	case ChunkText, ChunkReasoning:
 		if chunk.Text == "" {
 			return nil
 		}
-		return f.put(ctx, feedItem{kind: chunk.Kind, text: storable(chunk.Text)})
+		item.text = storable(chunk.Text)
+	case ChunkUsage, ChunkOpaque: // the reader sees nothing of these
+		item.chunk, item.trim = &chunk, false
+	default:
+		item.chunk = &chunk
 	}
-	return f.put(ctx, feedItem{kind: chunk.Kind, chunk: &chunk})
+	f.trimmed = f.trimmed && !item.trim
+	return f.put(ctx, item)
 }
 
 // storable replaces what Postgres cannot hold as text: NUL, and bytes that are no UTF-8.

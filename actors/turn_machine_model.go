@@ -72,15 +72,22 @@ func (m *turnMachine) modelNotes(call int, chunk *ModelChunk) {
 	}
 }
 
-// contextTrimmed tells the reader that older messages were left out of the model's sight.
+// contextTrimmed reports, once per turn, that older messages were not sent to the model. It precedes the first output in
+// the same append, so that the first output does not wait for an append of its own.
 func (m *turnMachine) contextTrimmed(call int) {
-	if m.late(call) || m.step() > 1 || len(m.stepParts) > 0 || m.parts > 0 {
+	if m.late(call) || m.step() > 1 || len(m.stepParts) > 0 || m.noticed(noticeTrimmed) {
 		return
 	}
 	m.emit(&protocol.Notice{
-		PartID: m.newPart(), Index: m.index(), Kind: "context_trimmed",
+		PartID: m.newPart(), Index: m.index(), Kind: noticeTrimmed,
 		Text: "This conversation is longer than the model can read at once. Its oldest messages were left out of this answer.",
 	})
+}
+
+const noticeTrimmed = "context_trimmed"
+
+func (m *turnMachine) noticed(kind string) bool {
+	return slices.ContainsFunc(m.fold.Parts(), func(part protocol.Part) bool { return part.Type == protocol.PartNotice && part.Kind == kind })
 }
 
 // stillWaiting tells the reader that a silent model is still being waited for; again says to look again later.

@@ -65,7 +65,7 @@ func (m *turnMemory) FinishTurn(_ context.Context, finish *protocol.TurnFinish) 
 	return nil, nil //nolint:nilnil // nothing follows
 }
 
-func (m *turnMemory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int) ([]protocol.HistoryMessage, bool, error) {
+func (m *turnMemory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]protocol.HistoryMessage, bool, error) {
 	return nil, false, nil
 }
 

@@ -276,3 +276,48 @@ func noise(n int) string {
 	}
 	return b.String()[:n]
 }
+
+func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
+	w := meteredWorld(t)
+	turn := w.start(w.request(nil, "hello"))
+	turn.end(nil)
+	s := turn.spec
+	// A path of many messages, the last of them on branches of a message each.
+	const branches = 2000
+	w.database.Admin(t, `
+		with path as materialized (
+			select n as depth, case when n <= $4 - $5 then $3 else md5('branch' || n)::uuid end as branch_id, md5('message' || n)::uuid as message_id
+			from generate_series(3, $4::int) n
+		), made as (
+			insert into branches (account_id, branch_id, conversation_id)
+			select $1, branch_id, $2 from path where branch_id <> $3 returning 1
+		), own as (update branch_segments set to_depth = $4 - $5 where branch_id = $3
+		), segments as (
+			insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
+			select $1, head.branch_id, p.branch_id, case when p.branch_id = $3 then 1 else p.depth end, p.depth
+			from (select branch_id from path where depth = $4) head, path p where p.depth >= $4 - $5
+		)
+		insert into messages (account_id, message_id, conversation_id, branch_id, depth, role, status, parts)
+		select $1, message_id, $2, branch_id, depth, 'user', 'complete', json_build_array(json_build_object('type', 'text', 'text', depth::text)) from path`,
+		w.account, s.ConversationID, s.BranchID, grown, branches)
+	w.database.Admin(t, `analyze messages, branch_segments`)
+	id := func(depth int) protocol.MessageID {
+		found, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[protocol.MessageID],
+			`select message_id from messages where account_id = $1 and depth = $2`, w.account, depth)
+		w.must(err)
+		return found
+	}
+	head, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[protocol.BranchID],
+		`select branch_id from messages where account_id = $1 and depth = $2`, w.account, grown)
+	w.must(err)
+	for _, last := range []int{150, grown - branches + 20, grown} {
+		message := id(last)
+		w.wantPages(fmt.Sprintf("the 100 messages before %d", last), 500, func() {
+			messages, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, head, message, 100, 1<<20)
+			w.must(err)
+			if len(messages) != 100 || !more || messages[0].Parts[0].Text != fmt.Sprint(last-99) || messages[99].Parts[0].Text != fmt.Sprint(last) {
+				t.Errorf("%d messages, more %v: %+v", len(messages), more, messages[0])
+			}
+		})
+	}
+}

@@ -11,65 +11,58 @@ import (
 	"turnstone/protocol"
 )
 
-// historyWindow is how many depths one statement of History reads.
-const historyWindow = 64
-
-const (
-	depthSQL = `
-select depth from messages where account_id = $1 and conversation_id = $2 and message_id = $3`
-	// Bounded on both sides by depth, so that it costs the window and not the conversation.
-	historySQL = `
-select m.depth, m.role, m.status, m.parts
-from branch_segments s
-join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
-    and m.depth between greatest(s.from_depth, $3::int) and least(s.to_depth, $4::int)
-where s.account_id = $1 and s.branch_id = $2 and s.from_depth <= $4 and s.to_depth >= $3
-order by m.depth desc`
+// historySQL reads the newest messages of a branch that end with $3: at most $4, of at most $5 bytes of parts, but always
+// $3 itself. It costs the messages that it returns, however long the conversation is: the depths are bounded on both
+// sides, and each segment of the path holds at least one of them. A message is decompressed to be measured only while the
+// compressed sizes, which cost nothing to read, are within the limit.
+const historySQL = `
+with span as materialized (
+    select depth - $4::int + 1 as first, depth as last
+    from messages where account_id = $1 and conversation_id = $2 and message_id = $3
 )
+select depth, role, status, parts from (
+    select depth, role, status, parts, last, sum(octet_length(parts::text)) over (order by depth desc) as bytes
+    from (
+        select m.depth, m.role, m.status, m.parts, span.last, sum(pg_column_size(m.parts)) over (order by m.depth desc) as stored
+        from span
+        cross join lateral (
+            select source_branch_id, from_depth, to_depth from branch_segments
+            where account_id = $1 and branch_id = $6 and to_depth >= span.first
+            order by to_depth limit $4) s
+        join messages m on m.account_id = $1 and m.branch_id = s.source_branch_id
+            and m.depth between greatest(s.from_depth, span.first) and least(s.to_depth, span.last)
+    ) sized where stored <= $5 or depth = last
+) measured where bytes <= $5 or depth = last
+order by depth desc`
 
 type historyRow struct {
 	depth int
-	bytes int
 	protocol.HistoryMessage
 }
 
 func scanHistory(row pgx.CollectableRow) (h historyRow, err error) {
-	var parts json.RawMessage
+	var parts []byte
 	if err = row.Scan(&h.depth, &h.Role, &h.Status, &parts); err != nil {
 		return h, err
 	}
-	h.bytes = len(parts)
 	return h, json.Unmarshal(parts, &h.Parts)
 }
 
-// History reads the messages of a branch that end with one, oldest first, going back until about maxBytes of parts were
-// read; more tells that older ones were left out.
+// History reads the messages of a branch that end with one, oldest first: the newest maxMessages of them, and no more than
+// maxBytes of parts, but always the last one. more reports that older ones were left out.
 func (t *Turns) History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID,
-	branch protocol.BranchID, message protocol.MessageID, maxBytes int,
+	branch protocol.BranchID, message protocol.MessageID, maxMessages, maxBytes int,
 ) (messages []protocol.HistoryMessage, more bool, err error) {
-	last, err := Row(ctx, t.db, account, pgx.RowTo[int], depthSQL, account, conversation, message)
+	rows, err := Rows(ctx, t.db, account, scanHistory, historySQL, account, conversation, message, maxMessages, maxBytes, branch)
+	if err == nil && len(rows) == 0 {
+		err = classify(pgx.ErrNoRows)
+	}
 	if err != nil {
-		return nil, false, fmt.Errorf("finding the end of a history: %w", err)
+		return nil, false, fmt.Errorf("reading a history: %w", err)
 	}
-	read := 0
-	for last >= 1 && read < maxBytes {
-		first := max(1, last-historyWindow+1)
-		window, err := Rows(ctx, t.db, account, scanHistory, historySQL, account, branch, first, last)
-		if err != nil {
-			return nil, false, fmt.Errorf("reading a history: %w", err)
-		}
-		if len(window) == 0 {
-			break
-		}
-		for _, row := range window {
-			if read >= maxBytes {
-				break
-			}
-			messages = append(messages, row.HistoryMessage)
-			read += row.bytes
-			last = row.depth - 1
-		}
+	messages = make([]protocol.HistoryMessage, 0, len(rows))
+	for _, row := range slices.Backward(rows) {
+		messages = append(messages, row.HistoryMessage)
 	}
-	slices.Reverse(messages)
-	return messages, last >= 1, nil
+	return messages, rows[len(rows)-1].depth > 1, nil
 }

@@ -35,7 +35,7 @@ func TestStartsOfManyAccountsShareATransaction(t *testing.T) {
 	for i, s := range started {
 		turn := w.began(s, false)
 		start := []*protocol.TurnStart{w.request(nil, "mine"), temporary, w.request(nil, "mine too")}[i]
-		history, more, err := w.turns.History(t.Context(), start.AccountID, turn.spec.ConversationID, turn.spec.BranchID, turn.spec.UserMessageID, 1000)
+		history, more, err := w.turns.History(t.Context(), start.AccountID, turn.spec.ConversationID, turn.spec.BranchID, turn.spec.UserMessageID, 10, 1000)
 		if err != nil || more || len(history) != 1 || history[0].Parts[0].Text != start.Input {
 			t.Errorf("the history is %+v, %t, %v", history, more, err)
 		}

@@ -311,7 +311,7 @@ func TestBranches(t *testing.T) {
 func (w *world) history(turn *actedTurn, maxBytes int) string {
 	w.Helper()
 	s := turn.spec
-	messages, _, err := w.turns.History(w.Context(), w.account, s.ConversationID, s.BranchID, s.AssistantMessageID, maxBytes)
+	messages, _, err := w.turns.History(w.Context(), w.account, s.ConversationID, s.BranchID, s.AssistantMessageID, 200, maxBytes)
 	w.must(err)
 	var texts []string
 	for _, m := range messages {
@@ -329,15 +329,35 @@ func TestHistoryGoesBackAsFarAsAsked(t *testing.T) {
 		turn.end(nil)
 	}
 	s := turn.spec
-	all, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, s.BranchID, s.AssistantMessageID, 1<<20)
+	all, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, s.BranchID, s.AssistantMessageID, 200, 1<<20)
 	w.must(err)
 	if len(all) != 140 || more || all[0].Parts[0].Text != "0" || all[138].Parts[0].Text != "69" {
 		t.Errorf("%d messages, more %v", len(all), more)
 	}
-	some, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, s.BranchID, s.UserMessageID, 500)
+	some, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, s.BranchID, s.UserMessageID, 7, 1<<20)
 	w.must(err)
-	if !more || len(some) > 12 || some[len(some)-1].Parts[0].Text != "69" {
+	if !more || len(some) != 7 || some[0].Parts[0].Text != "66" || some[6].Parts[0].Text != "69" {
 		t.Errorf("%d messages, more %v", len(some), more)
+	}
+}
+
+func TestHistoryLeavesOutWholeMessagesAndNeverTheLast(t *testing.T) {
+	w := newWorld(t)
+	turn := w.start(w.request(nil, "short"))
+	turn.end(nil)
+	for _, input := range []string{strings.Repeat("a", 100_000), "long: " + noise(50_000)} { // one that compresses well
+		turn = w.start(w.request(&turn.spec.ConversationID, input))
+		turn.end(nil)
+	}
+	s := turn.spec
+	for _, bound := range []struct{ bytes, messages int }{
+		{0, 1}, {1000, 1}, {49_000, 1}, {51_000, 2}, {150_000, 2}, {1 << 20, 5},
+	} {
+		messages, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, s.BranchID, s.UserMessageID, 100, bound.bytes)
+		w.must(err)
+		if len(messages) != bound.messages || more != (bound.messages < 5) || !strings.HasPrefix(messages[len(messages)-1].Parts[0].Text, "long: ") {
+			t.Errorf("within %d bytes: %d messages, more %v", bound.bytes, len(messages), more)
+		}
 	}
 }
 

@@ -33,11 +33,13 @@ func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, cal
 }
 
 func (m *Model) sendChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
-	params, err := m.chatParams(request)
+	body, err := m.encodeChat(request)
 	if err != nil {
 		return err
 	}
-	return m.chat.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
+	// As the whole body, and not as parameters, which the SDK would decode and encode twice more.
+	whole := option.WithRequestBody("application/json", body)
+	return m.chat.NewStreaming(ctx, sdk.ChatCompletionNewParams{}, whole, option.WithHTTPClient(call.HTTP())).Err()
 }
 
 // chatAnswer gathers what comes in pieces: tool calls, and why it ended.

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"sync"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-
 	"turnstone/actors"
 )
 
-// chatBody is the body of a request but for "stream", which the SDK adds. The SDK's own types walk each message three
+// chatBody is the body of a request. The SDK's own types walk each message three
 // times by reflection; these fields are all of theirs that are ever set.
 type chatBody struct {
+	Stream              bool          `json:"stream"` // first, since the SDK looks for it and sets it again
 	Model               string        `json:"model"`
 	Messages            []chatMessage `json:"messages"`
 	MaxTokens           int           `json:"max_tokens,omitzero"`
@@ -92,9 +90,9 @@ func (s *schemas) encoded(tool actors.ModelTool) (json.RawMessage, error) {
 	return text, nil
 }
 
-// chatParams are the parameters of a request, encoded.
-func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
-	body := chatBody{Model: request.Model, Messages: chatMessages(request), ReasoningEffort: request.ReasoningEffort}
+// encodeChat encodes the body of a request.
+func (m *Model) encodeChat(request actors.ModelRequest) ([]byte, error) {
+	body := chatBody{Stream: true, Model: request.Model, Messages: chatMessages(request), ReasoningEffort: request.ReasoningEffort}
 	body.StreamOptions.IncludeUsage = true
 	if m.native {
 		body.MaxCompletionTokens = max(0, request.MaxOutputTokens)
@@ -104,7 +102,7 @@ func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewPa
 	for _, tool := range request.Tools {
 		schema, err := m.schemas.encoded(tool)
 		if err != nil {
-			return sdk.ChatCompletionNewParams{}, err
+			return nil, err
 		}
 		body.Tools = append(body.Tools, chatTool{typeFunction, chatFunction{tool.Name, tool.Description, schema}})
 	}
@@ -112,9 +110,9 @@ func (m *Model) chatParams(request actors.ModelRequest) (sdk.ChatCompletionNewPa
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // it is read by a model's server, and code is full of these characters
 	if err := encoder.Encode(&body); err != nil {
-		return sdk.ChatCompletionNewParams{}, fmt.Errorf("encoding a request to the model: %w", err)
+		return nil, fmt.Errorf("encoding a request to the model: %w", err)
 	}
-	return param.Override[sdk.ChatCompletionNewParams](json.RawMessage(text.Bytes())), nil
+	return text.Bytes(), nil
 }
 
 func chatMessages(request actors.ModelRequest) []chatMessage {

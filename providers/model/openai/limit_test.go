@@ -15,8 +15,8 @@ func TestTheLimitHasTwoNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params, err := made.chatParams(actors.ModelRequest{MaxOutputTokens: 7})
-		body, _ := read(t, params).(map[string]any)
+		text, err := made.encodeChat(actors.ModelRequest{MaxOutputTokens: 7})
+		body := read(t, text)
 		if err != nil || (body["max_completion_tokens"] == 7.0) != native || (body["max_tokens"] == 7.0) == native {
 			t.Errorf("%s: %v, %v", base, body, err)
 		}
