@@ -39,7 +39,7 @@ func (b *bench) liveMemory(ctx context.Context) error {
 
 // heldMemory starts the relay anew, so that nothing is left of what it did before, and loads it.
 func (b *bench) heldMemory(ctx context.Context, service bool, n int, interval time.Duration) (used, rest int64, err error) {
-	if _, err := b.accountsFor(ctx, n, turnsEach); err != nil { // signing up takes memory that stays for a while
+	if _, err := b.accountsFor(ctx, n); err != nil { // signing up takes memory that stays for a while
 		return 0, 0, err
 	}
 	pid := func() int { return b.site.proxy.pid() }
@@ -61,7 +61,7 @@ func (b *bench) heldMemory(ctx context.Context, service bool, n int, interval ti
 	text := script{Tokens: endless, Interval: interval}.String()
 	address, request := b.site.proxy.address, func(int) []byte { return completionRequest(b.site.proxy.address, text) }
 	if service {
-		accounts, err := b.accountsFor(ctx, n, turnsEach)
+		accounts, err := b.accountsFor(ctx, n)
 		if err != nil {
 			return 0, 0, err
 		}

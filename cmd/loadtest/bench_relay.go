@@ -53,12 +53,12 @@ func (b *bench) measure(ctx context.Context, rec *recorder, over time.Duration) 
 const endless = 1 << 30
 
 // accountsFor spreads streams over accounts as over people: so many each.
-func (b *bench) accountsFor(ctx context.Context, streams, each int) ([]*account, error) {
-	return b.site.users(ctx, min(max(1, streams/each), 128))
+func (b *bench) accountsFor(ctx context.Context, streams int) ([]*account, error) {
+	return b.site.users(ctx, min(accountsOf(streams), 128))
 }
 
 const (
-	turnsEach   = 20 // live turns of one account
+	turnsEach   = 20 // live turns of one account; they may all begin at once, and an account may have 32 requests under way
 	warm        = time.Second
 	beginWithin = 60 * time.Second
 	endWithin   = 120 * time.Second
@@ -69,7 +69,7 @@ func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp
 	text := script{Tokens: endless, Interval: interval}.String()
 	address, request := b.site.proxy.address, func(int) []byte { return completionRequest(b.site.proxy.address, text) }
 	if service {
-		accounts, err := b.accountsFor(ctx, n, turnsEach)
+		accounts, err := b.accountsFor(ctx, n)
 		if err != nil {
 			return w, err
 		}

@@ -20,7 +20,7 @@ import (
 func (b *bench) firstToken(ctx context.Context) error {
 	live, lifetime := b.few(300, 30), b.short(10*time.Second, 3*time.Second)
 	over := b.short(15*time.Second, 6*time.Second)
-	accounts, err := b.accountsFor(ctx, live, turnsEach)
+	accounts, err := b.accountsFor(ctx, live)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type fleet struct {
 	ended   atomic.Int64
 	failed  atomic.Int64
 	refused atomic.Int64 // requests that were refused with 503 and sent again
+	limited atomic.Int64 // requests that met a limit (429): no load test means to measure that
 }
 
 // launch begins n streams, evenly over ramp, each on a connection of its own. request makes the request of one.
@@ -41,6 +42,10 @@ func (f *fleet) start(ctx context.Context, address string, s *stream) {
 		err := f.follow(ctx, address, s)
 		f.ended.Add(1)
 		if err != nil && !f.closing.Load() {
+			var answer errStatus
+			if errors.As(err, &answer) && answer.status == http.StatusTooManyRequests {
+				f.limited.Add(1)
+			}
 			f.failed.Add(1)
 			f.rec.fail(err)
 		}
@@ -129,8 +134,19 @@ func (f *fleet) close() {
 // can start.
 const mostRefused = 0.05
 
+// unlimited returns an error if the fleet met a limit: fewer turns ran than it says.
+func (f *fleet) unlimited() error {
+	if n := f.limited.Load(); n > 0 {
+		return fmt.Errorf("%d of %d requests met a limit (429): %s", n, len(f.streams), f.rec.sample())
+	}
+	return nil
+}
+
 // check returns what went wrong in a fleet that should have had no failure.
 func (f *fleet) check() error {
+	if err := f.unlimited(); err != nil {
+		return err
+	}
 	if n := f.refused.Load(); float64(n) > 1+mostRefused*float64(len(f.streams)) {
 		return fmt.Errorf("%d requests of %d streams were refused and sent again", n, len(f.streams))
 	}

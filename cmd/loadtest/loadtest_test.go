@@ -350,6 +350,34 @@ func TestACrowdGathersThoughItIsRefusedAtFirst(t *testing.T) {
 	}
 }
 
+// A load that a limit keeps small is no load: what came of it must not be published.
+func TestACrowdThatMeetsALimitIsAnError(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	defer service.Close()
+	address := service.Listener.Addr().String()
+	f, err := launch(t.Context(), address, 3, 0, newRecorder(), func(int) []byte { return fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", address) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.await(t.Context(), patience); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"unlimited": f.unlimited(), "check": f.check()} {
+		if err == nil || !strings.Contains(err.Error(), "3 of 3 requests met a limit") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheAccountsOfACrowdMeetNoLimit(t *testing.T) {
+	const requests = 32 // of an account at once
+	for _, turns := range []int{1, turnsEach, turnsEach + 1, 79, leastCrowd, mostLevel} {
+		if accounts := accountsOf(turns); accounts < 1 || (turns+accounts-1)/accounts > min(turnsEach, requests) {
+			t.Errorf("%d turns have %d accounts", turns, accounts)
+		}
+	}
+}
+
 func TestTheModelEndsItsAnswersWhenItIsTold(t *testing.T) {
 	model := upstreamForTest(t)
 	text := script{Tokens: endless, Interval: time.Millisecond}.String()

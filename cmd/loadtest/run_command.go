@@ -29,7 +29,7 @@ func (c runCommand) Run(ctx context.Context, p *program) error {
 		return errors.New("needs a plain http address, and at least one turn and one token with a time between")
 	}
 	if c.Accounts == 0 {
-		c.Accounts = max(1, c.Turns/turnsEach)
+		c.Accounts = accountsOf(c.Turns)
 	}
 	p.say("signing up %d accounts", c.Accounts)
 	accounts, err := signUp(ctx, base, c.Accounts)

@@ -224,6 +224,9 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), nil
 }
 
+// accountsOf is how many accounts live turns need so that no limit of an account is met.
+func accountsOf(turns int) int { return (turns + turnsEach - 1) / turnsEach }
+
 // users are at least n accounts; those that are missing sign up.
 func (s *site) users(ctx context.Context, n int) ([]*account, error) {
 	if missing := n - len(s.accounts); missing > 0 {

@@ -126,8 +126,9 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 		return errors.New("no turn can be kept alive here")
 	}
 	k.result.Turns, k.alive = turns, make(chan struct{}, turns)
-	k.say("signing up the accounts of %d live turns", turns)
-	if _, err := k.site.users(ctx, max(4, turns/turnsEach)); err != nil {
+	crowd := max(turns, leastCrowd)
+	k.say("signing up the accounts of %d live turns", crowd)
+	if _, err := k.site.users(ctx, accountsOf(crowd)); err != nil {
 		return err
 	}
 	if err := k.site.restartService(ctx); err != nil {
@@ -153,6 +154,9 @@ func (k *soak) warmUp(ctx context.Context) error {
 	}
 	if err := f.await(ctx, endWithin); err != nil {
 		return err
+	}
+	if err := f.unlimited(); err != nil {
+		return fmt.Errorf("warming up: %w", err)
 	}
 	if failed := f.failed.Load(); failed > 0 { // on a machine that others use; it is the run that is judged
 		k.say("  %d turns failed: %s", failed, f.rec.sample())

@@ -20,7 +20,7 @@ const (
 // capacity raises the live turns of the run's own traffic step by step, until the p99 of a token's delay is above 100 ms.
 func (k *soak) capacity(ctx context.Context) (held int, err error) {
 	k.say("measuring the capacity")
-	if _, err := k.site.users(ctx, mostLevel/turnsEach); err != nil {
+	if _, err := k.site.users(ctx, accountsOf(mostLevel)); err != nil {
 		return 0, err
 	}
 	trial := newSoak(k.program, k.command)
