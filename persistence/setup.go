@@ -56,6 +56,8 @@ const (
 	stateNoSchema   = "42501" // insufficient_privilege
 )
 
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // refusedConnection explains why Postgres refuses a connection, where the operator can change it.
@@ -106,7 +108,10 @@ select current_user, current_database(), pg_get_userbyid(d.datdba), current_sett
        coalesce((select rolinherit from pg_roles where rolname = $1), false),
        (select count(*) = 2 from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles l on l.oid = m.member
            where g.rolname in ('turnstone_app', 'turnstone_engine') and l.rolname = $1),
-       (select pg_get_userbyid(relowner) from pg_class where oid = to_regclass('public.schema_version'))
+       (select pg_get_userbyid(relowner) from pg_class where oid = to_regclass('public.schema_version')),
+       (select min(n.rolname) from pg_policy p join pg_class c on c.oid = p.polrelid join pg_roles n on n.oid = any (p.polroles)
+           where c.relnamespace = 'public'::regnamespace and c.relowner = r.oid
+             and n.rolname not in (current_user, 'turnstone_app', 'turnstone_engine'))
 from pg_database d, pg_roles r
 where d.datname = current_database() and r.rolname = current_user`
 
@@ -130,33 +135,74 @@ type ownerFacts struct {
 	version                                         int
 	ownsDatabase, mayCreateRoles, rolesExist        bool
 	mayGrantRoles, loginExists, inherits, isGranted bool
-	schemaOwner                                     *string
+	schemaOwner, policyRole                         *string
 }
 
 func checkOwner(ctx context.Context, conn *pgx.Conn, login string) error {
 	var f ownerFacts
 	err := conn.QueryRow(ctx, ownerSQL, login).Scan(&f.user, &f.database, &f.databaseOwner, &f.version, &f.ownsDatabase, &f.mayCreateRoles,
-		&f.rolesExist, &f.mayGrantRoles, &f.loginExists, &f.inherits, &f.isGranted, &f.schemaOwner)
+		&f.rolesExist, &f.mayGrantRoles, &f.loginExists, &f.inherits, &f.isGranted, &f.schemaOwner, &f.policyRole)
 	if err != nil {
 		return fmt.Errorf("reading what the owner role may do: %w", err)
 	}
-	return errors.Join(f.ownership(), f.roles(login), f.login(login))
+	return errors.Join(f.ownership(), f.handOver(), f.roles(login), f.login(login))
 }
 
 func (f *ownerFacts) ownership() error {
-	switch {
-	case !f.ownsDatabase:
-		return &SetupError{
-			Problem: fmt.Sprintf("the database %s belongs to %s, not to %s", f.database, f.databaseOwner, f.user),
-			SQL:     []string{fmt.Sprintf("alter database %s owner to %s;", quoted(f.database), quoted(f.user))},
-		}
-	case f.schemaOwner != nil && *f.schemaOwner != f.user:
-		return &SetupError{
-			Problem: fmt.Sprintf("the tables belong to %s, not to %s: run migrate as %[1]s, or hand them over", *f.schemaOwner, f.user),
-			SQL:     []string{fmt.Sprintf("reassign owned by %s to %s;", quoted(*f.schemaOwner), quoted(f.user))},
-		}
+	if f.ownsDatabase {
+		return nil
 	}
-	return nil
+	return &SetupError{
+		Problem: fmt.Sprintf("the database %s belongs to %s, not to %s", f.database, f.databaseOwner, f.user),
+		SQL:     []string{fmt.Sprintf("alter database %s owner to %s;", quoted(f.database), quoted(f.user))},
+	}
+}
+
+// handOverSQL gives everything of the service to another role: what belongs to the old one in its two schemas, and the
+// policies that let functions of the owner read every account. REASSIGN OWNED leaves the policies as they are, and refuses
+// the superuser of the cluster altogether.
+const handOverSQL = `do $$
+declare
+    old constant oid := (select oid from pg_roles where rolname = %[1]s);
+    command text;
+begin
+    for command in
+        select format('alter schema %%I owner to %%I', n.nspname, %[2]s) from pg_namespace n
+        where n.nspowner = old and n.nspname in ('public', 'river')
+        union all
+        select format('alter table %%s owner to %%I', c.oid::regclass, %[2]s) from pg_class c
+        where c.relowner = old and c.relnamespace::regnamespace::text in ('public', 'river') and c.relkind in ('r', 'p', 'v', 'm', 'S')
+          and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'e', 'i')
+              and (c.relkind = 'S' or d.deptype = 'e'))
+        union all
+        select format('alter type %%s owner to %%I', t.oid::regtype, %[2]s) from pg_type t
+        where t.typowner = old and t.typnamespace::regnamespace::text in ('public', 'river')
+          and (t.typtype in ('d', 'e', 'r') or t.typtype = 'c' and (select relkind from pg_class where oid = t.typrelid) = 'c')
+          and not exists (select from pg_depend d where d.classid = 'pg_type'::regclass and d.objid = t.oid and d.deptype = 'e')
+        union all
+        select format('alter routine %%s owner to %%I', p.oid::regprocedure, %[2]s) from pg_proc p
+        where p.proowner = old and p.pronamespace::regnamespace::text in ('public', 'river')
+          and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+        union all
+        select format('alter policy %%I on %%s to %%I', p.polname, p.polrelid::regclass, %[2]s) from pg_policy p
+        where old = any (p.polroles)
+    loop
+        execute command;
+    end loop;
+end $$;`
+
+// handOver finds a schema, or policies of it, that another role left behind.
+func (f *ownerFacts) handOver() error {
+	var old, problem string
+	switch {
+	case f.schemaOwner != nil && *f.schemaOwner != f.user:
+		old, problem = *f.schemaOwner, "the tables belong to %s, not to %s: run migrate as %[1]s, or hand them over"
+	case f.policyRole != nil:
+		old, problem = *f.policyRole, "policies of the tables are for the role %s, not for their owner %s: sign-ins fail"
+	default:
+		return nil
+	}
+	return &SetupError{Problem: fmt.Sprintf(problem, old, f.user), SQL: []string{fmt.Sprintf(handOverSQL, literal(old), literal(f.user))}}
 }
 
 func (f *ownerFacts) roles(login string) error {

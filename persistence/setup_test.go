@@ -5,9 +5,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
+	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
@@ -45,6 +47,28 @@ func (s *setup) open(t *testing.T) error {
 	return err
 }
 
+// signIn finds an account by its address, as a request does: by a function of the owner, which reads every account under a
+// policy of its own.
+func (s *setup) signIn(t *testing.T) {
+	t.Helper()
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: s.Server.DSN(s.login, s.database)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	hash := "x"
+	account := &persistence.NewAccount{
+		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: "ada@example.org", DisplayName: "Ada"},
+		EmailKey: "ada@example.org", PasswordHash: &hash, CreatedAt: time.Now(),
+	}
+	if err := db.Register(t.Context(), account, nil, nil, persistence.Requester{}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := db.CredentialsByEmail(t.Context(), account.EmailKey); err != nil || found.AccountID != account.AccountID {
+		t.Errorf("the account is not found by its address: %v", err)
+	}
+}
+
 // mend does exactly what an error prints.
 func (s *setup) mend(t *testing.T, err error) {
 	t.Helper()
@@ -71,6 +95,12 @@ func (s *setup) mend(t *testing.T, err error) {
 
 // TestWhatIsSaidAboutAWrongSetupHelps makes every mistake of an installation by hand, and then does what the error says.
 func TestWhatIsSaidAboutAWrongSetupHelps(t *testing.T) {
+	migratedAs := func(t *testing.T, s *setup, role string) {
+		t.Helper()
+		if err := persistence.Migrate(t.Context(), s.Server.DSN(role, s.database), persistence.MigrateOptions{Login: s.login}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	migrated := func(t *testing.T, s *setup) {
 		t.Helper()
 		if err := s.migrate(t); err != nil {
@@ -92,6 +122,18 @@ func TestWhatIsSaidAboutAWrongSetupHelps(t *testing.T) {
 			s.Admin(t, "reassign owned by "+s.owner+" to "+s.owner+"_before")
 			s.Admin(t, "alter database "+s.database+" owner to "+s.owner)
 		}, (*setup).migrate, "tables belong to"},
+		"the tables belong to the superuser that made the cluster": {func(t *testing.T, s *setup) {
+			migratedAs(t, s, embedded.Superuser)
+		}, (*setup).migrate, "tables belong to"},
+		"the database and the tables belong to the superuser that made the cluster": {func(t *testing.T, s *setup) {
+			migratedAs(t, s, embedded.Superuser)
+			s.Admin(t, "alter database "+s.database+" owner to "+embedded.Superuser)
+		}, (*setup).migrate, "tables belong to"},
+		"the tables were reassigned without their policies": {func(t *testing.T, s *setup) {
+			s.Admin(t, "create role "+s.owner+"_first login superuser")
+			migratedAs(t, s, s.owner+"_first")
+			s.Admin(t, "reassign owned by "+s.owner+"_first to "+s.owner)
+		}, (*setup).migrate, "policies"},
 		"there is no login role": {func(t *testing.T, s *setup) { s.Admin(t, "drop role "+s.login) }, (*setup).migrate, "does not exist"},
 		"the login role inherits": {func(t *testing.T, s *setup) {
 			migrated(t, s)
@@ -139,6 +181,7 @@ func TestWhatIsSaidAboutAWrongSetupHelps(t *testing.T) {
 			if err := s.open(t); err != nil {
 				t.Errorf("open after the remedy: %v", err)
 			}
+			s.signIn(t)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func printRemedies(to io.Writer, err error) bool {
 		if len(one.SQL) > 0 {
 			fmt.Fprintln(to, "      → as a superuser of the server, in this database (psql):")
 			for _, statement := range one.SQL {
-				fmt.Fprintln(to, "          "+statement)
+				fmt.Fprintln(to, "          "+strings.ReplaceAll(statement, "\n", "\n          "))
 			}
 		}
 		if one.Command != "" {

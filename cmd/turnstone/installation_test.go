@@ -89,3 +89,53 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 		t.Errorf("%v:\n%s", err, said)
 	}
 }
+
+// printedSQL is what doctor and migrate print for psql, without the indentation.
+func printedSQL(t *testing.T, printed string) string {
+	t.Helper()
+	const indentation = "          "
+	var statements []string
+	for line := range strings.Lines(printed) {
+		if text, isSQL := strings.CutPrefix(line, indentation); isSQL {
+			statements = append(statements, text)
+		}
+	}
+	if len(statements) == 0 || !strings.Contains(printed, "as a superuser of the server, in this database (psql):") {
+		t.Fatalf("no SQL is printed:\n%s", printed)
+	}
+	return strings.Join(statements, "")
+}
+
+// An early migrate ran as the superuser that made the cluster. Postgres refuses REASSIGN OWNED for it, and policies name
+// their role: what is printed hands over all of it, and sign-ins find their accounts.
+func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
+	i := sitetest.NewHosted(t)
+	address, err := url.Parse(i.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.User(embedded.Superuser)
+	superuser := address.String()
+	if code, _, complaint := sitetest.Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+superuser), "migrate"); code != 0 {
+		t.Fatalf("migrate as the superuser: %d %s", code, complaint)
+	}
+	environment := append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner)
+	var remedy string
+	for _, command := range []string{"doctor", "migrate"} {
+		code, printed, _ := sitetest.Finish(t, environment, command)
+		if remedy = printedSQL(t, printed); code != 1 || !strings.Contains(remedy, "do $$") {
+			t.Fatalf("%s: %d\n%s", command, code, printed)
+		}
+	}
+	psql := exec.CommandContext(sitetest.Within(t, sitetest.Patience), "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", superuser)
+	psql.Stdin = strings.NewReader(remedy)
+	if said, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, said, remedy)
+	}
+	i.Migrate(t)
+	if code, printed, complaint := sitetest.Finish(t, environment, "doctor"); code != 0 {
+		t.Errorf("doctor after it: %d\n%s\n%s", code, printed, complaint)
+	}
+	i.Serve(t)
+	sitetest.NewUser(t, "http://"+i.Public).Device(t)
+}
