@@ -14,9 +14,10 @@ const (
 	// bytesPerToken is a cautious guess for choosing the messages before anything is sent: real tokenizers yield 3 to 4.5
 	// bytes of English a token, and fewer of other scripts. It turns the tokens of a route's context into bytes.
 	bytesPerToken = 3
-	// maxContextMessages is the number of messages. Each delays the first token, by about 8 µs on a slow machine: it is read,
-	// decoded, encoded and sent. So a conversation of any length costs less than a millisecond.
-	maxContextMessages = 100
+	// maxContextMessages is the number of messages. It bounds the delay of the first token, since each message costs about
+	// 10 µs until it is with the model: it is read, decoded, encoded and sent. It is far above what a conversation of
+	// ordinary length has, so that the model forgets nothing that its context has room for.
+	maxContextMessages = 1000
 )
 
 // callContext is a model step as the machine knows it, copied out so that the call's goroutine can build the request.
