@@ -3,7 +3,7 @@ package http
 // PageInput is embedded by inputs of lists.
 type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the page before; opaque."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"A page has fewer items when they are large: about 1 MiB, and at least one."`
 }
 
 // body is an answer that is only a body.

@@ -160,11 +160,14 @@ func (db *DB) ListBranches(ctx context.Context, account protocol.AccountID, conv
 	page, err = rowsWithin[protocol.Branch](ctx, db, account, listBranchesSQL, pgx.NamedArgs{
 		"account": account, "conversation": conversation, "after": after, "limit": limit + 1,
 	})
-	if err != nil || len(page) <= limit {
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := cutPage(page, limit)
+	if err != nil || !more {
 		return page, nil, err
 	}
-	page = page[:limit]
-	return page, &page[limit-1].BranchID, nil
+	return page, &page[len(page)-1].BranchID, nil
 }
 
 // SetActiveBranch switches a conversation to one of its branches. A live turn writes on the active branch, so it stands

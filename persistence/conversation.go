@@ -175,16 +175,21 @@ const selectConversationPage = `
 	left join turns t on t.account_id = c.account_id and t.turn_id = c.live_turn_id
 	where c.account_id = @account and c.deleted_at is null and c.conversation_id = @conversation`
 
-// ConversationPage reads all that paints a conversation's page, in one round trip.
+// ConversationPage reads what the page of a conversation shows, in one round trip. Of a queue that is longer than a page of
+// a list it has the beginning.
 func (db *DB) ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error) {
 	page := &protocol.ConversationPage{PendingApprovals: []protocol.Approval{}}
-	args := pgx.NamedArgs{"account": account, "conversation": id, "limit": protocol.MaxFollowUps}
+	args := followUpArgs(account, id, nil, protocol.MaxFollowUps)
 	batch := &pgx.Batch{}
 	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
 		return scanConversationPage(row, page)
 	})
-	batch.Queue(selectOpenFollowUps, args).Query(func(rows pgx.Rows) (err error) {
-		page.FollowUps, err = pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
+	batch.Queue(listOpenFollowUpsSQL, args).Query(func(rows pgx.Rows) error {
+		items, err := pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
+		if err != nil {
+			return err
+		}
+		page.FollowUps, page.MoreFollowUps, err = cutPage(items, protocol.MaxFollowUps)
 		return err
 	})
 	if err := db.Send(ctx, account, batch); err != nil {

@@ -55,11 +55,14 @@ func (db *DB) ListConversations(ctx context.Context, account protocol.AccountID,
 		"project": filter.ProjectID, "limit": limit + 1,
 		"after_pinned": after.Pinned, "after_activity": after.LastActivityAt, "after": after.ConversationID,
 	})
-	if err != nil || len(page) <= limit {
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := cutPage(page, limit)
+	if err != nil || !more {
 		return page, nil, err
 	}
-	page = page[:limit]
-	last := &page[limit-1]
+	last := &page[len(page)-1]
 	return page, &ConversationPosition{
 		Pinned: last.PinnedAt != nil, LastActivityAt: last.LastActivityAt, ConversationID: last.ConversationID,
 	}, nil

@@ -11,36 +11,47 @@ import (
 
 const followUpColumns = `follow_up_id, state, content, attachments, profile, position, version, turn_id, created_at`
 
-// selectOpenFollowUps reads the items that wait. Its condition is that of the index follow_ups_open.
-const selectOpenFollowUps = `
-	select ` + followUpColumns + `
-	from follow_ups
-	where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
-	order by position, follow_up_id
-	limit @limit`
-
 // FollowUpPosition is a place between two items of a queue.
 type FollowUpPosition struct {
 	Position   int64               `json:"p"`
 	FollowUpID protocol.FollowUpID `json:"f"`
 }
 
+// selectFollowUps and withinPage enclose a condition. Rows behind the first one that does not fit into @page_bytes are not
+// sent. octet_length does not read a long text, whose length is known without it.
 const (
-	listFollowUpsSQL = `
+	selectFollowUps = `
 	select ` + followUpColumns + `
-	from follow_ups
-	where account_id = @account and conversation_id = @conversation
-	  and (position, follow_up_id) > (@after_position, @after)
-	order by position, follow_up_id
-	limit @limit`
-	listOpenFollowUpsSQL = `
-	select ` + followUpColumns + `
-	from follow_ups
-	where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
-	  and (position, follow_up_id) > (@after_position, @after)
-	order by position, follow_up_id
-	limit @limit`
+	from (
+		select ` + followUpColumns + `, row_number() over in_order as n, sum(octet_length(content)) over in_order as bytes
+		from (
+			select ` + followUpColumns + `
+			from follow_ups
+			where account_id = @account and conversation_id = @conversation
+			  and (position, follow_up_id) > (@after_position, @after)`
+	withinPage = `
+			order by position, follow_up_id
+			limit @limit
+		) page
+		window in_order as (order by position, follow_up_id)
+	) sized
+	where n <= 2 or bytes - octet_length(content) <= @page_bytes
+	order by position, follow_up_id`
+	listFollowUpsSQL = selectFollowUps + withinPage
+	// Its condition is that of the index follow_ups_open.
+	listOpenFollowUpsSQL = selectFollowUps + ` and state in ('queued', 'held')` + withinPage
 )
+
+// followUpArgs ask for a page after a position; nil is the beginning.
+func followUpArgs(account protocol.AccountID, id protocol.ConversationID, after *FollowUpPosition, limit int) pgx.NamedArgs {
+	if after == nil {
+		after = &FollowUpPosition{Position: -1 << 63}
+	}
+	return pgx.NamedArgs{
+		"account": account, "conversation": id, "limit": limit + 1, "page_bytes": PageBytes,
+		"after_position": after.Position, "after": after.FollowUpID,
+	}
+}
 
 // ListFollowUps reads a page of a conversation's follow-ups in their order: those that wait, or with all also those that
 // were started or cancelled.
@@ -51,18 +62,15 @@ func (db *DB) ListFollowUps(ctx context.Context, account protocol.AccountID, id 
 	if all {
 		sql = listFollowUpsSQL
 	}
-	if after == nil {
-		after = &FollowUpPosition{Position: -1 << 63}
+	page, err = rowsWithin[protocol.FollowUp](ctx, db, account, sql, followUpArgs(account, id, after, limit))
+	if err != nil {
+		return nil, nil, err
 	}
-	page, err = rowsWithin[protocol.FollowUp](ctx, db, account, sql, pgx.NamedArgs{
-		"account": account, "conversation": id, "limit": limit + 1,
-		"after_position": after.Position, "after": after.FollowUpID,
-	})
-	if err != nil || len(page) <= limit {
+	page, more, err := cutPage(page, limit)
+	if err != nil || !more {
 		return page, nil, err
 	}
-	page = page[:limit]
-	last := &page[limit-1]
+	last := &page[len(page)-1]
 	return page, &FollowUpPosition{Position: last.Position, FollowUpID: last.FollowUpID}, nil
 }
 

@@ -268,6 +268,51 @@ func TestTheEndOfALongReplayIsReadWithoutItsBeginning(t *testing.T) {
 	}
 }
 
+func TestAPageReadsNoMessagesBeyondItsByteCap(t *testing.T) {
+	w := meteredWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	conversation := live.spec.ConversationID
+	live.end(nil)
+	const messages = 100
+	w.database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
+		select account_id, gen_random_uuid(), conversation_id, branch_id, 2 + n, gen_random_uuid(), 'user', 'complete', json_build_array(json_build_object(
+			'type', 'text', 'text', (select string_agg(sha256((n::text || k)::bytea)::text, '') from generate_series(1, 6000) k)))
+		from branches, generate_series(1, $1::int) n`, messages) // 400 KB each, which compress to half
+	w.database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
+		select account_id, gen_random_uuid(), conversation_id, branch_id, 1000 + n, gen_random_uuid(), 'user', 'complete', '[]'
+		from branches, generate_series(1, $1::int) n`, grown)
+	w.database.Admin(t, `update branches set head_depth = 2 + $1`, messages)
+	w.database.Admin(t, `analyze messages`)
+	around, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[protocol.MessageID], `select message_id from messages where depth = 50`)
+	w.must(err)
+	for what, query := range map[string]*persistence.MessageQuery{
+		"older": {}, "newer": {Newer: true, After: 2}, "around": {Around: &around},
+	} {
+		query.ConversationID, query.Limit = conversation, messages
+		read := func() {
+			page, err := w.db.Messages(t.Context(), w.account, query)
+			w.must(err)
+			if len(page.Messages) != 3 || page.Last-page.First != 2 {
+				t.Errorf("%s: %d messages", what, len(page.Messages))
+			}
+		}
+		if rows := w.counted(rowsReadSQL, read); rows > 60 {
+			t.Errorf("%s: a page of 3 messages reads %d rows", what, rows)
+		}
+		w.wantPages(what, 500, read) // two reads of each text
+	}
+	w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+		select m.account_id, gen_random_uuid(), m.conversation_id, 'held', m.parts ->> 0, m.depth from messages m where m.depth between 3 and 102`)
+	w.database.Admin(t, `analyze follow_ups`)
+	w.wantPages("follow-ups", 600, func() {
+		page, next, err := w.db.ListFollowUps(t.Context(), w.account, conversation, true, nil, messages)
+		w.must(err)
+		if len(page) != 2 || next == nil {
+			t.Errorf("%d follow-ups", len(page))
+		}
+	})
+}
+
 // noise is text that compresses to no less than half.
 func noise(n int) string {
 	var b bytes.Buffer

@@ -31,7 +31,17 @@ type MessagePage struct {
 	Newer    bool // whether there are more on that side
 }
 
-// Messages reads a page of a branch. A message that streams carries its parts as far as they are durable.
+// messageEnvelope is what a message has as JSON beside its parts, about.
+const messageEnvelope = 1 << 10
+
+// placedMessage is a message with its depth on its path.
+type placedMessage struct {
+	protocol.Message
+	depth int
+}
+
+// Messages reads a page of a branch: at most query.Limit messages, and no further once they have PageBytes. A message that
+// streams carries its parts as far as they are durable; it is not counted, since a path has one at most.
 func (db *DB) Messages(ctx context.Context, account protocol.AccountID, query *MessageQuery) (*MessagePage, error) {
 	line, err := db.findPath(ctx, account, query)
 	if err != nil {
@@ -39,13 +49,21 @@ func (db *DB) Messages(ctx context.Context, account protocol.AccountID, query *M
 	}
 	page := line.window(query)
 	known := db.streaming.known(account)
-	page.Messages, err = Rows(ctx, db, account, db.messageScanner(known), readMessagesSQL, pgx.NamedArgs{
-		"account": account, "branch": page.BranchID, "first": page.First, "last": page.Last,
-		"turns": known.turns, "covers": known.covers,
+	found, err := Rows(ctx, db, account, db.messageScanner(known), readMessagesSQL, pgx.NamedArgs{
+		"account": account, "branch": page.BranchID, "depths": page.depths(line.start(query, page)),
+		"page_bytes": PageBytes, "envelope": messageEnvelope, "turns": known.turns, "covers": known.covers,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading messages: %w", err)
 	}
+	page.Messages = make([]protocol.Message, len(found))
+	for i := range found {
+		page.Messages[i] = found[i].Message
+	}
+	if len(found) > 0 {
+		page.First, page.Last = found[0].depth, found[len(found)-1].depth
+	}
+	page.Older, page.Newer = page.First > 1, page.Last < line.HeadDepth
 	return page, nil
 }
 
@@ -104,11 +122,36 @@ func (l path) window(query *MessageQuery) *MessagePage {
 		}
 		page.First = max(1, page.Last-query.Limit+1)
 	}
-	page.Older, page.Newer = page.First > 1, page.Last < l.HeadDepth
 	return page
 }
 
-// messageColumns are scanned by messageScanner, from messages m. The events of a streaming message are read in the same
+// start is the depth of the message that a page has in any case.
+func (l path) start(query *MessageQuery, page *MessagePage) int {
+	switch {
+	case query.Around != nil:
+		return l.Around
+	case query.Newer:
+		return page.First
+	default:
+		return page.Last
+	}
+}
+
+// depths lists the depths of a page, the nearest to start first. Whatever number of them is read, they have no gap.
+func (p *MessagePage) depths(start int) []int {
+	depths := []int{}
+	for distance := 0; start-distance >= p.First || start+distance <= p.Last; distance++ {
+		if depth := start - distance; depth >= p.First && depth <= p.Last {
+			depths = append(depths, depth)
+		}
+		if depth := start + distance; distance > 0 && depth >= p.First && depth <= p.Last {
+			depths = append(depths, depth)
+		}
+	}
+	return depths
+}
+
+// messageColumns are scanned by messageScanner, from messages m and knownStreaming. The events of a streaming message are read in the same
 // statement as its status, so that they end before turn.finished. Those that this node has folded already (@turns up to
 // @covers) are not read again.
 const messageColumns = `
@@ -120,7 +163,7 @@ const messageColumns = `
 		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
 			where e.account_id = m.account_id and e.turn_id = m.turn_id
 			  and e.first_sequence > known.covers)
-	end as frames`
+	end as frames, m.depth`
 
 // newestBranch begins the look-up of the branch on which a sibling was gone on with last: the newest that shows it and has
 // something of its own. The branch where the sibling was written follows.
@@ -161,13 +204,26 @@ const messageSiblings = `
 		) o
 	) siblings`
 
-// readMessagesSQL reads by key: for each part of the path that the window touches, the range of its depths.
+// readMessagesSQL reads the messages at @depths by key, one after the other, until they have @page_bytes. It looks at no
+// message behind that: the limit of one keeps the look-up of the next depth in front of the join with messages.
 const readMessagesSQL = `
+	with recursive wanted as materialized (
+		select w.n, w.depth, s.source_branch_id as branch_id
+		from unnest(@depths::int[]) with ordinality w (depth, n)
+		join branch_segments s on s.account_id = @account and s.branch_id = @branch and w.depth between s.from_depth and s.to_depth
+	), fit (n, branch_id, depth, bytes) as (
+		select 0::bigint, null::uuid, 0, 0::bigint
+		union all
+		select w.n, w.branch_id, w.depth, f.bytes + octet_length(m.parts::text) + @envelope::int
+		from fit f
+		cross join lateral (select n, branch_id, depth from wanted where n = f.n + 1 limit 1) w
+		join messages m on m.account_id = @account and m.branch_id = w.branch_id and m.depth = w.depth
+		where f.bytes < @page_bytes
+	)
 	select ` + messageColumns + `
-	from branch_segments s
-	join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
-		and m.depth between greatest(s.from_depth, @first) and least(s.to_depth, @last)` + knownStreaming + messageSiblings + `
-	where s.account_id = @account and s.branch_id = @branch and s.from_depth <= @last and s.to_depth >= @first
+	from fit f
+	join messages m on m.account_id = @account and m.branch_id = f.branch_id and m.depth = f.depth` +
+	knownStreaming + messageSiblings + `
 	order by m.depth`
 
 const getMessageSQL = `
@@ -186,7 +242,7 @@ func (db *DB) GetMessage(ctx context.Context, account protocol.AccountID, messag
 	if err != nil {
 		return nil, fmt.Errorf("reading a message: %w", err)
 	}
-	return &found, nil
+	return &found.Message, nil
 }
 
 func siblingOf(message *protocol.MessageID, branch *protocol.BranchID) *protocol.Sibling {
@@ -197,14 +253,14 @@ func siblingOf(message *protocol.MessageID, branch *protocol.BranchID) *protocol
 }
 
 // messageScanner scans messageColumns. known is what was passed as @turns and @covers.
-func (db *DB) messageScanner(known *knownMessages) pgx.RowToFunc[protocol.Message] {
-	return func(row pgx.CollectableRow) (m protocol.Message, err error) {
+func (db *DB) messageScanner(known *knownMessages) pgx.RowToFunc[placedMessage] {
+	return func(row pgx.CollectableRow) (m placedMessage, err error) {
 		var frames []byte
 		var previousMessage, nextMessage *protocol.MessageID
 		var previousBranch, nextBranch *protocol.BranchID
 		err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
 			&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
-			&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames)
+			&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames, &m.depth)
 		if err != nil {
 			return m, err
 		}

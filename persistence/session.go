@@ -338,11 +338,14 @@ func (db *DB) ListSessions(ctx context.Context, account protocol.AccountID, quer
 	args["idle_since"], args["limit"] = query.IdleSince, query.Limit+1
 	args["after_time"], args["after"] = after.LastUsedAt, after.SessionID
 	page, err = Rows(ctx, db, account, pgx.RowToStructByName[protocol.Device], listSessionsSQL, args)
-	if err != nil || len(page) <= query.Limit {
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := cutPage(page, query.Limit)
+	if err != nil || !more {
 		return page, nil, err
 	}
-	page = page[:query.Limit]
-	last := &page[query.Limit-1]
+	last := &page[len(page)-1]
 	return page, &SessionPosition{LastUsedAt: last.LastUsedAt, SessionID: last.SessionID}, nil
 }
 

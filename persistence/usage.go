@@ -85,11 +85,14 @@ func (db *DB) ListUsage(ctx context.Context, account protocol.AccountID, id prot
 		"account": account, "conversation": id, "limit": limit + 1,
 		"after_time": after.OccurredAt, "after": after.UsageID,
 	})
-	if err != nil || len(page) <= limit {
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := cutPage(page, limit)
+	if err != nil || !more {
 		return page, nil, err
 	}
-	page = page[:limit]
-	last := &page[limit-1]
+	last := &page[len(page)-1]
 	return page, &UsagePosition{OccurredAt: last.OccurredAt, UsageID: last.UsageID}, nil
 }
 
@@ -142,9 +145,12 @@ func (db *DB) SumUsage(ctx context.Context, account protocol.AccountID, query *U
 	if err != nil {
 		return nil, "", fmt.Errorf("summing usage: %w", err)
 	}
-	if len(page) > query.Limit {
-		page = page[:query.Limit]
-		next = page[query.Limit-1].Key
+	page, more, err := cutPage(page, query.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = page[len(page)-1].Key
 	}
 	if query.Grouping == UsageByConversation {
 		for i := range page {

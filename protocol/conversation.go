@@ -29,7 +29,8 @@ type Conversation struct {
 type ConversationPage struct {
 	Conversation
 	Draft            Draft      `json:"draft"`
-	FollowUps        []FollowUp `json:"follow_ups"`
+	FollowUps        []FollowUp `json:"follow_ups" doc:"The items that wait, in their order."`
+	MoreFollowUps    bool       `json:"more_follow_ups" doc:"The queue is longer than a page: GET …/follow-ups?state=open has all of it."`
 	QueueVersion     int64      `json:"queue_version"`
 	PendingApprovals []Approval `json:"pending_approvals"`
 	LiveTurn         *LiveTurn  `json:"live_turn"`

@@ -758,6 +758,7 @@ export interface components {
              * @description Of a temporary conversation: when it is erased, 24 h after its last activity.
              */
             expires_at?: string;
+            /** @description The items that wait, in their order. */
             follow_ups: components["schemas"]["FollowUp"][];
             head_message_id: string | null;
             /** Format: date-time */
@@ -769,6 +770,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
+            /** @description The queue is longer than a page: GET …/follow-ups?state=open has all of it. */
+            more_follow_ups: boolean;
             pending_approvals: components["schemas"]["Approval"][];
             /** Format: date-time */
             pinned_at: string | null;
@@ -4219,6 +4222,7 @@ export interface operations {
             query?: {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
             };
             header?: never;
@@ -5804,6 +5808,7 @@ export interface operations {
                 archived?: "true" | "false" | "any";
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
                 pinned?: "true" | "false" | "any";
                 project_id?: string;
@@ -6365,6 +6370,7 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "a "
                      *       },
+                     *       "more_follow_ups": false,
                      *       "pending_approvals": [
                      *         {
                      *           "approval_id": "a approval",
@@ -7436,6 +7442,7 @@ export interface operations {
             query?: {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
             };
             header?: never;
@@ -8239,6 +8246,7 @@ export interface operations {
             query?: {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
                 /** @description open: only queued and held. */
                 state?: "open" | "any";
@@ -8751,6 +8759,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Where the pages lead: older (default) from the head to the beginning, newer the other way. A cursor knows its own. */
                 direction?: "older" | "newer";
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
             };
             header?: never;
@@ -9622,6 +9631,7 @@ export interface operations {
             query?: {
                 /** @description next_cursor of the page before; opaque. */
                 cursor?: string;
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
             };
             header?: never;
@@ -10310,6 +10320,7 @@ export interface operations {
                 /** @description A time (RFC 3339) or a day (UTC). Default: 30 days before to. */
                 from?: string;
                 group_by?: "day" | "profile" | "conversation";
+                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
                 limit?: number;
                 /** @description Not included. A time (RFC 3339) or a day (UTC). Default: now. */
                 to?: string;

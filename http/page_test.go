@@ -1,0 +1,146 @@
+package http
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence"
+	"turnstone/protocol"
+)
+
+// largestItem is more than one item of any list here has as JSON.
+const largestItem = 500_000
+
+// largest is a text of as many characters as a message may have, each of four bytes.
+func largest(number int) string {
+	return fmt.Sprintf("%03d", number) + strings.Repeat("\U0001F30A", protocol.MaxInputRunes-3)
+}
+
+// wantBounded fails for a page that is larger than the bound and one item.
+func wantBounded(t *testing.T, page shown) {
+	t.Helper()
+	if len(page.body) > persistence.PageBytes+largestItem {
+		t.Errorf("a page of %d bytes", len(page.body))
+	}
+}
+
+// allPages reads a list to its end and returns one field of every item.
+func (u *user) allPages(path, field string) (found []string, pages [][]string) {
+	u.t.Helper()
+	for cursor := ""; len(found) <= 100; {
+		page := u.do(200, "GET", path+cursor, nil)
+		wantBounded(u.t, page)
+		data, _ := page.at("data").([]any)
+		var texts []string
+		for i := range data {
+			texts = append(texts, fmt.Sprint(page.at(fmt.Sprintf("data.%d.%s", i, field))))
+		}
+		found, pages = append(found, texts...), append(pages, texts)
+		next, more := page.at("next_cursor").(string)
+		if page.at("has_more") != more || len(data) == 0 {
+			u.t.Fatalf("a page of %d items, has_more %v", len(data), page.at("has_more"))
+		}
+		if !more {
+			return found, pages
+		}
+		path, _, _ = strings.Cut(path, "&cursor=")
+		cursor = "&cursor=" + next
+	}
+	u.t.Fatalf("%s: more items than there are", path)
+	return nil, nil
+}
+
+func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Long")
+	const messages = 40
+	texts := make([]string, messages)
+	for i := range texts {
+		texts[i] = largest(i)
+	}
+	said := u.say(id, texts...)
+	path := "/conversations/" + id + "/messages?limit=100"
+
+	newest, _ := u.allPages(path+"&direction=newer", "message_id")
+	if !slices.Equal(newest, said) {
+		t.Errorf("towards the head: %d messages, want %d", len(newest), messages)
+	}
+	_, pages := u.allPages(path, "message_id")
+	slices.Reverse(pages)
+	if older := slices.Concat(pages...); !slices.Equal(older, said) {
+		t.Errorf("towards the beginning: %d messages, want %d", len(older), messages)
+	}
+	for _, middle := range []int{0, messages / 2, messages - 1} {
+		page := u.do(200, "GET", path+"&around="+said[middle], nil)
+		wantBounded(t, page)
+		var found []string
+		if cursor, more := page.at("older_cursor").(string); more {
+			_, older := u.allPages(path+"&cursor="+cursor, "message_id")
+			slices.Reverse(older)
+			found = slices.Concat(older...)
+		}
+		data, _ := page.at("data").([]any)
+		shows := false
+		for i := range data {
+			one := page.at(fmt.Sprintf("data.%d.message_id", i)).(string)
+			shows = shows || one == said[middle]
+			found = append(found, one)
+		}
+		if cursor, more := page.at("newer_cursor").(string); more {
+			newer, _ := u.allPages(path+"&cursor="+cursor, "message_id")
+			found = append(found, newer...)
+		}
+		if !shows || !slices.Equal(found, said) {
+			t.Errorf("around message %d: %d messages, shown %v", middle, len(found), shows)
+		}
+	}
+}
+
+func TestAQueueOfTheLargestFollowUpsIsPagedAndTheConversationShowsItsBeginning(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Queue")
+	batch := &pgx.Batch{}
+	var want []string
+	for i := range protocol.MaxFollowUps {
+		item := protocol.NewFollowUpID()
+		want = append(want, item.String())
+		batch.Queue(`insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position) values ($1, $2, $3, 'held', $4, $5)`,
+			u.account.AccountID, item, u.parse(id), largest(i), i)
+	}
+	if err := u.DB.Send(t.Context(), u.account.AccountID, batch); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := u.allPages("/conversations/"+id+"/follow-ups?limit=100", "follow_up_id"); !slices.Equal(found, want) {
+		t.Errorf("%d follow-ups, want %d", len(found), len(want))
+	}
+	page := u.do(200, "GET", "/conversations/"+id, nil)
+	wantBounded(t, page)
+	wantField(t, page, "more_follow_ups", true)
+	wantField(t, page, "follow_ups.0.follow_up_id", want[0])
+	wantField(t, page, "follow_ups.1.follow_up_id", want[1])
+	wantField(t, u.do(200, "GET", "/conversations/"+u.conversation("Empty"), nil), "more_follow_ups", false)
+}
+
+func TestPagesOfTheLargestConversationsAreBounded(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	metadata := map[string]string{}
+	for i := range 16 {
+		metadata[fmt.Sprintf("%02d", i)+strings.Repeat("\U0001F30A", maxMetadataKey-2)] = strings.Repeat("\U0001F30A", maxMetadataValue)
+	}
+	const conversations = 60
+	for range conversations {
+		u.do(201, "PUT", "/conversations/"+protocol.NewConversationID().String(), map[string]any{"title": strings.Repeat("\U0001F30A", maxTitle), "metadata": metadata})
+	}
+	found, pages := u.allPages("/conversations?limit=100", "conversation_id")
+	slices.Sort(found)
+	if len(slices.Compact(found)) != conversations || len(pages) < 2 {
+		t.Errorf("%d conversations in %d pages", len(found), len(pages))
+	}
+}
