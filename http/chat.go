@@ -260,6 +260,11 @@ func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in 
 	if err != nil {
 		return err
 	}
+	if turn.State.Terminal() { // to resume a live stream is free
+		if err := s.draw(w, r, bucketReplays, account.String()); err != nil {
+			return err
+		}
+	}
 	if err := s.streams.enter(account, s.MaxStreams); err != nil {
 		return err
 	}
@@ -331,7 +336,7 @@ func (s *Server) chatRoutes() []route {
 		call("GET", "/chat/turns/{turn_id}", "getTurn", "Read a turn, live or finished.", reads, s.getTurn).
 			about("The state, the last sequence, the usage once it has ended, and the message that it writes."),
 		stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Follow a turn from any sequence, live or finished.", Policy{Conflicts: true}, s.getTurnEvents).
-			about("Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far.").
+			about("Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far. Resuming a live turn costs no quota; the events of a finished turn draw from a limit of their own.").
 			refuses(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			documented(func(api huma.API, op *huma.Operation) {
 				eventStream(stdhttp.StatusOK, stops)(api, op)

@@ -150,7 +150,7 @@ func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence
 		shared[string(b)] = limit
 	}
 	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: url, Shared: shared, Local: map[string]persistence.Limit{
-		string(bucketReads): limit, string(bucketRefusals): {Rate: 10_000, Period: time.Second, Burst: 10_000},
+		string(bucketReads): limit, string(bucketReplays): limit, string(bucketRefusals): {Rate: 10_000, Period: time.Second, Burst: 10_000},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -204,19 +204,26 @@ func matrixOn(t *testing.T, database pgtest.Database, change func(*Config)) *mat
 // liveOn gives a configuration a node of its own, with the scripted model.
 func liveOn(t *testing.T, c *Config) {
 	t.Helper()
+	c.Turns = nodeOn(t, c, scripted.New(scripted.Options{}), nil, func() { t.Error("the node was fenced") })
+}
+
+// nodeOn starts a node with a model, in place of an earlier one if there was one, and sets the store that it writes.
+func nodeOn(t *testing.T, c *Config, model actors.Model, predecessor *protocol.NodeID, fenced func()) *actors.Node {
+	t.Helper()
 	const live = 5
 	turns := persistence.NewTurns(c.DB, persistence.TurnsOptions{Logger: c.Log})
 	t.Cleanup(turns.Close)
 	node := actors.NewNode(actors.Config{
 		Store: turns, Log: turns, Directory: persistence.NewDirectory(c.DB, persistence.DirectoryOptions{MaxLiveTurns: live}),
-		Model: scripted.New(scripted.Options{}), Routes: actors.DefaultRoutes("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
-		Logger: zaptest.NewLogger(t), Fenced: func() { t.Error("the node was fenced") },
+		Model: model, Routes: actors.DefaultRoutes("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
+		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced,
 	})
 	if err := node.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
-	c.Turns, c.TurnStore = node, storedTurns{turns, c.DB}
+	c.TurnStore = storedTurns{turns, c.DB}
+	return node
 }
 
 type storedTurns struct {

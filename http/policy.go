@@ -5,7 +5,7 @@ import "slices"
 // bucket names a limit. A request draws from its account's bucket, or from its address's where nobody is signed in.
 type bucket string
 
-// The buckets. Reads and refusals are kept in the process, so that they can always decide; the others are in Redis.
+// The buckets. Reads, replays and refusals are kept in the process, so that they can always decide; the others are in Redis.
 const (
 	noBucket     bucket = ""
 	bucketReads  bucket = "reads"
@@ -17,6 +17,7 @@ const (
 	bucketSignInReserve bucket = "signin_reserve"
 
 	bucketRefusals bucket = "refusals" // by address, for requests that end in 401 or 403
+	bucketReplays  bucket = "replays"  // for the events of finished turns; see getTurnEvents
 )
 
 // maxBody is what a JSON body may hold.

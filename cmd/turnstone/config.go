@@ -70,6 +70,7 @@ type LimitsConfig struct {
 	Chat           rate  `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Starting and steering turns. Cancelling has a reserve of its own."`
 	Writes         rate  `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Changes of what is kept."`
 	Reads          rate  `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Reads; counted by each node for itself."`
+	Replays        rate  `env:"TURNSTONE_LIMIT_REPLAYS" envDefault:"60/1m burst 30" help:"Streams and snapshots of turns that have ended; counted by each node for itself. Resuming a live turn is free."`
 	SignIn         rate  `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Attempts to sign in to an account, or to register, from one network (an IPv4 address, an IPv6 /48). All networks together have four times as many in four times as long for an account, and each of them then one more; browsers that signed in to the account before are counted for themselves."`
 	Refusals       rate  `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Requests of one address that end in 401 or 403; beyond, they get 429. Counted by each node for itself. Requests that succeed never draw from it."`
 	MaxLiveTurns   int   `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Turns of an account that may be live at once."`

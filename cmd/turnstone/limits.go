@@ -8,8 +8,8 @@ import (
 	"turnstone/persistence"
 )
 
-// newLimiter makes the buckets by the names that http draws from. Reads and refusals are counted in the process, so that
-// they can always be decided; all others in Redis, for all nodes together.
+// newLimiter makes the buckets by the names that http draws from. Reads, replays and refusals are counted in the process,
+// so that they can always be decided; all others in Redis, for all nodes together.
 func newLimiter(config *Config) (*persistence.Limiter, error) {
 	limits := config.Limits
 	return persistence.NewLimiter(persistence.LimiterConfig{
@@ -18,7 +18,7 @@ func newLimiter(config *Config) (*persistence.Limiter, error) {
 			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "writes": limits.Writes.limit(),
 			"signin": limits.SignIn.limit(), "signin_account": limits.SignIn.ofAllNetworks(), "signin_reserve": limits.SignIn.reserve(),
 		},
-		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "refusals": limits.Refusals.limit()},
+		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "replays": limits.Replays.limit(), "refusals": limits.Refusals.limit()},
 	})
 }
 

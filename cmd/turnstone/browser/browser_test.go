@@ -12,7 +12,7 @@ import (
 // generous are limits that no test of the browser meets unless it is about them.
 var generous = []string{
 	"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
-	"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000",
+	"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000", "TURNSTONE_LIMIT_REPLAYS=60000/1m burst 10000",
 }
 
 func TestInTheBrowser(t *testing.T) {

@@ -301,7 +301,7 @@ export interface paths {
         };
         /**
          * Follow a turn from any sequence, live or finished.
-         * @description Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far.
+         * @description Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far. Resuming a live turn costs no quota; the events of a finished turn draw from a limit of their own.
          */
         get: operations["followTurn"];
         put?: never;

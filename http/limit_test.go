@@ -1,0 +1,146 @@
+package http
+
+import (
+	"bufio"
+	"io"
+	stdhttp "net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/persistence"
+	"turnstone/protocol"
+)
+
+// drawn returns the buckets that requests drew from since the last call.
+func (w *world) drawn() []string {
+	w.limiter.mu.Lock()
+	defer w.limiter.mu.Unlock()
+	var buckets []string
+	for _, drawn := range w.limiter.drawn {
+		name, _, _ := strings.Cut(drawn, " ")
+		buckets = append(buckets, name)
+	}
+	w.limiter.drawn = nil
+	return buckets
+}
+
+// local makes a bucket real, in the process, while nothing answers for the others.
+func (w *world) local(name bucket, limit persistence.Limit) {
+	w.t.Helper()
+	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{
+		URL: "unix:///nowhere", Local: map[string]persistence.Limit{string(name): limit},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = limiter.Close() })
+	w.limiter.real, w.limiter.buckets = limiter, []string{string(name)}
+}
+
+// follow opens a stream over a real connection and returns it after its first event.
+func (c *client) follow(path string) *bufio.Reader {
+	c.t.Helper()
+	server := httptest.NewServer(c)
+	c.t.Cleanup(server.Close)
+	request, err := stdhttp.NewRequestWithContext(c.t.Context(), stdhttp.MethodGet, server.URL+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request.Host = c.BaseURL.Host
+	request.AddCookie(&stdhttp.Cookie{Name: c.cookieName(), Value: c.token()})
+	response, err := server.Client().Do(request)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = response.Body.Close() })
+	body := bufio.NewReader(response.Body)
+	for line := ""; !strings.HasPrefix(line, "data: "); {
+		if line, err = body.ReadString('\n'); err != nil || response.StatusCode != 200 {
+			c.t.Fatalf("GET %s: %d %v", path, response.StatusCode, err)
+		}
+	}
+	return body
+}
+
+func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testing.T) {
+	const burst = 4
+	s := speak(t, nil)
+	s.local(bucketReplays, persistence.Limit{Rate: 1, Period: time.Hour, Burst: burst})
+	s.limiter.breakDown()
+	events := "/chat/turns/" + s.turn.String() + "/events"
+	s.drawn()
+	var live []*bufio.Reader
+	for _, query := range []string{"", "?after=1", "?mode=snapshot"} {
+		live = append(live, s.follow(events+query))
+	}
+	if ahead := s.expect(409, "GET", events+"?after=99999999", nil); ahead.Code != protocol.CodeSequenceAhead {
+		t.Errorf("ahead: %s", ahead.body)
+	}
+	s.stop()
+	for _, body := range live {
+		if rest, err := io.ReadAll(body); err != nil || !strings.Contains(string(rest), "turn.finished") {
+			t.Errorf("a stream ended with %q, %v", rest, err)
+		}
+	}
+	if drawn := s.drawn(); len(drawn) != 0 {
+		t.Errorf("resuming a live turn drew from %v", drawn)
+	}
+
+	for n := range burst {
+		query := []string{"", "?mode=snapshot", "?after=1", "?mode=snapshot&after=1"}[n]
+		answer := s.expect(200, "GET", events+query, nil)
+		if want := `"replays";r=` + strconv.Itoa(burst-n-1) + `;t=`; !strings.HasPrefix(answer.header.Get("RateLimit"), want) {
+			t.Errorf("%s: RateLimit %s, want %s…", query, answer.header.Get("RateLimit"), want)
+		}
+	}
+	over := s.expect(429, "GET", events, nil)
+	wait, err := strconv.Atoi(over.header.Get("Retry-After"))
+	if over.Code != protocol.CodeRateLimited || err != nil || wait < 1 || over.header.Get("RateLimit-Policy") != `"replays";q=1;w=3600` {
+		t.Errorf("over the limit: %s %v", over.body, over.header)
+	}
+	s.limiter.set(persistence.Decision{Allowed: true, Limit: testQuota}, nil)
+	s.expect(200, "GET", "/conversations/"+s.conversation, nil) // other reads go on
+}
+
+func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
+	s := speak(t, nil)
+	start := object{"input": []object{{"type": "text", "text": "Hello"}}}
+	create := object{"title": "Once"}
+	s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start")
+	s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create")
+	s.drawn()
+	s.limiter.refuse()
+	for _, again := range []*reply{
+		s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start"),
+		s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create"),
+	} {
+		if again.header.Get(replayedHeader) != "true" || again.header.Get("RateLimit") != "" {
+			t.Errorf("the repeat got %v", again.header)
+		}
+	}
+	if drawn := s.drawn(); len(drawn) != 0 {
+		t.Errorf("repeats drew from %v", drawn)
+	}
+	s.expect(429, "POST", "/conversations", create, "Idempotency-Key", "other")
+	s.stop()
+}
+
+func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("ada@example.com")
+	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	for _, r := range w.table() {
+		if r.policy.Bucket == noBucket || r.policy.Public || r.policy.Sudo || r.path == "/auth/logout" {
+			continue
+		}
+		answer := c.do(r.method, parameter.ReplaceAllString(r.path, "none"), nil)
+		bucket := `"` + string(r.policy.Bucket) + `"`
+		if answer.header.Get("RateLimit-Policy") != bucket+";q=60;w=60" || answer.header.Get("RateLimit") != bucket+";r=59;t=1" {
+			t.Errorf("%s %s: %d, %q and %q", r.method, r.path, answer.status, answer.header.Get("RateLimit-Policy"), answer.header.Get("RateLimit"))
+		}
+	}
+}
