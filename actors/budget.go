@@ -56,7 +56,8 @@ func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, r
 	return used, err
 }
 
-// reserve waits while the store is away, as the turn's log does.
+// reserve waits while the store is away, as the turn's log does. It repeats the same reservation, which may be stored
+// although its reply was lost.
 func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, input, output int) (granted int, err error) {
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
 		granted, err = m.Budget.Reserve(ctx, account, reservation, input+min(output, leastAnswer), input+output)
@@ -68,7 +69,6 @@ func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, 
 			if stopped := sleep(ctx, wait); stopped != nil {
 				return 0, stopped
 			}
-			reservation = protocol.NewUsageID() // the first one may have been stored
 		default:
 			return granted, err
 		}

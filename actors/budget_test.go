@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,20 +67,30 @@ func TestTheUsageOfACallThatDidNotEndIsEstimated(t *testing.T) {
 
 // allowance is a budget in memory.
 type allowance struct {
-	left    int
-	settled []int
+	left     int
+	outages  int // calls of Reserve that find the store away
+	reserved protocol.UsageID
+	settled  []int
 }
 
 func (a *allowance) Check(context.Context, protocol.AccountID) error { return nil }
 
-func (a *allowance) Reserve(_ context.Context, _ protocol.AccountID, _ protocol.UsageID, least, most int) (int, error) {
+func (a *allowance) Reserve(_ context.Context, _ protocol.AccountID, reservation protocol.UsageID, least, most int) (int, error) {
+	if a.outages > 0 {
+		a.outages--
+		return 0, protocol.Errorf(protocol.CodeUnavailable, "the store is away")
+	}
+	a.reserved = reservation
 	if a.left < least {
 		return 0, protocol.Errorf(protocol.CodeBudgetReached, "nothing left")
 	}
 	return min(a.left, most), nil
 }
 
-func (a *allowance) Settle(_ context.Context, _ protocol.AccountID, _ protocol.UsageID, used int) error {
+func (a *allowance) Settle(_ context.Context, _ protocol.AccountID, reservation protocol.UsageID, used int) error {
+	if reservation != a.reserved {
+		return protocol.Errorf(protocol.CodeNotFound, "this was never reserved")
+	}
 	a.settled = append(a.settled, used)
 	return nil
 }
@@ -103,6 +114,10 @@ func TestACallStaysWithinWhatWasReserved(t *testing.T) {
 	plenty := &allowance{left: 5000}
 	if stop, err := ask(plenty, long); err != nil || stop != StopMaxTokens || plenty.settled[0] != 1100 {
 		t.Errorf("with plenty: %v, %v, settled %v", stop, err, plenty.settled)
+	}
+	interrupted := &allowance{left: 5000, outages: 1}
+	if _, err := ask(interrupted, long); err != nil || !slices.Equal(interrupted.settled, []int{1100}) {
+		t.Errorf("after an outage: %v, settled %v", err, interrupted.settled)
 	}
 	little := &allowance{left: 500}
 	if stop, err := ask(little, long); err != nil || stop != stopBudget || little.settled[0] != 500 {

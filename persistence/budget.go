@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,6 +36,8 @@ const (
 		- coalesce((select used from token_days where account_id = @account and day = (now() at time zone 'UTC')::date), 0)
 		- coalesce((select sum(tokens) from token_reservations
 			where account_id = @account and day = (now() at time zone 'UTC')::date and expires_at > now()), 0)::bigint`
+	reservedTokensSQL = `
+	select tokens from token_reservations where account_id = @account and reservation_id = @reservation`
 	reserveTokensSQL = `
 	insert into token_reservations (account_id, reservation_id, day, tokens, expires_at)
 	values (@account, @reservation, (now() at time zone 'UTC')::date, @tokens, now() + @lifetime::interval)`
@@ -47,11 +50,15 @@ const (
 )
 
 // Reserve sets tokens aside for a model call: most, or what is left if that is at least least. It returns
-// protocol.CodeBudgetReached when less is left.
+// protocol.CodeBudgetReached when less is left. A repetition, after a lost reply, returns what the first call set aside.
 func (b *Budget) Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error) {
 	args := pgx.NamedArgs{"account": account, "reservation": reservation, "limit": b.limit, "lifetime": reservationLifetime}
 	err = b.db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
 		if _, err := tx.Exec(ctx, lockTokenDaySQL, args); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, reservedTokensSQL, args).Scan(&granted)
+		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		var left int64
@@ -63,7 +70,7 @@ func (b *Budget) Reserve(ctx context.Context, account protocol.AccountID, reserv
 		}
 		granted = int(min(left, int64(most)))
 		args["tokens"] = granted
-		_, err := tx.Exec(ctx, reserveTokensSQL, args)
+		_, err = tx.Exec(ctx, reserveTokensSQL, args)
 		return err
 	})
 	if err != nil {

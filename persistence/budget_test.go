@@ -21,6 +21,7 @@ func TestTokensAreReservedBeforeTheyAreUsed(t *testing.T) {
 	}
 	reserve(first, 100, 600, 600)
 	reserve(second, 100, 600, 400) // what is left
+	reserve(first, 100, 600, 600)  // its reply was lost
 	reserve(protocol.NewUsageID(), 1, 1, 0)
 	err := budget.Check(t.Context(), w.account)
 	var refused *protocol.Error
