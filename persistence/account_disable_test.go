@@ -14,6 +14,11 @@ func TestDisablingAnAccountHoldsItsQueuesAndCancelsItsLiveTurns(t *testing.T) {
 	turn := w.start(w.request(nil, "hello"))
 	w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
 		select account_id, gen_random_uuid(), conversation_id, 'queued', 'next', 1 from conversations`)
+	w.must(w.db.DisableAccount(t.Context(), w.account, time.Now(), persistence.Requester{}))
+	held := func() int { return w.count(`select count(*) from follow_ups where state = 'held' and version = 2`) }
+	if held() != 1 {
+		t.Error("the queue is not held at once")
+	}
 	cancelled := make(chan protocol.TurnID, 10)
 	jobs, err := persistence.StartJobs(t.Context(), w.db, persistence.JobWorkers{
 		CancelTurn: func(_ context.Context, account protocol.AccountID, id protocol.TurnID) error {
@@ -26,7 +31,6 @@ func TestDisablingAnAccountHoldsItsQueuesAndCancelsItsLiveTurns(t *testing.T) {
 	})
 	w.must(err)
 	defer func() { w.must(jobs.Close(context.Background())) }()
-	w.must(w.db.DisableAccount(t.Context(), w.account, time.Now(), persistence.Requester{}))
 	select {
 	case id := <-cancelled:
 		if id != turn.spec.TurnID {
@@ -34,10 +38,6 @@ func TestDisablingAnAccountHoldsItsQueuesAndCancelsItsLiveTurns(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Fatal("the live turn was not cancelled")
-	}
-	held := func() int { return w.count(`select count(*) from follow_ups where state = 'held' and version = 2`) }
-	if held() != 1 {
-		t.Error("the queue is not held")
 	}
 	w.must(w.db.EnableAccount(t.Context(), w.account, persistence.Requester{}))
 	if held() != 1 {
