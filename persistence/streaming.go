@@ -16,7 +16,8 @@ const (
 
 // streamingMessages remembers the messages of live turns as they were read last, so that reading one again reads only the
 // events that were appended since. It holds nothing but committed events, so what it returns is what the log says; a
-// message that it does not know is folded from the whole log. Its methods may be called from any goroutine.
+// message that it does not know is folded from the whole log. Its methods may be called from any goroutine; none waits for a
+// message that is being folded, which may take long.
 type streamingMessages struct {
 	mu     sync.Mutex
 	byTurn map[protocol.AccountID]map[protocol.TurnID]*streamingMessage // guarded by mu
@@ -30,6 +31,7 @@ type streamingMessage struct {
 	turn    protocol.TurnID
 	element *list.Element // guarded by streamingMessages.mu; nil: not kept
 	size    int           // guarded by streamingMessages.mu
+	kept    int64         // guarded by streamingMessages.mu: what covers was, or less
 
 	mu     sync.Mutex
 	fold   protocol.Fold // guarded by mu
@@ -43,9 +45,7 @@ func (s *streamingMessages) known(account protocol.AccountID) *knownMessages {
 	defer s.mu.Unlock()
 	k := &knownMessages{account: account, turns: []protocol.TurnID{}, covers: []int64{}}
 	for turn, message := range s.byTurn[account] {
-		message.mu.Lock()
-		k.turns, k.covers = append(k.turns, turn), append(k.covers, message.covers)
-		message.mu.Unlock()
+		k.turns, k.covers = append(k.turns, turn), append(k.covers, message.kept)
 		k.messages = append(k.messages, message)
 	}
 	return k
@@ -94,7 +94,7 @@ func (m *streamingMessage) extend(frames []byte) (parts []protocol.Part, covers 
 // keep remembers a message, or counts its use and growth, and drops those that were not used for longest.
 func (s *streamingMessages) keep(m *streamingMessage) {
 	m.mu.Lock()
-	size := m.bytes
+	size, covers := m.bytes, m.covers
 	m.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *streamingMessages) keep(m *streamingMessage) {
 		s.recent.MoveToFront(m.element)
 	}
 	s.bytes += size - m.size
-	m.size = size
+	m.size, m.kept = size, covers
 	for s.recent.Len() > maxStreamingMessages || s.bytes > maxStreamingBytes {
 		s.drop(s.recent.Back().Value.(*streamingMessage)) //nolint:forcetypeassert // nothing else is in the list
 	}
