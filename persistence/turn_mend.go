@@ -21,9 +21,22 @@ left join nodes n on n.node_id = t.owner
 where t.account_id = $1 and t.turn_id = $2`
 )
 
+// mendFrom are what a damaged turn is made of: everything, then less and less of what may be the reason why it cannot be
+// read. The last attempt needs nothing but the row of the turn.
+var mendFrom = []struct{ events, records bool }{{true, true}, {false, true}, {false, false}}
+
 // MendTurn reads what can be read of a turn whose log cannot be read as it is. Its frames reach the turn's next sequence
-// without a gap: mendedLog says how.
-func (t *Turns) MendTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error) {
+// without a gap: mendedLog says how. Postgres may refuse to read a part of it at all (a damaged page): that part is lost.
+func (t *Turns) MendTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (stored *protocol.StoredTurn, err error) {
+	for _, from := range mendFrom {
+		if stored, err = t.mend(ctx, account, turn, from.events, from.records); err == nil || protocol.CodeOf(err) == protocol.CodeUnavailable {
+			break
+		}
+	}
+	return stored, err
+}
+
+func (t *Turns) mend(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, events, records bool) (*protocol.StoredTurn, error) {
 	stored := &protocol.StoredTurn{}
 	var spec json.RawMessage
 	columns := &protocol.TurnSpec{AccountID: account, TurnID: turn}
@@ -34,11 +47,15 @@ func (t *Turns) MendTurn(ctx context.Context, account protocol.AccountID, turn p
 			&spec, &columns.ConversationID, &columns.BranchID, &columns.UserMessageID, &columns.AssistantMessageID, &columns.CreatedAt,
 		}, headTargets(&stored.Head)...)...)
 	})
-	batch.Queue(loadEventsSQL, account, turn).Query(collectLog(&rows))
-	batch.Queue(loadRecordsSQL, account, turn).Query(func(found pgx.Rows) (err error) {
-		stored.Records, err = pgx.CollectRows(found, pgx.RowToStructByPos[protocol.TurnRecord])
-		return err
-	})
+	if events {
+		batch.Queue(loadEventsSQL, account, turn).Query(collectLog(&rows))
+	}
+	if records {
+		batch.Queue(loadRecordsSQL, account, turn).Query(func(found pgx.Rows) (err error) {
+			stored.Records, err = pgx.CollectRows(found, pgx.RowToStructByPos[protocol.TurnRecord])
+			return err
+		})
+	}
 	if err := t.db.Send(ctx, account, batch); err != nil {
 		return nil, fmt.Errorf("loading a damaged turn: %w", err)
 	}

@@ -49,6 +49,37 @@ func TestADamagedTurnIsEndedAndReadWithoutAGap(t *testing.T) {
 	w.start(w.request(&turn.spec.ConversationID, "the conversation is free"))
 }
 
+// Postgres refuses rows whose page is damaged. A policy that raises the same error stands in for that.
+func TestATurnOfWhichPostgresReadsNothingIsEnded(t *testing.T) {
+	for _, tables := range [][]string{{"turn_events"}, {"turn_events", "turn_records"}} {
+		w := newWorld(t)
+		turn := w.start(w.request(nil, "hello"))
+		turn.append(2)
+		w.database.Admin(t, `
+create function damaged() returns boolean language plpgsql as $$ begin
+    raise exception 'invalid page in block 7' using errcode = 'data_corrupted';
+end $$`)
+		for _, table := range tables {
+			w.database.Admin(t, `create policy damage on `+table+` as restrictive for select using (damaged())`)
+		}
+		w.database.Admin(t, `insert into turn_records (account_id, turn_id, kind, key, sequence, body) select account_id, turn_id, 'cancel', '', 1, '{}' from turns`)
+		if _, err := w.turns.LoadTurn(t.Context(), w.account, turn.spec.TurnID); err == nil || protocol.CodeOf(err) == protocol.CodeUnavailable {
+			t.Fatalf("%v: it was read: %v", tables, err)
+		}
+		stored, err := w.turns.MendTurn(t.Context(), w.account, turn.spec.TurnID)
+		w.must(err)
+		finish := turn.finish()
+		finish.Spec, finish.Mended = stored.Spec, true
+		_, err = w.turns.FinishTurn(t.Context(), finish)
+		w.must(err)
+		log, last, err := w.turns.TurnFrames(t.Context(), w.account, turn.spec.TurnID, 0, 1<<20)
+		if err != nil || last != finish.Last || !bytes.Equal(log, append(stored.Frames, finish.Frames...)) {
+			t.Errorf("%v: its readers get %s, %v", tables, log, err)
+		}
+		w.start(w.request(&turn.spec.ConversationID, "the conversation is free"))
+	}
+}
+
 func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 	w := newWorld(t)
 	turn := w.start(w.request(nil, "hello"))
