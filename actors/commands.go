@@ -161,6 +161,9 @@ func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, turn 
 	scope := protocol.CancelTurn
 	if by == protocol.CancelledByDeletion {
 		scope = protocol.CancelTurnAndFollowUps
+		if live := n.live(turn); live != nil {
+			live.deleting.Store(true)
+		}
 	}
 	_, err := n.Command(ctx, account, turn, &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: by})
 	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {

@@ -82,6 +82,8 @@ type liveTurn struct {
 	stream  *stream
 	done    chan struct{} // closed when the actor has stopped
 	over    bool          // guarded by Node.mu: it only lingers
+	// deleting says that its conversation is being deleted: whether the account may still read it has to be looked up.
+	deleting atomic.Bool
 }
 
 type stats struct {

@@ -259,7 +259,7 @@ func (r *Reader) Leave() {
 // nothing needs to be looked up to follow it. When it says no, nothing is known.
 func (r *Reader) Reaches() bool {
 	live := r.node.live(r.turn)
-	if live == nil || live.account != r.account || !r.node.leased() {
+	if live == nil || live.account != r.account || live.deleting.Load() || !r.node.leased() {
 		return false
 	}
 	live.stream.mu.Lock()

@@ -2,14 +2,14 @@ package http
 
 import (
 	"context"
-	"time"
 
 	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
-// cancelPoll is how often a deletion looks whether the turn that it cancelled has ended.
-const cancelPoll = 50 * time.Millisecond
+// deleteAttempts bounds how often a deletion cancels a turn that another one, which the confirmation covers too, replaced
+// before the conversation was deleted.
+const deleteAttempts = 3
 
 type deleteConversationInput struct {
 	InConversation
@@ -17,6 +17,8 @@ type deleteConversationInput struct {
 	Confirm string `header:"X-Confirm" doc:"While a turn is live: the token of the 409 confirmation_required before."`
 }
 
+// deleteConversation answers as soon as the cancel of the live turn, if there is one, and the deletion are durable. The
+// purge waits for the end of the turn.
 func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationInput) (*nothing, error) {
 	version, err := in.version(nil)
 	if err != nil {
@@ -26,38 +28,21 @@ func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationI
 	deletion := &persistence.Deletion{
 		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: exchangeOf(ctx).requester(),
 	}
-	live, err := s.DB.DeleteConversation(ctx, caller.AccountID, deletion)
-	if err != nil || live == nil {
-		return nil, err
-	}
-	if err := s.confirmDeletion(ctx, in, live); err != nil {
-		return nil, err
-	}
-	if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
-		return nil, err
-	}
-	return nil, s.deleteAfter(ctx, in, deletion, live.TurnID)
-}
-
-// deleteAfter deletes as soon as a cancelled turn has ended. It gives up with the request; a turn that began meanwhile
-// needs a confirmation of its own.
-func (s *Server) deleteAfter(ctx context.Context, in *deleteConversationInput, deletion *persistence.Deletion, cancelled protocol.TurnID) error {
-	ticker := time.NewTicker(cancelPoll)
-	defer ticker.Stop()
-	for {
-		live, err := s.DB.DeleteConversation(ctx, callerOf(ctx).AccountID, deletion)
+	for range deleteAttempts {
+		live, err := s.DB.DeleteConversation(ctx, caller.AccountID, deletion)
 		if err != nil || live == nil {
-			return err
+			return nil, err
 		}
-		if live.TurnID != cancelled {
-			return s.confirmDeletion(ctx, in, live)
+		if err := s.confirmDeletion(ctx, in, live); err != nil {
+			return nil, err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but has not ended yet. Try again.")
+		// Durable before the deletion: a crash in between leaves a conversation whose turn was stopped, and the client repeats.
+		if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
+			return nil, err
 		}
+		deletion.Cancelled = &live.TurnID
 	}
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
 }
 
 func (s *Server) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *persistence.LiveWork) error {

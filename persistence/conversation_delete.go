@@ -23,13 +23,15 @@ const EventConversationDeleted SecurityEvent = "conversation.deleted"
 // Deletion asks for the end of a conversation.
 type Deletion struct {
 	ConversationID protocol.ConversationID
-	Version        *int64 // nil: whatever it is
+	Version        *int64           // nil: whatever it is
+	Cancelled      *protocol.TurnID // the live turn, once its cancel is durable: it may end after the deletion
 	SessionID      *protocol.SessionID
 	By             Requester
 }
 
-// DeleteConversation makes a conversation vanish from every read, at once and for good; a job erases what it held.
-// While a turn is live nothing happens and the live work is returned: the turn has to end first.
+// DeleteConversation hides a conversation from every read, at once and for good; a job erases what it held. While a turn
+// is live whose cancel is not durable, or is not the one that deletion names, nothing happens and the live work is
+// returned. The turn of a deleted conversation ends as cancelled, after its node's death too; the purge waits for that.
 func (db *DB) DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *Deletion) (live *LiveWork, err error) {
 	id := deletion.ConversationID
 	err = db.InTx(ctx, account, func(ctx context.Context, tx *Tx) error {
@@ -41,13 +43,34 @@ func (db *DB) DeleteConversation(ctx context.Context, account protocol.AccountID
 		if err := locked.checkVersion(ctx, tx, account, id, deletion.Version, false); err != nil {
 			return err
 		}
-		if locked.LiveTurnID != nil {
+		ending, err := deletion.ends(ctx, tx, account, locked.LiveTurnID)
+		if err != nil {
+			return err
+		}
+		if !ending {
 			live, err = countLiveWork(ctx, tx, account, id, locked)
 			return err
 		}
 		return db.buryConversation(ctx, tx, account, deletion)
 	})
 	return live, err
+}
+
+const cancelStoredSQL = `
+	select exists (select from turn_records where account_id = $1 and turn_id = $2 and kind = '` + protocol.RecordCancel + `')`
+
+// ends reports whether no turn is live, or only the one that was cancelled.
+func (d *Deletion) ends(ctx context.Context, tx *Tx, account protocol.AccountID, live *protocol.TurnID) (ends bool, err error) {
+	switch {
+	case live == nil:
+		return true, nil
+	case d.Cancelled == nil || *d.Cancelled != *live:
+		return false, nil
+	}
+	if err := tx.QueryRow(ctx, cancelStoredSQL, account, *live).Scan(&ends); err != nil {
+		return false, fmt.Errorf("looking for the cancel of a turn: %w", err)
+	}
+	return ends, nil
 }
 
 const countConversationSQL = `

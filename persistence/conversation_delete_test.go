@@ -1,6 +1,7 @@
 package persistence_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -248,4 +249,83 @@ func TestDeletionEnqueuesItsPurge(t *testing.T) {
 			raise exception 'no job';
 		end if;
 	end $$`, id))
+}
+
+// cancelled stores a cancel of the turn.
+func (l *actedTurn) cancelled() {
+	l.w.Helper()
+	a := l.chunk(1)
+	a.Frames = l.event(nil, a.First, &protocol.TurnCancelRequested{By: protocol.CancelledByDeletion, Scope: protocol.CancelTurnAndFollowUps})
+	a.Records = []protocol.TurnRecord{{Kind: protocol.RecordCancel, Sequence: a.First, Body: []byte(`{}`)}}
+	a.State, a.Accepts = protocol.TurnCancelling, false
+	l.w.must(l.w.append(a))
+	l.stored(a)
+}
+
+func TestAConversationIsDeletedWhileItsCancelledTurnStillEnds(t *testing.T) {
+	w := newWorld(t)
+	turn := w.start(w.request(nil, "hello"))
+	id := turn.spec.ConversationID
+	later := w.request(&id, "later")
+	later.IfBusy = protocol.BusyQueue
+	if result, err := w.try(later); err != nil || result.FollowUp == nil {
+		t.Fatalf("queueing: %+v, %v", result, err)
+	}
+	other := protocol.NewTurnID()
+	for what, named := range map[string]*protocol.TurnID{"no": nil, "another": &other, "a turn whose cancel is not stored as": &turn.spec.TurnID} {
+		live, err := w.db.DeleteConversation(t.Context(), w.account, &persistence.Deletion{ConversationID: id, Cancelled: named})
+		if err != nil || live == nil || live.TurnID != turn.spec.TurnID {
+			t.Fatalf("with %s cancelled turn: %+v, %v", what, live, err)
+		}
+	}
+	turn.cancelled()
+	live, err := w.db.DeleteConversation(t.Context(), w.account, &persistence.Deletion{ConversationID: id, Cancelled: &turn.spec.TurnID})
+	if err != nil || live != nil {
+		t.Fatalf("deleting: %+v, %v", live, err)
+	}
+	wantHidden(t, w.db, w.account, id, turn.spec.TurnID)
+	_, err = w.try(w.request(&id, "again"))
+	wantCode(t, err, protocol.CodeNotFound)
+	_, err = w.db.PurgeConversation(t.Context(), w.account, id, 100)
+	wantCode(t, err, protocol.CodeTurnInProgress)
+	turn.append(2)
+	stored, err := w.turns.LoadTurn(t.Context(), w.account, turn.spec.TurnID)
+	if err != nil || !bytes.Equal(stored.Frames, turn.frames) {
+		t.Errorf("the log of the turn cannot be adopted: %v", err)
+	}
+	if started := turn.end(func(f *protocol.TurnFinish) {
+		f.Parked = []protocol.ParkedInput{{FollowUpID: protocol.NewFollowUpID(), Text: "returned"}}
+	}); started != nil {
+		t.Errorf("the end started %+v", started.Spec)
+	}
+	purge(t, w.db, w.account, id, 100)
+	if left := w.count(`select (select count(*) from turns) + (select count(*) from messages) + (select count(*) from follow_ups) + (select count(*) from turn_events)`); left != 0 {
+		t.Errorf("%d rows are left", left)
+	}
+}
+
+func TestATurnThatStartsDuringADeletionIsNotLiveInADeletedConversation(t *testing.T) {
+	w := newWorld(t)
+	for range 20 {
+		id := begin(t, w.db, w.account, "").ConversationID
+		type outcome struct {
+			result *protocol.TurnStartResult
+			err    error
+		}
+		started := make(chan outcome, 1)
+		go func() {
+			result, err := w.try(w.request(&id, "hello"))
+			started <- outcome{result, err}
+		}()
+		live, err := w.db.DeleteConversation(t.Context(), w.account, &persistence.Deletion{ConversationID: id})
+		w.must(err)
+		start := <-started
+		switch deleted := live == nil; {
+		case deleted && protocol.CodeOf(start.err) != protocol.CodeNotFound:
+			t.Fatalf("a turn began in a deleted conversation: %+v, %v", start.result, start.err)
+		case !deleted:
+			w.must(start.err)
+			w.alive(start.result.Spec, start.result.Begin).end(nil)
+		}
+	}
 }
