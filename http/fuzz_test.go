@@ -305,6 +305,18 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
+// FuzzUserAgent: whatever a client calls itself, what is stored is short, printable UTF-8.
+func FuzzUserAgent(f *testing.F) {
+	for _, text := range []string{"", "Mozilla/5.0 (é)", "caf\xe9", "\xff\xfe\x85\x00", "a\tb\r\n", "\u0085\x7f", strings.Repeat("\xe9", 300), strings.Repeat("é", 300), "\xed\xa0\x80"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if clean := cleanUserAgent(text); !printable(clean) || len(clean) > maxUserAgent || cleanUserAgent(clean) != clean {
+			t.Errorf("%q is kept as %q", text, clean)
+		}
+	})
+}
+
 // printable says whether a text is UTF-8 without control characters.
 func printable(text string) bool {
 	for _, c := range text {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
@@ -71,8 +72,21 @@ func (s *Server) newToken(userAgent string) (string, *persistence.NewSession) {
 	}
 }
 
+// cleanUserAgent makes a label of a User-Agent: UTF-8 without control characters. What is not UTF-8 is read as Latin-1.
 func cleanUserAgent(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+	if !utf8.ValidString(text) {
+		latin := make([]rune, len(text))
+		for i := range len(text) {
+			latin[i] = rune(text[i])
+		}
+		text = string(latin)
+	}
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return -1
+		}
+		return c
+	}, text)
 	for len(text) > maxUserAgent {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]

@@ -12,12 +12,13 @@ import (
 
 // readHeaders are the header fields of requests that anything here reads, and what a malformed one is: a wrong value of
 // the API's own fields (422), or a malformed request (400). The cookie is not among them: other programs of the same host
-// set cookies too, and of ours only an HMAC goes further.
+// set cookies too, and of ours only an HMAC goes further. Nor is User-Agent: it decides nothing, old clients send it in
+// Latin-1, which RFC 9110 allows (obs-text), and cleanUserAgent makes it text before it is stored.
 var readHeaders = map[string]protocol.Code{
 	keyHeader: protocol.CodeInvalid, "If-Match": protocol.CodeInvalid, "Last-Event-ID": protocol.CodeInvalid, "X-Confirm": protocol.CodeInvalid,
 	"Accept-Encoding": protocol.CodeInvalidHeader, "Content-Encoding": protocol.CodeInvalidHeader, "Content-Type": protocol.CodeInvalidHeader,
 	"Origin": protocol.CodeInvalidHeader, "Sec-Fetch-Mode": protocol.CodeInvalidHeader, "Sec-Fetch-Site": protocol.CodeInvalidHeader,
-	"User-Agent": protocol.CodeInvalidHeader, csrfHeader: protocol.CodeInvalidHeader, "X-Forwarded-For": protocol.CodeInvalidHeader,
+	csrfHeader: protocol.CodeInvalidHeader, "X-Forwarded-For": protocol.CodeInvalidHeader,
 }
 
 // checkForm refuses what no route takes, before anything is looked up: text in a header field, the path or the query that

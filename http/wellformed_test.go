@@ -31,9 +31,9 @@ func TestMalformedTextIsRefusedAtTheEntry(t *testing.T) {
 		{"PUT", "/account/settings", keyHeader, "a\tb", 422, protocol.CodeInvalid, "header.Idempotency-Key"},
 		{"PUT", "/account/settings", "If-Match", "\x00", 422, protocol.CodeInvalid, "header.If-Match"},
 		{"GET", "/chat/turns/" + protocol.NewTurnID().String() + "/events", "Last-Event-ID", "\xff", 422, protocol.CodeInvalid, "header.Last-Event-Id"},
-		{"GET", "/conversations", "User-Agent", "\xff", 400, protocol.CodeInvalidHeader, "header.User-Agent"},
+		{"GET", "/conversations", "Accept-Encoding", "\xff", 400, protocol.CodeInvalidHeader, "header.Accept-Encoding"},
 		{"GET", "/conversations", "X-Forwarded-For", "a\x1fb", 400, protocol.CodeInvalidHeader, "header.X-Forwarded-For"},
-		{"GET", "/health", "User-Agent", "\xff", 400, protocol.CodeInvalidHeader, "header.User-Agent"},
+		{"GET", "/health", "Origin", "\xff", 400, protocol.CodeInvalidHeader, "header.Origin"},
 		{"GET", "/conversations/%00/usage", keyHeader, "key", 404, protocol.CodeNotFound, ""},
 		{"GET", "/conversations/" + conversation + "%FF", "", "", 404, protocol.CodeNotFound, ""},
 		{"POST", "/conversations/%0A/usage", keyHeader, "key", 404, protocol.CodeNotFound, ""},
@@ -63,9 +63,28 @@ func TestMalformedTextIsRefusedAtTheEntry(t *testing.T) {
 	ada.expect(200, "GET", "/conversations", nil, "User-Agent", "Mozilla/5.0\t(é)")
 }
 
+func TestAHeaderThatDecidesNothingMayBeLatin1(t *testing.T) {
+	w := newWorld(t)
+	ada := w.client().register("ada@example.com")
+	for _, header := range []string{"User-Agent", "Accept-Language", "Referer", "X-Something"} {
+		ada.expect(200, "GET", "/conversations", nil, header, "caf\xe9 \xff\x85")
+		w.client().expect(200, "GET", "/health", nil, header, "caf\xe9 \xff\x85")
+	}
+	login := object{"email": "ada@example.com", "password": testPassword}
+	for sent, kept := range map[string]string{"Caf\xe9/1.0 \x85\x00": "Café/1.0 ", "Café/1.0 \u0085": "Café/1.0 "} {
+		c := w.client()
+		c.keep(c.expect(200, "POST", "/auth/login", login, "User-Agent", sent))
+		var list protocol.List[protocol.Device]
+		c.expect(200, "GET", "/auth/sessions?limit=1", nil).into(t, &list)
+		if list.Data[0].UserAgent != kept {
+			t.Errorf("%q is kept as %q", sent, list.Data[0].UserAgent)
+		}
+	}
+}
+
 // What is read of a request's head is checked: the fields that the document lists, and those that the code asks for.
 func TestEveryHeaderThatIsReadIsChecked(t *testing.T) {
-	read := map[string]string{"Origin": "CrossOriginProtection", "Sec-Fetch-Site": "CrossOriginProtection", "User-Agent": "Request.UserAgent"}
+	read := map[string]string{"Origin": "CrossOriginProtection", "Sec-Fetch-Site": "CrossOriginProtection"}
 	server := newWorld(t)
 	for _, r := range server.routes {
 		for _, param := range operationAt(server.api.OpenAPI(), r.method, r.path).Parameters {
