@@ -342,7 +342,7 @@ func (s *Server) chatRoutes() []route {
 				eventStream(stdhttp.StatusOK, stops)(api, op)
 				op.Responses["204"] = &huma.Response{Description: "The turn has ended and all of it was seen."}
 			}),
-		stream("POST", "/chat/steering", "steerTurn", "Steer, cancel or withdraw, while a turn is live.", Policy{Conflicts: true}, s.postSteering).
+		stream("POST", "/chat/steering", "steerTurn", "Steer, cancel or withdraw, while a turn is live.", Policy{Conflicts: true, Cancels: true}, s.postSteering).
 			about("The command is committed before the 202. An input ends applied or returned, exactly once; a repeat with the same client_steering_id gets the first receipt.").
 			sends(object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
 			refuses(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).

@@ -28,6 +28,7 @@ type exchange struct {
 	bodyRead   bool
 	public     bool // the route is
 	counted    bool // among the account's requests under way
+	reserved   bool // its slot is one that only a cancel may keep
 	handedOver bool // a stream goes on without its handler, and writes its own line in the log
 
 	session      *persistence.Session // the caller's

@@ -49,7 +49,7 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	if err := s.admit(r, ex, policy); err != nil {
 		return err
 	}
-	if err := s.enterRequest(ex); err != nil {
+	if err := s.enterRequest(ex, policy); err != nil {
 		return err
 	}
 	defer s.leaveRequest(ex)

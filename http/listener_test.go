@@ -8,6 +8,7 @@ import (
 	stdhttp "net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors"
 	"turnstone/protocol"
 )
 
@@ -227,6 +229,58 @@ func TestAnAccountHasAtMostSoManyRequestsUnderWay(t *testing.T) {
 	close(proceed)
 	for range most {
 		if answer := <-answers; answer.status != 200 {
+			t.Errorf("%d %s", answer.status, answer.body)
+		}
+	}
+	ada.expect(200, "GET", "/conversations", nil)
+}
+
+// heldCommands lets no command of a turn end before it is released.
+type heldCommands struct {
+	Turns
+	began, proceed chan struct{}
+}
+
+func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.TurnID, *actors.Command) (protocol.SteeringReceipt, error) {
+	h.began <- struct{}{}
+	<-h.proceed
+	return protocol.SteeringReceipt{}, nil
+}
+
+func TestACancelHasASlotAlthoughTheOtherRequestsOfItsAccountHang(t *testing.T) {
+	const most = 3
+	held := &heldCommands{began: make(chan struct{}), proceed: make(chan struct{})}
+	w := newWorld(t, func(c *Config) { c.MaxRequests, c.Turns = most, held })
+	ada := w.client().register("ada@example.com")
+	turn := protocol.NewTurnID().String()
+	input := func(id string) object {
+		return object{"type": "input", "turn_id": turn, "client_steering_id": id, "input": []object{{"type": "text", "text": "x"}}}
+	}
+	cancel := object{"type": "cancel", "turn_id": turn}
+	answers := make(chan *reply, most+cancelSlots)
+	hang := func(body object) {
+		go func() { answers <- ada.twin().do("POST", "/chat/steering", body) }()
+		<-held.began
+	}
+	refused := func(what, method, path string, body any) {
+		t.Helper()
+		if answer := ada.twin().do(method, path, body); answer.status != 429 || answer.Code != protocol.CodeTooManyRequests {
+			t.Errorf("%s: %d %s", what, answer.status, answer.body)
+		}
+	}
+	for n := range most {
+		hang(input(strconv.Itoa(n)))
+	}
+	for range cancelSlots {
+		refused("one more input", "POST", "/chat/steering", input("more"))
+		refused("a withdrawal", "POST", "/chat/steering", object{"type": "withdraw", "turn_id": turn, "steering_id": protocol.NewSteeringID().String()})
+		refused("a read", "GET", "/conversations", nil)
+		hang(cancel)
+	}
+	refused("a cancel beyond the reserve", "POST", "/chat/steering", cancel)
+	close(held.proceed)
+	for range most + cancelSlots {
+		if answer := <-answers; answer.status != 202 {
 			t.Errorf("%d %s", answer.status, answer.body)
 		}
 	}

@@ -32,6 +32,7 @@ type Policy struct {
 	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
 	Idempotent bool   // a creating POST: takes Idempotency-Key
 	Conflicts  bool   // may answer 409
+	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls keepSlot
 	Readiness  bool   // reports to every caller that persistence is down, since no session can be checked then
 }
 

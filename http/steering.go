@@ -38,6 +38,9 @@ func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	if err != nil {
 		return err
 	}
+	if err := s.keepSlot(exchangeOf(r.Context()), cancels(command)); err != nil {
+		return err
+	}
 	if err := s.drawCommand(w, r, command, account); err != nil {
 		return err
 	}
@@ -50,12 +53,17 @@ func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 // drawCommand draws from the chat boundary, a cancel from its reserve first: neither the chat quota nor many cancels keep
 // anybody from stopping a turn while the other has something left.
 func (s *Server) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *actors.Command, account protocol.AccountID) error {
-	if command != nil && command.Kind == actors.CommandCancel {
+	if cancels(command) {
 		if err := s.draw(w, r, bucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
 		}
 	}
 	return s.draw(w, r, bucketChat, account.String())
+}
+
+// cancels reports whether a command, nil for an approval, is a cancel.
+func cancels(command *actors.Command) bool {
+	return command != nil && command.Kind == actors.CommandCancel
 }
 
 func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {

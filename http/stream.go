@@ -21,6 +21,7 @@ const (
 	defaultStreams  = 50               // open streams of one account on one node, where Config is silent
 	retryStreams    = 5                // seconds until an account with too many streams may have closed one
 	defaultRequests = 32               // requests of one account under way on one node, where Config is silent
+	cancelSlots     = 2                // more, for cancels only: Stop works for an account whose other requests hang
 	eventStreamType = "text/event-stream"
 	maxHandOnMillis = 1000 // the spread of reconnects when a node hands its turns on
 )
@@ -64,15 +65,33 @@ func (s *streams) enter(account protocol.AccountID, most int) error {
 	return nil
 }
 
-// enterRequest takes one of the account's slots for requests; leaveRequest gives it back, once.
-func (s *Server) enterRequest(ex *exchange) error {
+// enterRequest takes one of the account's slots for requests; leaveRequest gives it back, once. A request that may be a
+// cancel may take a reserved slot, which keepSlot then lets only a cancel keep.
+func (s *Server) enterRequest(ex *exchange, policy Policy) error {
 	if ex.caller == nil {
 		return nil
 	}
-	if ex.counted = s.requests.take(ex.caller.AccountID, s.MaxRequests); !ex.counted {
-		return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d requests may be under way at once.", s.MaxRequests)}
+	account := ex.caller.AccountID
+	if ex.counted = s.requests.take(account, s.MaxRequests); !ex.counted && policy.Cancels {
+		ex.counted = s.requests.take(account, s.MaxRequests+cancelSlots)
+		ex.reserved = ex.counted
+	}
+	if !ex.counted {
+		return s.tooManyRequests()
 	}
 	return nil
+}
+
+// keepSlot refuses a request in a reserved slot that turned out to be no cancel.
+func (s *Server) keepSlot(ex *exchange, cancels bool) error {
+	if ex.reserved && !cancels {
+		return s.tooManyRequests()
+	}
+	return nil
+}
+
+func (s *Server) tooManyRequests() error {
+	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d requests may be under way at once.", s.MaxRequests)}
 }
 
 func (s *Server) leaveRequest(ex *exchange) {
