@@ -72,11 +72,14 @@ func (s *Server) checkHost(next stdhttp.Handler) stdhttp.Handler {
 	})
 }
 
-// OnlyHosts passes requests on that are addressed to a listener by its own host, or a loopback name; see hosts.
-func OnlyHosts(listen string, next stdhttp.Handler) stdhttp.Handler {
-	allowed := newHosts(listen)
+// OnlyHosts passes requests on that are addressed to the internal listener by its own host, one of the names that the
+// operator lists, or a loopback name; see hosts. Which names lead to it cannot be known: a collector of metrics uses that of
+// a service or a pod, and a page that was rebound to it any other.
+func OnlyHosts(listen string, names []string, next stdhttp.Handler) stdhttp.Handler {
+	allowed := newHosts(listen, names...)
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		if err := allowed.check(r); err != nil {
+		if allowed.check(r) != nil {
+			err := protocol.Errorf(protocol.CodeWrongHost, "The internal listener is not reached by that name. Check the Host header, or add the name to TURNSTONE_INTERNAL_HOSTS.")
 			p := problemOf(err)
 			p.RequestID = "req_" + uuid.Must(uuid.NewV7()).String()
 			w.Header().Set("Content-Type", p.ContentType(""))

@@ -3,6 +3,7 @@ package http
 import (
 	stdhttp "net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"turnstone/protocol"
@@ -33,7 +34,7 @@ func TestOnlyTheHostsOfAListenerAreAnswered(t *testing.T) {
 func TestARequestForAnotherHostIsRefusedOnBothListeners(t *testing.T) {
 	w := newWorld(t)
 	passed := false
-	internal := OnlyHosts("127.0.0.1:9090", stdhttp.HandlerFunc(func(stdhttp.ResponseWriter, *stdhttp.Request) { passed = true }))
+	internal := OnlyHosts("127.0.0.1:9090", nil, stdhttp.HandlerFunc(func(stdhttp.ResponseWriter, *stdhttp.Request) { passed = true }))
 	for _, path := range []string{"/", "/health", "/conversations", "/debug/pprof/heap", "/metrics"} {
 		for name, handler := range map[string]stdhttp.Handler{"public": w, "internal": internal} {
 			recorder := httptest.NewRecorder()
@@ -47,5 +48,30 @@ func TestARequestForAnotherHostIsRefusedOnBothListeners(t *testing.T) {
 	}
 	if passed {
 		t.Error("the internal listener passed a request on")
+	}
+}
+
+func TestTheInternalListenerAnswersForTheNamesThatTheOperatorLists(t *testing.T) {
+	passes := stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) { w.WriteHeader(stdhttp.StatusNoContent) })
+	for listen, others := range map[string][]string{"0.0.0.0:9090": {"10.0.0.7", "localhost"}, "127.0.0.1:9090": {"127.0.0.1", "localhost"}} {
+		listed, unlisted := OnlyHosts(listen, []string{"turnstone.monitoring.svc", "node-7"}, passes), OnlyHosts(listen, nil, passes)
+		ask := func(handler stdhttp.Handler, host string) *httptest.ResponseRecorder {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequest("GET", "http://"+host+":9090/metrics", nil))
+			return recorder
+		}
+		for _, host := range append(others, "turnstone.monitoring.svc", "Node-7.") {
+			if answer := ask(listed, host); answer.Code != 204 {
+				t.Errorf("%s at %s: %d", host, listen, answer.Code)
+			}
+		}
+		for _, host := range []string{"rebound.example", "turnstone.monitoring.svc.rebound.example", "svc", "node-8"} {
+			if answer := ask(listed, host); answer.Code != 421 || !strings.Contains(answer.Body.String(), "TURNSTONE_INTERNAL_HOSTS") {
+				t.Errorf("%s at %s: %d %s", host, listen, answer.Code, answer.Body)
+			}
+		}
+		if answer := ask(unlisted, "turnstone.monitoring.svc"); answer.Code != 421 {
+			t.Errorf("a name that nobody listed, at %s: %d", listen, answer.Code)
+		}
 	}
 }

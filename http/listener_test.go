@@ -94,7 +94,7 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	}{
 		"signed in":     {server, "/large"},
 		"not signed in": {server, "/assets/large.js"},
-		"internal": {OnlyHosts("127.0.0.1:9090", stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
+		"internal": {OnlyHosts("127.0.0.1:9090", nil, stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
 			_, _ = w.Write(content) // nobody reads it
 		})), "/debug/pprof/heap"},
 	} {

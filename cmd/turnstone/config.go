@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type ServiceConfig struct {
 	Listen         string        `env:"TURNSTONE_LISTEN" envDefault:"127.0.0.1:8080" help:"Where the API and the web app listen, as host:port. Off loopback TURNSTONE_BASE_URL is needed. Requests are answered for the hosts of both, for loopback names and, off loopback, for any IP address; another Host gets 421."`
 	BaseURL        httpURL       `env:"TURNSTONE_BASE_URL" help:"Where browsers reach the service. Left out: the address that it listens on. Off loopback it must be https."`
 	InternalListen string        `env:"TURNSTONE_INTERNAL_LISTEN" envDefault:"127.0.0.1:9090" help:"Where operators reach /health, /ready without a session, /metrics, profiling and the turn commands. Keep it private. Requests are answered for its host, for loopback names and, off loopback, for any IP address, as probes use; another Host gets 421."`
+	InternalHosts  hostNames     `env:"TURNSTONE_INTERNAL_HOSTS" help:"Other names for which the internal listener answers, with commas between: those by which a collector of metrics or a probe addresses it, as turnstone-internal.monitoring.svc. Left out: none."`
 	TLSCert        string        `env:"TURNSTONE_TLS_CERT_FILE" help:"Certificate chain (PEM). Left out: plain HTTP, behind a TLS proxy."`
 	TLSKey         string        `env:"TURNSTONE_TLS_KEY_FILE" help:"Private key (PEM) of the certificate."`
 	DataDir        string        `env:"TURNSTONE_DATA_DIR" envDefault:"./.turnstone" help:"Folder of the node: its lock, the local object store and, under dev, the private servers and the secret."`
@@ -210,6 +212,24 @@ func (o *origins) UnmarshalText(text []byte) error {
 }
 
 func (o origins) String() string { return strings.Join(o, ",") }
+
+// hostNames are names without a port or a wildcard.
+type hostNames []string
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+
+// UnmarshalText reads names with commas between.
+func (h *hostNames) UnmarshalText(text []byte) error {
+	for _, one := range splitList(string(text)) {
+		if !hostName.MatchString(one) {
+			return fmt.Errorf("%q is not a host name without a port, as metrics.example.org", one)
+		}
+		*h = append(*h, one)
+	}
+	return nil
+}
+
+func (h hostNames) String() string { return strings.Join(h, ",") }
 
 // prefixes are networks.
 type prefixes []netip.Prefix

@@ -243,7 +243,7 @@ func (s *service) internalHandler() (http.Handler, error) {
 		return nil, err
 	}
 	handler := internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)
-	return ourhttp.OnlyHosts(s.config.Service.InternalListen, withFailpoints(handler)), nil
+	return ourhttp.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
 }
 
 // measure registers what /metrics shows besides requests. No label is ever made of what clients send.
