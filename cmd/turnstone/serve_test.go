@@ -32,6 +32,20 @@ func TestServeRunsOnWhatItIsGivenAfterMigrate(t *testing.T) {
 		!strings.Contains(body, "turnstone_turns_live 0") || !strings.Contains(body, "turnstone_database_connections") {
 		t.Errorf("metrics: %d %v\n%s", status, err, body)
 	}
+	for _, address := range []string{i.Public, i.Internal} { // a page whose name resolves to our address (DNS rebinding)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/health", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "attacker.example"
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = response.Body.Close(); response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s for another host: %s", address, response.Status)
+		}
+	}
 	p.Signal(syscall.SIGTERM)
 	if code := p.Exit(); code != 0 {
 		t.Errorf("SIGTERM: exit code %d", code)
