@@ -92,8 +92,10 @@ const sayMessageSQL = `
 		from conversations c join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 		where c.conversation_id = @conversation
 	), message as (
-		insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, turn_id)
-		select @account, @message, conversation_id, branch_id, head_depth + 1, head_message_id, @role, @status, @parts, @turn from place
+		insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, turn_id, sibling_index)
+		select @account, @message, conversation_id, branch_id, head_depth + 1, head_message_id, @role, @status, @parts, @turn,
+			(select count(*) from messages m where m.conversation_id = @conversation and m.parent_message_id is not distinct from head_message_id)
+		from place
 	), head as (
 		update branches b set head_message_id = @message, head_depth = b.head_depth + 1
 		from place p where b.branch_id = p.branch_id

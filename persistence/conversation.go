@@ -18,15 +18,18 @@ const maxTitleRunes = 200
 const temporaryLifetime = "24 hours"
 
 // conversationColumns read as protocol.Conversation, from conversations c and their active branch b. A conversation is
-// unread when an answer has ended that is newer than what was seen; identifiers of messages sort by time.
+// unread when an answer has ended that is newer than what was seen; identifiers of messages sort by time. The bounds and the
+// order of the look-up are those of the index messages_conversation: with an equality Postgres may as well read the messages
+// of the whole account from the newest on.
 const conversationColumns = `
 	c.conversation_id, c.title, c.title_source, c.project_id, c.pinned_at, c.archived_at, c.active_branch_id,
 	b.head_message_id, c.live_turn_id, c.profile, c.metadata, c.temporary,
 	case when c.temporary then c.last_activity_at + '` + temporaryLifetime + `'::interval end as expires_at,
 	coalesce((select m.message_id from messages m
-		where m.account_id = c.account_id and m.conversation_id = c.conversation_id
+		where m.account_id = c.account_id and m.conversation_id >= c.conversation_id
+		  and (m.conversation_id, m.message_id) <= (c.conversation_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 		  and m.role = 'assistant' and m.status <> 'streaming'
-		order by m.message_id desc limit 1) > coalesce(c.read_message_id, '00000000-0000-0000-0000-000000000000'), false) as unread,
+		order by m.conversation_id desc, m.message_id desc limit 1) > coalesce(c.read_message_id, '00000000-0000-0000-0000-000000000000'), false) as unread,
 	c.message_count, c.version, c.created_at, c.updated_at, c.last_activity_at`
 
 // conversationRows joins what conversationColumns reads, for the account's conversations that were not deleted.

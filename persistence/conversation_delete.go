@@ -73,17 +73,22 @@ func (d *Deletion) ends(ctx context.Context, tx *Tx, account protocol.AccountID,
 	return ends, nil
 }
 
+// maxCounted is where counting stops, so that it costs the same in every conversation. A confirmation shows no more.
+const maxCounted = 1000
+
 const countConversationSQL = `
 	select c.message_count,
-		(select count(*) from branches b where b.account_id = c.account_id and b.conversation_id = c.conversation_id),
-		(select count(*) from follow_ups f where f.account_id = c.account_id and f.conversation_id = c.conversation_id
-			and f.state in ('queued', 'held'))
+		(select count(*) from (
+			select from branches where account_id = @account and conversation_id = @conversation limit @most) b),
+		(select count(*) from (
+			select from follow_ups
+			where account_id = @account and conversation_id = @conversation and state in ('queued', 'held') limit @most) f)
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation`
 
 func countLiveWork(ctx context.Context, tx *Tx, account protocol.AccountID, id protocol.ConversationID, locked *lockedConversation) (*LiveWork, error) {
 	var messages, branches, followUps int
-	err := tx.QueryRow(ctx, countConversationSQL, pgx.NamedArgs{"account": account, "conversation": id}).
+	err := tx.QueryRow(ctx, countConversationSQL, pgx.NamedArgs{"account": account, "conversation": id, "most": maxCounted}).
 		Scan(&messages, &branches, &followUps)
 	if err != nil {
 		return nil, fmt.Errorf("counting what a conversation holds: %w", err)

@@ -17,10 +17,22 @@ var errStillLive = errors.New("the conversation was not deleted")
 const purgeGateSQL = `
 	select deleted_at is not null, exists (
 		select from turns t
-		where t.account_id = c.account_id and t.conversation_id = c.conversation_id and not t.terminal)
+		where t.account_id = c.account_id and t.conversation_id = c.conversation_id and t.` + liveStates + `)
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation
 	for update of c`
+
+const (
+	purgeTurns       = "turns" // the step that ends a window
+	purgeRowsPerTurn = 4       // about what hangs on a turn that has ended, and the turn
+)
+
+// purgedTurns are the oldest turns of a conversation. What hangs on turns is erased for these before they are themselves, so
+// that no step looks at turns whose rows are gone already.
+const purgedTurns = `(
+			select account_id, turn_id from turns
+			where account_id = @account and conversation_id = @conversation
+			order by turn_id limit @window) t`
 
 // purgeSteps erase what a deleted conversation held, children before what they hang on. Each erases at most @limit rows,
 // so that no transaction grows with the conversation. Usage stays: it is the account's, and holds no content.
@@ -28,36 +40,32 @@ var purgeSteps = []struct{ what, sql string }{
 	{"events", `
 		delete from turn_events e using (
 			select e.turn_id, e.first_sequence
-			from turns t join turn_events e on e.account_id = t.account_id and e.turn_id = t.turn_id
-			where t.account_id = @account and t.conversation_id = @conversation
+			from ` + purgedTurns + ` join turn_events e on e.account_id = t.account_id and e.turn_id = t.turn_id
 			limit @limit) x
 		where e.account_id = @account and e.turn_id = x.turn_id and e.first_sequence = x.first_sequence`},
 	{"records", `
 		delete from turn_records r using (
 			select r.turn_id, r.kind, r.key
-			from turns t join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id
-			where t.account_id = @account and t.conversation_id = @conversation
+			from ` + purgedTurns + ` join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id
 			limit @limit) x
 		where r.account_id = @account and r.turn_id = x.turn_id and r.kind = x.kind and r.key = x.key`},
 	{"replays", `
 		delete from turn_replays r using (
 			select r.turn_id
-			from turns t join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id
-			where t.account_id = @account and t.conversation_id = @conversation
+			from ` + purgedTurns + ` join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id
 			limit @limit) x
 		where r.account_id = @account and r.turn_id = x.turn_id`},
 	{"kept answers of turns", `
 		delete from idempotency i using (
 			select i.key_hash
-			from turns t join idempotency i on i.account_id = t.account_id and i.resource_id = t.turn_id
-			where t.account_id = @account and t.conversation_id = @conversation
+			from ` + purgedTurns + ` join idempotency i on i.account_id = t.account_id and i.resource_id = t.turn_id
 			limit @limit) x
 		where i.account_id = @account and i.key_hash = x.key_hash`},
-	{"turns", `
+	{purgeTurns, `
 		delete from turns t using (
 			select turn_id from turns
 			where account_id = @account and conversation_id = @conversation
-			limit @limit) x
+			order by turn_id limit least(@limit::bigint, @window::bigint)) x
 		where t.account_id = @account and t.turn_id = x.turn_id`},
 	{"messages", `
 		delete from messages m using (
@@ -122,14 +130,16 @@ func (db *DB) PurgeConversation(ctx context.Context, account protocol.AccountID,
 
 func purgeSome(ctx context.Context, tx *Tx, args pgx.NamedArgs, limit int) (done bool, err error) {
 	left := int64(limit)
+	args["window"] = max(1, limit/purgeRowsPerTurn)
 	for _, step := range purgeSteps {
 		args["limit"] = left
 		tag, err := tx.Exec(ctx, step.sql, args)
 		if err != nil {
 			return false, fmt.Errorf("purging %s: %w", step.what, err)
 		}
-		if left -= tag.RowsAffected(); left <= 0 {
-			return false, nil // the next call goes on
+		erased := tag.RowsAffected()
+		if left -= erased; left <= 0 || erased > 0 && step.what == purgeTurns {
+			return false, nil // the next call goes on, with the turns that follow
 		}
 	}
 	return true, nil

@@ -366,3 +366,25 @@ func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
 		})
 	}
 }
+
+func TestAPageOfALongLogReadsOnlyItsRows(t *testing.T) {
+	w := meteredWorld(t)
+	live := w.start(w.request(nil, "hello"))
+	w.database.Admin(t, `
+		insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
+		select account_id, turn_id, n, n, 1, convert_to('{"sequence":' || n || '}' || chr(10), 'UTF8')
+		from turns, generate_series(2, $1::int) n`, grown)
+	w.database.Admin(t, `analyze turn_events`)
+	for _, after := range []int64{1, grown / 2} {
+		rows := w.counted(rowsReadSQL, func() {
+			frames, last, err := w.turns.TurnFrames(t.Context(), w.account, live.spec.TurnID, after, 1<<20)
+			w.must(err)
+			if n := bytes.Count(frames, []byte{'\n'}); n != 1000 || last != after+1000 {
+				t.Errorf("after %d: %d events up to %d", after, n, last)
+			}
+		})
+		if rows > 1100 {
+			t.Errorf("a page of 1,000 rows reads %d", rows)
+		}
+	}
+}

@@ -89,8 +89,10 @@ const findAroundSQL = `
 	join messages m on m.account_id = c.account_id and m.conversation_id = c.conversation_id and m.message_id = @around
 	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
 		and b.branch_id in (coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id))
-	join branch_segments s on s.account_id = b.account_id and s.branch_id = b.branch_id
-		and s.source_branch_id = m.branch_id and m.depth between s.from_depth and s.to_depth
+	join lateral (
+		select source_branch_id from branch_segments
+		where account_id = @account and branch_id = b.branch_id and to_depth >= m.depth
+		order by to_depth limit 1) s on s.source_branch_id = m.branch_id
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
 	order by b.branch_id = c.active_branch_id desc
 	limit 1`
@@ -156,9 +158,9 @@ func (p *MessagePage) depths(start int) []int {
 // @covers) are not read again.
 const messageColumns = `
 	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
-	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, siblings.older, siblings.total,
-	siblings.previous_message, ` + newestBranch + `siblings.previous_branch` + newestFirst + `,
-	siblings.next_message, ` + newestBranch + `siblings.next_branch` + newestFirst + `,
+	m.turn_id, m.profile, m.model_id, m.usage, m.created_at, m.sibling_index, last.sibling_index + 1,
+	previous.message_id, ` + newestBranch + `previous.branch_id` + newestFirst + `previous.branch_id),
+	next.message_id, ` + newestBranch + `next.branch_id` + newestFirst + `next.branch_id),
 	case when m.status = 'streaming'
 		then (select string_agg(e.frames, ''::bytea order by e.first_sequence) from turn_events e
 			where e.account_id = m.account_id and e.turn_id = m.turn_id
@@ -166,17 +168,20 @@ const messageColumns = `
 	end as frames, m.depth`
 
 // newestBranch begins the look-up of the branch on which a sibling was gone on with last: the newest that shows it and has
-// something of its own. The branch where the sibling was written follows.
-const newestBranch = `(
+// something of its own. Of the branches that show anything of the branch where the sibling was written, it looks at the
+// newest 64, so that it costs the same among any number; that branch itself, which follows, shows the sibling in any case.
+const newestBranch = `coalesce((
 		select shown.branch_id
-		from branch_segments shown
-		join branches b on b.account_id = shown.account_id and b.branch_id = shown.branch_id
-			and b.head_message_id is distinct from b.base_message_id
-		where shown.account_id = m.account_id and m.depth between shown.from_depth and shown.to_depth
-			and shown.source_branch_id = `
+		from (
+			select branch_id, from_depth, to_depth from branch_segments
+			where account_id = m.account_id and source_branch_id = `
 
 const newestFirst = `
-		order by shown.branch_id desc limit 1)`
+			order by branch_id desc limit 64) shown
+		join branches b on b.account_id = m.account_id and b.branch_id = shown.branch_id
+			and b.head_message_id is distinct from b.base_message_id
+		where m.depth between shown.from_depth and shown.to_depth
+		order by shown.branch_id desc limit 1), `
 
 // knownStreaming says up to where the events of a message are known already; 0: not at all. It is a column and not an
 // expression: under row-level security an index serves no condition with coalesce or a sub-select that names other columns.
@@ -186,23 +191,24 @@ const knownStreaming = `
 		from unnest(@turns::uuid[], @covers::bigint[]) as k (turn_id, covers) where k.turn_id = m.turn_id
 	) known`
 
-// messageSiblings counts the versions of a message and names its neighbours among them. The first ones of a conversation have no parent to share.
+// messageSiblings finds the last of the versions of a message and its neighbours among them, each by the index.
 const messageSiblings = `
-	cross join lateral (
-		select count(*) as total, count(*) filter (where o.message_id < m.message_id) as older,
-			(array_agg(o.message_id order by o.message_id desc) filter (where o.message_id < m.message_id))[1] as previous_message,
-			(array_agg(o.branch_id order by o.message_id desc) filter (where o.message_id < m.message_id))[1] as previous_branch,
-			(array_agg(o.message_id order by o.message_id) filter (where o.message_id > m.message_id))[1] as next_message,
-			(array_agg(o.branch_id order by o.message_id) filter (where o.message_id > m.message_id))[1] as next_branch
-		from (
-			select message_id, branch_id from messages
-			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id = m.parent_message_id
-			union all
-			select message_id, branch_id from messages
-			where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id is null
-			  and m.parent_message_id is null
-		) o
-	) siblings`
+	cross join lateral (` + siblings + `order by sibling_index desc limit 1` + firstSiblings + `order by sibling_index desc limit 1)) last
+	left join lateral (` + siblings + `and sibling_index < m.sibling_index order by sibling_index desc limit 1` +
+	firstSiblings + `and sibling_index < m.sibling_index order by sibling_index desc limit 1)) previous on true
+	left join lateral (` + siblings + `and sibling_index > m.sibling_index order by sibling_index limit 1` +
+	firstSiblings + `and sibling_index > m.sibling_index order by sibling_index limit 1)) next on true`
+
+// siblings and firstSiblings are two statements, since the first messages of a conversation have no parent to share.
+const (
+	siblings = `(
+		select message_id, branch_id, sibling_index from messages
+		where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id = m.parent_message_id `
+	firstSiblings = `) union all (
+		select message_id, branch_id, sibling_index from messages
+		where account_id = m.account_id and conversation_id = m.conversation_id and parent_message_id is null
+		  and m.parent_message_id is null `
+)
 
 // readMessagesSQL reads the messages at @depths by key, one after the other, until they have @page_bytes. It looks at no
 // message behind that: the limit of one keeps the look-up of the next depth in front of the join with messages.
@@ -210,7 +216,10 @@ const readMessagesSQL = `
 	with recursive wanted as materialized (
 		select w.n, w.depth, s.source_branch_id as branch_id
 		from unnest(@depths::int[]) with ordinality w (depth, n)
-		join branch_segments s on s.account_id = @account and s.branch_id = @branch and w.depth between s.from_depth and s.to_depth
+		cross join lateral (
+			select source_branch_id from branch_segments
+			where account_id = @account and branch_id = @branch and to_depth >= w.depth
+			order by to_depth limit 1) s
 	), fit (n, branch_id, depth, bytes) as (
 		select 0::bigint, null::uuid, 0, 0::bigint
 		union all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,9 @@ type DirectoryOptions struct {
 type Directory struct {
 	db      *DB
 	options DirectoryOptions
+
+	mu    sync.Mutex
+	swept queuedItem // guarded by mu: the last queued item that a sweep looked at; zero: begin with the oldest
 }
 
 // NewDirectory makes a directory; it holds nothing that needs closing.
@@ -213,36 +217,42 @@ func (d *Directory) Leave(ctx context.Context, node protocol.NodeID) error {
 	return err
 }
 
+// standingLooks is how many queued items one sweep looks at. Most of them wait rightly, behind a live turn, so a sweep goes
+// on where the last one ended, and begins again after the newest.
+const standingLooks = 1000
+
 const standingQueuesSQL = `
-select f.account_id, f.conversation_id
-from follow_ups f
+select f.account_id, f.conversation_id, f.created_at, f.follow_up_id,
+       c.live_turn_id is null and c.deleted_at is null
+       and (select count(*) from turns t where t.account_id = f.account_id and t.` + liveStates + `) < $2
+from (
+    select account_id, conversation_id, created_at, follow_up_id from follow_ups
+    where state = 'queued' and created_at < now() - $1::interval and (created_at, follow_up_id) > ($3, $4)
+    order by created_at, follow_up_id limit $5
+) f
 join conversations c on c.account_id = f.account_id and c.conversation_id = f.conversation_id
-where f.state = 'queued' and f.created_at < now() - $1::interval and c.live_turn_id is null and c.deleted_at is null
-  and (select count(*) from turns t where t.account_id = f.account_id and t.` + liveStates + `) < $2
-group by f.account_id, f.conversation_id
-order by min(f.created_at)
-limit $3`
+order by f.created_at, f.follow_up_id`
+
+// queuedItem is what a sweep finds, the oldest first.
+type queuedItem struct {
+	Account      protocol.AccountID
+	Conversation protocol.ConversationID
+	CreatedAt    time.Time
+	FollowUp     protocol.FollowUpID
+	Standing     bool // nothing keeps it from being started
+}
 
 // StandingQueues begins turns for queues that were left standing: the end that should have gone on with them could not.
 func (d *Directory) StandingQueues(ctx context.Context, node protocol.NodeID, limit int,
 	begin func(spec *protocol.TurnSpec) (protocol.TurnBegin, error),
 ) ([]protocol.StartedTurn, error) {
-	type standing struct {
-		Account      protocol.AccountID
-		Conversation protocol.ConversationID
-	}
-	var found []standing
-	batch := &pgx.Batch{}
-	batch.Queue(standingQueuesSQL, standingAge, d.options.MaxLiveTurns, limit).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[standing])
-		return err
-	})
-	if err := d.run(ctx, "looking for standing queues", batch); err != nil {
+	found, err := d.standing(ctx, limit)
+	if err != nil {
 		return nil, err
 	}
 	var started []protocol.StartedTurn
 	for _, queue := range found {
-		turn, err := d.startQueue(ctx, node, queue.Account, queue.Conversation, begin)
+		turn, err := d.startQueue(ctx, node, queue.account, queue.id, begin)
 		if err != nil {
 			return started, fmt.Errorf("starting a standing queue: %w", err)
 		}
@@ -251,6 +261,42 @@ func (d *Directory) StandingQueues(ctx context.Context, node protocol.NodeID, li
 		}
 	}
 	return started, nil
+}
+
+// standing looks for at most limit conversations whose queue stands, from where the last look ended.
+func (d *Directory) standing(ctx context.Context, limit int) (found []ownedConversation, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var items []queuedItem
+	batch := &pgx.Batch{}
+	args := []any{standingAge, d.options.MaxLiveTurns, d.swept.CreatedAt, d.swept.FollowUp, standingLooks}
+	batch.Queue(standingQueuesSQL, args...).Query(func(rows pgx.Rows) (err error) {
+		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[queuedItem])
+		return err
+	})
+	if err := d.run(ctx, "looking for standing queues", batch); err != nil {
+		return nil, err
+	}
+	seen := map[ownedConversation]bool{}
+	for _, item := range items {
+		if len(found) == limit {
+			return found, nil
+		}
+		d.swept = item
+		queue := ownedConversation{item.Account, item.Conversation}
+		if item.Standing && !seen[queue] {
+			found, seen[queue] = append(found, queue), true
+		}
+	}
+	if len(items) < standingLooks {
+		d.swept = queuedItem{}
+	}
+	return found, nil
+}
+
+type ownedConversation struct {
+	account protocol.AccountID
+	id      protocol.ConversationID
 }
 
 // startQueue looks again under the conversation's lock, as its account.

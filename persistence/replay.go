@@ -119,18 +119,23 @@ left join lateral (
     order by i limit 1
 ) b on true
 where t.account_id = $1 and t.turn_id = $2`
-	// Reads whole rows until maxBytes were passed: the row that passes it is still read, so there is always progress. The key
+	// Reads at most 1,000 whole rows, until maxBytes were passed: the row that passes it is still read, so there is always
+	// progress. Without the limit the sizes of all that follow would be added up for each page. The key
 	// leads to the row that holds what follows the cursor: by last_sequence alone all rows before it would be read, of which
 	// a live turn has thousands, each on a page of its own. The sub-select is compared by itself, since under row-level security
 	// an index serves no condition with coalesce.
 	readEventsSQL = `
 select frames, first_sequence, last_sequence from (
     select frames, first_sequence, last_sequence, sum(length(frames)) over (order by first_sequence) - length(frames) as before
-    from turn_events
-    where account_id = $1 and turn_id = $2 and last_sequence > $3
-      and first_sequence >= (select coalesce((
-          select first_sequence from turn_events where account_id = $1 and turn_id = $2 and first_sequence <= $3 + 1
-          order by first_sequence desc limit 1), 0))
+    from (
+        select frames, first_sequence, last_sequence
+        from turn_events
+        where account_id = $1 and turn_id = $2 and last_sequence > $3
+          and first_sequence >= (select coalesce((
+              select first_sequence from turn_events where account_id = $1 and turn_id = $2 and first_sequence <= $3 + 1
+              order by first_sequence desc limit 1), 0))
+        order by first_sequence limit 1000
+    ) page
 ) e where before < $4 order by first_sequence`
 )
 

@@ -61,16 +61,20 @@ const (
                        state, accepting, owner, owner_epoch, next_sequence, created_at)`
 	insertMessageColumns = `
     insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, attachments,
-                          turn_id, profile, model_id, created_at)`
+                          turn_id, profile, model_id, created_at, sibling_index)`
 	insertEventsColumns = `
     insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)`
 	insertEventsSQL = insertEventsColumns + `
     values (@account, @turn, @first, @last, @epoch, @frames)`
+	// nextSibling begins the look-up of the position of a message among the alternatives at its place.
+	nextSibling = `
+        (select coalesce(max(sibling_index) + 1, 0) from messages where account_id = $1 and conversation_id = $2 and parent_message_id `
 	storeTurnSQL = `
 with question as (` + insertMessageColumns + `
-    select $1, $5, $2, $3, $7::int, $8, 'user', 'complete', $9, $10, $4, null, null, $20 where $11::bool
+    select $1, $5, $2, $3, $7::int, $8, 'user', 'complete', $9, $10, $4, null, null, $20,
+        case when $8::uuid is null then ` + nextSibling + `is null) else ` + nextSibling + `= $8) end where $11::bool
 ), answer as (` + insertMessageColumns + `
-    values ($1, $6, $2, $3, $7 + 1, $5, 'assistant', 'streaming', '[]', '{}', $4, $12, $13, $20)
+    select $1, $6, $2, $3, $7 + 1, $5, 'assistant', 'streaming', '[]', '{}', $4, $12, $13, $20, ` + nextSibling + `= $5)
 ), head as (
     update branches set head_message_id = $6, head_depth = $7 + 1 where account_id = $1 and branch_id = $3
 ), turn as (` + insertTurnColumns + `
@@ -78,8 +82,7 @@ with question as (` + insertMessageColumns + `
 ), events as (` + insertEventsColumns + `
     values ($1, $4, 1, $19, 1, $21)
 )
-update conversations set live_turn_id = $4, message_count = message_count + 1 + $11::bool::int, last_activity_at = $20
-where account_id = $1 and conversation_id = $2`
+update conversations set live_turn_id = $4, message_count = message_count + 1 + $11::bool::int, last_activity_at = $20 where account_id = $1 and conversation_id = $2`
 
 	// storeNewTurnsSQL makes many conversations with a turn each, for several accounts.
 	storeNewTurnsSQL = `
@@ -102,9 +105,9 @@ with start as materialized (
     insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
     select account_id, branch_id, branch_id, 1, 2147483647 from start
 ), messages as (` + insertMessageColumns + `
-    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, '{}'::uuid[], turn_id, null, null, at from start
+    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, '{}'::uuid[], turn_id, null, null, at, 0 from start
     union all
-    select account_id, answer, conversation_id, branch_id, 2, question, 'assistant', 'streaming', '[]'::json, '{}'::uuid[], turn_id, profile, model, at from start
+    select account_id, answer, conversation_id, branch_id, 2, question, 'assistant', 'streaming', '[]'::json, '{}'::uuid[], turn_id, profile, model, at, 0 from start
 ), turns as (` + insertTurnColumns + `
     select account_id, turn_id, conversation_id, branch_id, question, answer, null, spec::json, state, accepts, owner, 1, last + 1, at from start
 )` + insertEventsColumns + `

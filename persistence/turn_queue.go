@@ -11,7 +11,8 @@ import (
 
 const (
 	queueLengthSQL = `
-select (select count(*) from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held')),
+select (select count(*) from (
+           select from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held') limit $3) waiting),
        (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, profile, position, created_at)
@@ -25,7 +26,7 @@ update conversations set queue_version = queue_version + 1 where account_id = $1
 func (s *turnStart) enqueue(ctx context.Context) error {
 	var waiting int
 	var last int64
-	if err := s.tx.QueryRow(ctx, queueLengthSQL, s.AccountID, *s.ConversationID).Scan(&waiting, &last); err != nil {
+	if err := s.tx.QueryRow(ctx, queueLengthSQL, s.AccountID, *s.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
 		return err
 	}
 	if waiting >= protocol.MaxFollowUps {

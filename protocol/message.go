@@ -49,7 +49,7 @@ type Message struct {
 // Sibling is another version of a message. Making its branch the active one shows it.
 type Sibling struct {
 	MessageID MessageID `json:"message_id"`
-	BranchID  BranchID  `json:"branch_id" doc:"The newest branch that shows it and goes on by itself: PUT …/active-branch with this one."`
+	BranchID  BranchID  `json:"branch_id" doc:"A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one."`
 }
 
 // Feedback is what the account said about an answer.

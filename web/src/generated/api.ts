@@ -1814,7 +1814,7 @@ export interface components {
             version?: number;
         };
         Sibling: {
-            /** @description The newest branch that shows it and goes on by itself: PUT …/active-branch with this one. */
+            /** @description A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one. */
             branch_id: string;
             message_id: string;
         };

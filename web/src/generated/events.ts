@@ -293,7 +293,7 @@ export interface TurnFinished extends Envelope<"turn.finished"> {
 
 export interface Sibling {
   message_id: MessageID;
-  /** The newest branch that shows it and goes on by itself: PUT …/active-branch with this one. */
+  /** A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one. */
   branch_id: BranchID;
 }
 
