@@ -130,7 +130,8 @@ func (db *DB) PurgeConversation(ctx context.Context, account protocol.AccountID,
 
 func purgeSome(ctx context.Context, tx *Tx, args pgx.NamedArgs, limit int) (done bool, err error) {
 	left := int64(limit)
-	args["window"] = max(1, limit/purgeRowsPerTurn)
+	window := max(1, int64(limit/purgeRowsPerTurn))
+	args["window"] = window
 	for _, step := range purgeSteps {
 		args["limit"] = left
 		tag, err := tx.Exec(ctx, step.sql, args)
@@ -138,7 +139,7 @@ func purgeSome(ctx context.Context, tx *Tx, args pgx.NamedArgs, limit int) (done
 			return false, fmt.Errorf("purging %s: %w", step.what, err)
 		}
 		erased := tag.RowsAffected()
-		if left -= erased; left <= 0 || erased > 0 && step.what == purgeTurns {
+		if left -= erased; left <= 0 || erased == window && step.what == purgeTurns {
 			return false, nil // the next call goes on, with the turns that follow
 		}
 	}
