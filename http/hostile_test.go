@@ -21,7 +21,9 @@ var hostileRequests = []func(c *client) *reply{
 		return c.do("POST", "/conversations", object{"title": "\x00"}, keyHeader, "key")
 	},
 	func(c *client) *reply { return c.do("GET", "/conversations?cursor=%00%FF", nil) },
-	func(c *client) *reply { return c.do("GET", "/auth/session", nil, "User-Agent", "\xff\x00", "Origin", "\xff\x00") },
+	func(c *client) *reply {
+		return c.do("GET", "/auth/session", nil, "User-Agent", "\xff\x00", "Origin", "\xff\x00")
+	},
 	func(c *client) *reply {
 		return c.do("GET", "/auth/session", nil, "Cookie", c.cookieName()+"=s1_\xff\x80")
 	},

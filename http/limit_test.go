@@ -144,3 +144,27 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// The time for the limiter counts from the beginning of the request, so that slow look-ups before it do not delay the
+// refusal beyond its promise.
+func TestSlowLookUpsShortenTheWaitForTheLimiter(t *testing.T) {
+	began := time.Now()
+	for before, want := range map[time.Duration]time.Duration{
+		0:                      250 * time.Millisecond,
+		120 * time.Millisecond: 130 * time.Millisecond,
+		150 * time.Millisecond: 100 * time.Millisecond,
+		time.Hour:              100 * time.Millisecond, // its body came slowly
+	} {
+		if got := limiterDeadline(began, began.Add(before)).Sub(began.Add(before)); got != want {
+			t.Errorf("after %v the limiter gets %v, want %v", before, got, want)
+		}
+	}
+	s := speak(t, nil)
+	s.limiter.waits = nil
+	s.expect(201, "POST", "/conversations", object{"title": "One"})
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
+	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > limiterPatience {
+		t.Errorf("the limiter was given %v", s.limiter.waits)
+	}
+}

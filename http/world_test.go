@@ -59,6 +59,7 @@ type testLimiter struct {
 	limit persistence.Decision // guarded by mu
 	err   error                // guarded by mu
 	drawn []string             // guarded by mu: bucket and key
+	waits []time.Duration      // guarded by mu: the time that each draw was given
 	real  *persistence.Limiter // set before requests, with buckets: decides on those
 
 	buckets []string
@@ -74,6 +75,9 @@ func (l *testLimiter) Take(ctx context.Context, bucket, key string) (persistence
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drawn = append(l.drawn, bucket+" "+key)
+	if deadline, bounded := ctx.Deadline(); bounded {
+		l.waits = append(l.waits, time.Until(deadline))
+	}
 	if l.real != nil && slices.Contains(l.buckets, bucket) {
 		return l.real.Take(ctx, bucket, key)
 	}
