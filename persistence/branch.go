@@ -9,6 +9,11 @@ import (
 	"turnstone/protocol"
 )
 
+// maxNesting is the number of branches that one path may go through. A branch stores a row for each branch that its path
+// goes through, so nested branches would otherwise store as many rows as the square of their number. A fork begins anew
+// with one.
+const maxNesting = 1000
+
 // BranchPoint is the message at which a path forks.
 type BranchPoint struct {
 	MessageID       protocol.MessageID
@@ -17,12 +22,18 @@ type BranchPoint struct {
 	Depth           int
 	Role            string
 	Status          protocol.MessageStatus
+	Nesting         int // the branches that the path of BranchID goes through, at most maxNesting
 }
 
-const branchPointSQL = `
-	select message_id, branch_id, parent_message_id, depth, role, status
-	from messages
-	where account_id = @account and conversation_id = @conversation and message_id = @message`
+var branchPointSQL = `
+	select m.message_id, m.branch_id, m.parent_message_id, m.depth, m.role, m.status, ` + nestingSQL + ` as nesting
+	from messages m
+	where m.account_id = @account and m.conversation_id = @conversation and m.message_id = @message`
+
+// nestingSQL counts the branches that the path of message m goes through, up to maxNesting.
+var nestingSQL = fmt.Sprintf(`(
+		select count(*) from (
+			select from branch_segments s where s.account_id = m.account_id and s.branch_id = m.branch_id limit %d) s)`, maxNesting)
 
 func readBranchPoint(ctx context.Context, tx *Tx, account protocol.AccountID, conversation protocol.ConversationID,
 	message protocol.MessageID,
@@ -88,6 +99,14 @@ func (p *BranchPoint) allows(mode string) error {
 		return protocol.Invalid("body.message_id", "must name a message of the user to edit it")
 	case mode == protocol.BranchRegenerate && p.Role != protocol.RoleAssistant:
 		return protocol.Invalid("body.message_id", "must name an answer to regenerate it")
+	}
+	return p.nests("body.message_id")
+}
+
+// nests refuses a branch whose path would go through too many others.
+func (p *BranchPoint) nests(field string) error {
+	if p.Nesting >= maxNesting {
+		return protocol.Invalid(field, "is behind too many branches: fork the conversation to go on")
 	}
 	return nil
 }

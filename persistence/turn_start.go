@@ -261,8 +261,8 @@ func (s *turnStart) choose(ctx context.Context) error {
 	return nil
 }
 
-const siblingPointSQL = `
-select m.branch_id, m.depth, m.role, m.parent_message_id, p.parent_message_id, case when p.role = 'user' then p.parts end
+var siblingPointSQL = `
+select m.branch_id, m.depth, m.role, m.parent_message_id, ` + nestingSQL + `, p.parent_message_id, case when p.role = 'user' then p.parts end
 from messages m
 left join messages p on p.account_id = m.account_id and p.message_id = m.parent_message_id
 where m.account_id = $1 and m.conversation_id = $2 and m.message_id = $3`
@@ -276,9 +276,12 @@ func (s *turnStart) chooseSibling(ctx context.Context) error {
 	var grandparent *protocol.MessageID
 	var parentParts []protocol.Part
 	err := s.tx.QueryRow(ctx, siblingPointSQL, s.AccountID, *s.ConversationID, s.Branch.MessageID).
-		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &grandparent, &parentParts)
+		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &point.Nesting, &grandparent, &parentParts)
 	if err != nil {
 		return fmt.Errorf("reading the message to branch at: %w", err)
+	}
+	if err := point.nests("body.branch.message_id"); err != nil {
+		return err
 	}
 	p := &s.plan
 	p.branch, p.leaves, p.parent, p.depth = protocol.NewBranchID(), &point.BranchID, point.ParentMessageID, point.Depth-1

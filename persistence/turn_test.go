@@ -246,6 +246,37 @@ func TestDrainingNodeBeginsNothing(t *testing.T) {
 	}
 }
 
+// Each branch stores its whole path, branch by branch, so their nesting has a bound.
+func TestBranchesAreNotNestedWithoutBound(t *testing.T) {
+	w := newWorld(t)
+	turn := w.start(w.request(nil, "one"))
+	turn.end(nil)
+	const most = 1000
+	nest := func(branches int) {
+		w.database.Admin(t, `
+			insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
+			select account_id, branch_id, branch_id, 2000000000 + n, 2000000000 + n
+			from branch_segments cross join generate_series(1, $1) n where branch_id = $2 and from_depth = 1
+			on conflict do nothing`, branches-1, turn.spec.BranchID)
+	}
+	regenerate := w.request(&turn.spec.ConversationID, "")
+	regenerate.Branch = &protocol.BranchRequest{MessageID: turn.spec.AssistantMessageID, Mode: protocol.BranchRegenerate}
+	create := func() error {
+		_, err := w.db.CreateBranch(t.Context(), w.account, turn.spec.ConversationID, regenerate.Branch, "")
+		return err
+	}
+	nest(most - 1)
+	w.must(create())
+	w.start(regenerate).end(nil)
+	nest(most)
+	wantCode(t, create(), protocol.CodeInvalid)
+	_, err := w.try(regenerate)
+	wantCode(t, err, protocol.CodeInvalid)
+	if _, err := w.db.ForkConversation(t.Context(), w.account, turn.spec.ConversationID, turn.spec.AssistantMessageID, ""); err != nil {
+		t.Errorf("a fork, which goes through no branch: %v", err)
+	}
+}
+
 func TestBranches(t *testing.T) {
 	w := newWorld(t)
 	first := w.start(w.request(nil, "one"))
