@@ -14,7 +14,8 @@ import (
 // largeAccountSQL gives an account $4 of each: open conversations, archived ones in a project, temporary ones; branches
 // that begin at the first answer of a conversation; sessions that were signed out; held and started follow-ups; usage
 // records of one moment.
-var largeAccountSQL = []string{`
+var largeAccountSQL = []string{
+	`
 	insert into conversations (account_id, conversation_id, active_branch_id, archived_at, project_id, temporary)
 	select $1, md5(kind || n)::uuid, md5(kind || n)::uuid, case kind when 'archived' then now() end,
 	       case kind when 'archived' then $3::uuid end, kind = 'temporary'
@@ -64,7 +65,8 @@ func TestNoReadGrowsWithItsAccount(t *testing.T) {
 		w.database.Admin(t, sql, w.account, id, project, size)
 	}
 	few := protocol.NewConversationID() // archived and pinned, in no project; and one that is open in the project
-	for _, sql := range []string{`
+	for _, sql := range []string{
+		`
 		insert into conversations (account_id, conversation_id, active_branch_id, archived_at, pinned_at) values ($1, $2, $2, now(), now())`, `
 		insert into branches (account_id, branch_id, conversation_id) values ($1, $2, $2)`,
 	} {
