@@ -82,10 +82,10 @@ func TestOnlyTheGateTriesAgainAndTwiceAtMost(t *testing.T) {
 }
 
 func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
-	first := results{{"a", "passed", nil, 1}, {"b", "failed", []string{"Error: late\n  at x.ts"}, 1}, {"c", "failed", []string{"lost"}, 1}}
+	first := results{{"a", "passed", nil, 1}, {"b", "failed", []string{"Error: late\n  at node_modules/y.js\n\n  at x.ts"}, 1}, {"c", "failed", []string{"lost"}, 1}}
 	second := results{{"a", "skipped", nil, 0}, {"b", "passed", nil, 1}, {"c", "failed", []string{"lost again"}, 1}}
 	notices := first.merge(second, first.failed())
-	if len(notices) != 1 || notices[0] != "b passed at its second try only; the first: Error: late" {
+	if len(notices) != 1 || notices[0] != "b passed at its second try only; the first: Error: late | at x.ts" {
 		t.Errorf("noticed %q", notices)
 	}
 	var statuses []string

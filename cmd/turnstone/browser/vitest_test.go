@@ -82,12 +82,25 @@ func (all results) merge(second results, names []string) (noticed []string) {
 			continue
 		}
 		if second[at].Status == "passed" {
-			why, _, _ := strings.Cut(strings.Join(one.FailureMessages, " "), "\n")
-			noticed = append(noticed, fmt.Sprintf("%s passed at its second try only; the first: %s", one.FullName, why))
+			noticed = append(noticed, fmt.Sprintf("%s passed at its second try only; the first: %s", one.FullName, one.why()))
 		}
 		all[i] = second[at]
 	}
 	return noticed
+}
+
+// whyLines is how many lines of a failure a notice quotes: what was waited for, and where in the test, are among them.
+const whyLines = 12
+
+// why is the failure in one line, without the libraries' part of the stack.
+func (r result) why() string {
+	var lines []string
+	for line := range strings.Lines(strings.Join(r.FailureMessages, "\n")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "node_modules") && len(lines) < whyLines {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " | ")
 }
 
 // replace merges and writes the notices down.

@@ -4,16 +4,16 @@ import { Refusal } from "../api/client";
 import { IconButton } from "../controls/button";
 import { toast } from "../controls/toast";
 import type { Message } from "../generated/events";
-import { useNear } from "../parts/near";
+import { useReachable } from "../parts/near";
 import { useSpeech } from "../words/speech";
 import { showSibling } from "./siblings";
 import { useRoom } from "./room";
 
-/** always: shown without being pointed at. Far from what is looked at there are none, only their place. */
+/** always: shown without being pointed at. Far from what is looked at there is only their place, until the Tab key is used. */
 export function Actions({ always, end, children }: { always: boolean; end?: boolean; children: () => ReactNode }) {
   const { say } = useSpeech();
   const place = useRef<HTMLDivElement>(null);
-  const near = useNear(place, false);
+  const near = useReachable(place);
   const hidden = always ? "" : "opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100";
   return (
     <div ref={place} role="group" aria-label={say("transcript.actions")} className={`mt-1 flex min-h-8 items-center gap-0.5 text-xs text-faint transition-opacity ${end ? "justify-end" : "-ms-1.5"} ${hidden}`}>
