@@ -195,9 +195,18 @@ describe("an answer that nobody here knew of", () => {
     await visit.close();
   });
 
-  test("38 or it steers that answer", async () => {
-    const { account, conversation, visit, page, turn } = await refused("Shorter, please.");
+  test("38 or it steers that answer, of which nothing but the refusal has told", async () => {
+    const { account, conversation, visit, page } = await somebody();
+    const hear = await unheard(page, conversation);
+    const { turn } = await account.begin(endless, { conversation_id: conversation });
+    await composer(page).fill("Shorter, please.");
+    await composer(page).press("Enter");
+    await page.getByRole("alert").getByText(/another answer is being written in this conversation/).waitFor();
+    const answered = page.waitForResponse((response) => new URL(response.url()).pathname === "/chat/steering");
     await press(page, "Steer instead");
+    const steering = await answered;
+    expect([steering.status(), (steering.request().postDataJSON() as { turn_id: string }).turn_id]).toEqual([202, turn]);
+    hear();
     await page.getByText("Steering: accepted, applied at the next step").waitFor();
     await cancel(account, turn);
     await expect.poll(async () => (await kept(account, conversation)).follow_ups).toMatchObject([{ content: "Shorter, please.", state: "held" }]);

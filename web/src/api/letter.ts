@@ -17,6 +17,8 @@ export interface Trouble {
   down: readonly string[];
   /** When it may be tried again, in milliseconds since 1970; 0: nobody said. */
   until: number;
+  /** Of turn_in_progress: the live turn that the service named; null: none. */
+  turn: string | null;
 }
 
 /** What a person wants said. */
@@ -27,7 +29,7 @@ export interface Sending {
   busy: Busy;
   branch?: Schemas["BranchRequest"];
   profile?: Profile;
-  /** Of steer and interrupt: the turn that is meant; absent: the live one of the conversation. */
+  /** Of steer and interrupt, and only of those: the turn that is meant. */
   turn?: string;
   /** The head that the writer saw; absent: not checked. */
   head?: string | null;
@@ -115,5 +117,5 @@ export function restOf(letter: Letter, now: number): number {
 
 export function troubleOf(refusal: Refusal, now: number, wait = refusal.retryAfter, down: readonly string[] = []): Trouble {
   const until = wait > 0 && Number.isFinite(wait) ? now + wait : 0;
-  return { status: refusal.status, code: refusal.code, detail: refusal.detail, fields: refusal.problem?.errors ?? [], down, until };
+  return { status: refusal.status, code: refusal.code, detail: refusal.detail, fields: refusal.problem?.errors ?? [], down, until, turn: refusal.liveTurn };
 }

@@ -108,23 +108,18 @@ async function settled(letter: Letter): Promise<void> {
 const reload = (conversation: string): Promise<unknown> =>
   Promise.all(["conversation", "messages"].map((what) => again([what, conversation])));
 
-/** Sends a message, or steers the turn that is live: kept on this device first, then sent once. */
+/** Sends a message, or steers a turn: kept on this device first, then sent once. */
 export function sendMessage(message: Sending): string {
   const me = account();
   if (me === null) throw new Error("nobody is signed in");
-  const { busy, turn, fresh, ...rest } = message;
+  const { fresh, ...rest } = message;
   const page = queryClient.getQueryData(conversationQuery(message.conversationID).queryKey);
-  const steers = busy === "steer" || busy === "interrupt";
-  const target = steers ? (turn ?? liveTurn(message.conversationID)) : undefined;
   const opening = fresh ?? (page === undefined ? { profile: null } : undefined);
   const letter = {
     ...rest,
     key: crypto.randomUUID(),
     account: me,
-    // Nothing is live that could be steered: it is a message, which waits should something be live after all.
-    busy: steers && target === undefined ? ("queue" as const) : busy,
-    ...(target === undefined ? {} : { turn: target }),
-    ...(opening === undefined || target !== undefined ? {} : { fresh: opening }),
+    ...(opening === undefined || message.turn !== undefined ? {} : { fresh: opening }),
     at: later(),
     tried: null,
     patient: usePatience.getState().patient,
@@ -136,8 +131,6 @@ export function sendMessage(message: Sending): string {
   post({ ...letter, body: bodyOf(letter) });
   return letter.key;
 }
-
-const liveTurn = (conversation: string): string | undefined => queryClient.getQueryData(conversationQuery(conversation).queryKey)?.live_turn_id ?? undefined;
 
 let last = 0;
 /** The time, but always later than before: it is the order of letters. */
@@ -170,12 +163,11 @@ export function retryOutgoing(key: string, changes?: { busy: Busy }): void {
   drop(key);
   const { turn, head, body: _, ...kept } = letter;
   const busy = changes?.busy ?? letter.busy;
-  const steers = busy === "steer" || busy === "interrupt";
-  const target = steers ? (turn ?? liveTurn(letter.conversationID)) : undefined;
+  const target = busy === "steer" || busy === "interrupt" ? (turn ?? letter.trouble?.turn) : null;
   const next = {
     ...kept,
-    busy: steers && target === undefined ? ("queue" as const) : busy,
-    ...(target === undefined ? {} : { turn: target }),
+    busy,
+    ...(target == null ? {} : { turn: target }),
     ...(changes !== undefined || head === undefined ? {} : { head }),
     key: crypto.randomUUID(),
     tried: null,

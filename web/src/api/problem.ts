@@ -20,6 +20,12 @@ export class Refusal extends Error {
   get unanswered(): boolean {
     return this.status === 0 || this.status >= 500;
   }
+
+  /** Of turn_in_progress: the turn that is live; else null. */
+  get liveTurn(): string | null {
+    const current = this.code === "turn_in_progress" ? (this.problem?.current as { turn_id?: string } | null | undefined) : null;
+    return current?.turn_id ?? null;
+  }
 }
 
 /** What an answer refuses with. */

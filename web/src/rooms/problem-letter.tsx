@@ -93,7 +93,7 @@ function Remedies({ letter, trouble, early }: { letter: Letter; trouble: Trouble
           {say("composer.letter.queue")}
         </Button>
       )}
-      {state === "refused" && busy && letter.branch === undefined && lengthOf(letter.text) <= longestSteering && (
+      {state === "refused" && trouble.turn && letter.branch === undefined && lengthOf(letter.text) <= longestSteering && (
         <Button look="quiet" icon="steer" onClick={() => again({ busy: "steer" })}>
           {say("composer.letter.steer")}
         </Button>
