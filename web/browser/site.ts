@@ -82,14 +82,24 @@ export class Account {
     return account;
   }
 
-  /** Asks once as this account; throws what is not a success. */
+  /**
+   * Sends a request as this account; throws what is not a success. An unplanned 503 without effect is counted, which fails the
+   * suite or is reported as inconclusive; the request is then sent again, so that the rest of the test can still find something.
+   */
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    const answer = await fetch(url + path, {
+    const init = {
       method,
       headers: { "Content-Type": "application/json", Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url, ...(method === "POST" ? { "Idempotency-Key": crypto.randomUUID() } : {}), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    };
+    const giveUp = Date.now() + 10_000;
+    let answer = await fetch(url + path, init);
     countRefusal(answer.status, method, path);
+    while (answer.status === 503 && !faulty && Date.now() < giveUp && !(await answer.clone().text()).includes("outcome_unknown")) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      answer = await fetch(url + path, init);
+      countRefusal(answer.status, method, path);
+    }
     for (const cookie of answer.headers.getSetCookie()) {
       const pair = cookie.split(";")[0]!; // beside the session, the service sets a cookie that marks a known device
       if (/^(__Host-)?session=/.test(pair)) this.#cookie = pair;
