@@ -23,30 +23,34 @@ const bodyStall = 15 * time.Second
 // reads the same bytes.
 func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
 	if op := ctx.Operation(); op.RequestBody != nil {
-		if err := checkBody(ctx, op.RequestBody.Required); err != nil {
+		took, err := checkBody(ctx, op.RequestBody.Required)
+		if err != nil {
 			s.failOperation(ctx, err)
 			return
 		}
+		moved, cancel := afterBody(ctx.Context(), exchangeOf(ctx.Context()), took)
+		defer cancel()
+		ctx = huma.WithContext(ctx, moved)
 	}
 	next(ctx)
 }
 
-func checkBody(ctx huma.Context, required bool) error {
+func checkBody(ctx huma.Context, required bool) (took time.Duration, err error) {
 	r, w := humachi.Unwrap(ctx)
 	ex := exchangeOf(r.Context())
 	if !required && r.ContentLength == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := checkMediaType(r); err != nil {
-		return err
+		return 0, err
 	}
-	if err := takeBody(w, r, ex); err != nil {
-		return err
+	if took, err = takeBody(w, r, ex); err != nil {
+		return 0, err
 	}
 	if bytes.Contains(ex.body, []byte(`\u0000`)) {
-		return checkNUL(ex.body)
+		return took, checkNUL(ex.body)
 	}
-	return nil
+	return took, nil
 }
 
 // checkMediaType lets only JSON in. No form of another site can send it without a preflight.
@@ -61,20 +65,23 @@ func checkMediaType(r *stdhttp.Request) error {
 	return nil
 }
 
-// takeBody reads the body once; idempotent routes need it before the others do.
-func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange) error {
+// takeBody reads the body once, and returns how long that took; idempotent routes need the body before the others do.
+func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange) (took time.Duration, err error) {
 	if !ex.bodyRead {
 		if r.ContentLength > maxBody {
-			return tooLarge()
+			return 0, tooLarge()
 		}
+		began := time.Now()
 		body, err := readStalling(w, r)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		ex.body, ex.bodyRead = body, true
+		took = time.Since(began)
+		ex.bodyTook = took
 	}
 	r.Body = io.NopCloser(bytes.NewReader(ex.body))
-	return nil
+	return took, nil
 }
 
 // readStalling reads up to the limit and gives up on a client that sends nothing for a while. The deadline is taken off

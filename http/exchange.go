@@ -26,10 +26,12 @@ type exchange struct {
 	caller     *Caller    // nil on public routes
 	body       []byte     // once it was read
 	bodyRead   bool
-	public     bool // the route is
-	counted    bool // among the account's requests under way
-	reserved   bool // its slot is one that only a cancel may keep
-	handedOver bool // a stream goes on without its handler, and writes its own line in the log
+	bodyTook   time.Duration   // reading the body
+	unlimited  context.Context // of the request, without the timeout of its policy
+	public     bool            // the route is
+	counted    bool            // among the account's requests under way
+	reserved   bool            // its slot is one that only a cancel may keep
+	handedOver bool            // a stream goes on without its handler, and writes its own line in the log
 
 	session      *persistence.Session // the caller's
 	refusalDrawn bool                 // see drawRefusal

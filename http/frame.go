@@ -17,13 +17,6 @@ import (
 	"turnstone/protocol"
 )
 
-// requestTimeout bounds what a request may wait for, a stream's until its first byte. Waiting for the twin of an
-// idempotent request is part of it. Who signs in may have to wait for the hashing of passwords as well.
-const (
-	requestTimeout = 5 * time.Second
-	publicTimeout  = 10 * time.Second
-)
-
 const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 
 // begin is the outermost layer: it names the request, sets what every answer carries, and logs and counts the end. A

@@ -22,7 +22,7 @@ func (s *Server) guard(policy Policy, op *huma.Operation, handler func(huma.Cont
 	streams := op.Metadata["streams"] == true
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := exchangeOf(r.Context())
-		ex.pattern, ex.public = op.Path, policy.Public
+		ex.pattern, ex.public, ex.unlimited = op.Path, policy.Public, r.Context()
 		w.Header().Set("Cache-Control", policy.cacheControl())
 		if streams && r.Method == stdhttp.MethodHead {
 			s.unknownMethod(w, r)
@@ -57,6 +57,9 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	if err != nil {
 		return err
 	}
+	ctx, cancel := afterBody(r.Context(), ex, ex.bodyTook)
+	defer cancel()
+	r = r.WithContext(ctx)
 	if answered, err := s.replay(w, r, ex, key); answered || err != nil {
 		return err
 	}

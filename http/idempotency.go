@@ -28,7 +28,7 @@ func (s *Server) idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex
 	if !policy.Idempotent || text == "" {
 		return nil, nil //nolint:nilnil // most requests have none
 	}
-	if err := takeBody(w, r, ex); err != nil {
+	if _, err := takeBody(w, r, ex); err != nil {
 		return nil, err
 	}
 	return &protocol.IdempotencyKey{Method: r.Method, Path: r.URL.Path, Key: text, BodyHash: sha256.Sum256(ex.body)}, nil

@@ -40,7 +40,7 @@ func (s *Server) draw(w stdhttp.ResponseWriter, r *stdhttp.Request, from bucket,
 }
 
 func (s *Server) take(ctx context.Context, header stdhttp.Header, from bucket, key string) error {
-	ctx, cancel := context.WithDeadline(ctx, limiterDeadline(exchangeOf(ctx).began, time.Now()))
+	ctx, cancel := context.WithDeadline(ctx, limiterDeadline(exchangeOf(ctx).waitingSince(), time.Now()))
 	defer cancel()
 	decision, err := s.Limiter.Take(ctx, string(from), key)
 	if err != nil {

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	stdhttp "net/http"
@@ -155,22 +154,4 @@ func apiConfig() huma.Config {
 	config.AllowAdditionalPropertiesByDefault = true // unknown fields are ignored
 	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	return config
-}
-
-// withTimeout bounds a request that is no stream.
-func withTimeout(r *stdhttp.Request, policy Policy) (*stdhttp.Request, context.CancelFunc) {
-	limit := requestTimeout
-	switch {
-	case policy.Public:
-		limit = publicTimeout
-	case policy.Readiness:
-		limit = sessionTimeout
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
-	return r.WithContext(ctx), cancel
-}
-
-// untilAnswered bounds what a stream's request waits for before its first byte.
-func untilAnswered(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, exchangeOf(ctx).began.Add(requestTimeout))
 }

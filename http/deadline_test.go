@@ -1,0 +1,53 @@
+package http
+
+import (
+	"context"
+	"io"
+	stdhttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowBody sends one byte of a text at a time, with a pause before each.
+type slowBody struct {
+	text  *strings.Reader
+	pause time.Duration
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	time.Sleep(b.pause) // virtual: the test runs in a synctest bubble
+	return b.text.Read(p[:1])
+}
+
+func TestTheTimeThatABodyTakesDoesNotCount(t *testing.T) {
+	type input struct {
+		Body struct {
+			Text string `json:"text"`
+		}
+	}
+	left := make(chan time.Duration, 1)
+	s := frameServer(t, Config{}, call("POST", "/echo", "echo", "Returns the text.", Policy{Public: true},
+		func(ctx context.Context, in *input) (*body[string], error) {
+			deadline, _ := ctx.Deadline()
+			left <- time.Until(deadline)
+			return ok(in.Body.Text), ctx.Err()
+		}))
+	synctest.Test(t, func(t *testing.T) {
+		text := `{"text":"` + strings.Repeat("x", 9) + `"}`
+		const pause = time.Second // of each byte: more than publicTimeout for all of them
+		request := httptest.NewRequestWithContext(t.Context(), stdhttp.MethodPost, "http://localhost/echo",
+			io.NopCloser(&slowBody{strings.NewReader(text), pause}))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		s.ServeHTTP(recorder, request)
+		if recorder.Code != stdhttp.StatusOK {
+			t.Fatalf("%d %s", recorder.Code, recorder.Body)
+		}
+		if remaining := <-left; remaining != publicTimeout {
+			t.Errorf("after the body %s were left, want %s", remaining, publicTimeout)
+		}
+	})
+}
