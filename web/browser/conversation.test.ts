@@ -30,6 +30,26 @@ describe("writing", () => {
     await pocket.close();
   });
 
+  test("1 what is typed into a new chat before the outbox was read is saved, too", async () => {
+    const account = await Account.register();
+    const visit = await Visit.open("/", account);
+    const { page } = visit;
+    await page.addInitScript(() => {
+      const open = IDBFactory.prototype.open;
+      IDBFactory.prototype.open = function (...names: Parameters<IDBFactory["open"]>) {
+        const request = open.apply(this, names);
+        // The database opens, and whoever waits for it never learns of it.
+        Object.defineProperty(request, "onsuccess", { set() {} });
+        return request;
+      };
+    });
+    await page.reload();
+    await composer(page).fill("Quick words");
+    await page.waitForURL(/\/c\/conv_/);
+    await expect.poll(() => draftOf(account, page.url().split("/c/")[1]!)).toBe("Quick words");
+    await visit.close();
+  });
+
   test("2 Enter sends, Shift+Enter makes a line, and an input method keeps its keys", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");

@@ -31,18 +31,36 @@ export const draftOf = (id: string): DraftState => useDrafts.getState().byID[id]
 /** Whether a conversation is still to be made, and how; a message has to make it then. */
 export const toBeMade = (id: string): { profile: Profile | null } | undefined => unmade.get(id);
 
-/** Begins to hold the draft of a conversation; fresh: it is not on the service yet. */
+/**
+ * Opens the draft of a conversation; fresh: the service does not have the conversation yet. It does not wait for the outbox to be
+ * read: what is typed meanwhile has to be saved, too.
+ */
 export function openDraft(id: string, fresh?: { profile: Profile | null }): void {
   if (fresh !== undefined) unmade.set(id, fresh);
   if (useDrafts.getState().byID[id] !== undefined) return;
   void navigator.locks.request(holding(id), { mode: "shared" }, () => new Promise(() => {}));
-  const waiting = useLetters.getState().list.filter((letter) => letter.conversationID === id && letter.branch === undefined && letter.state !== "accepted");
-  let draft: DraftState = { ...emptyDraft, sent: waiting.map((letter) => letter.text.trim()) };
+  let draft: DraftState = { ...emptyDraft, sent: unaccepted(id) };
   const copy = copyOf(id);
   if (copy !== null) draft = restored(draft, copy);
   if (fresh !== undefined && draft.base === null) draft = { ...draft, base: { content: "", version: nothing } };
   put(id, draft);
 }
+
+/** The texts that were sent in a conversation and are not accepted yet, as far as the outbox was read. */
+const unaccepted = (id: string): string[] =>
+  useLetters
+    .getState()
+    .list.filter((letter) => letter.conversationID === id && letter.branch === undefined && letter.state !== "accepted")
+    .map((letter) => letter.text.trim());
+
+// The outbox was read: texts that an earlier page sent become known to the drafts that are open already.
+useLetters.subscribe(({ loaded }, before) => {
+  if (!loaded || before.loaded) return;
+  for (const [id, draft] of Object.entries(useDrafts.getState().byID)) {
+    const more = unaccepted(id).filter((text) => !draft.sent.includes(text));
+    if (more.length > 0) put(id, { ...draft, sent: [...draft.sent, ...more] });
+  }
+});
 
 /** The version of a draft that is not on the service. */
 const nothing = -1;

@@ -22,11 +22,10 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   const id = conversationID ?? fresh!.id;
   const loaded = useLetters((letters) => letters.loaded);
   const draft = useDrafts(({ byID }) => byID[id] ?? emptyDraft);
+  useEffect(() => openDraft(id, fresh === null ? undefined : { profile: fresh.profile }), [id, fresh]);
   useEffect(() => {
-    if (!loaded) return;
-    openDraft(id, fresh === null ? undefined : { profile: fresh.profile });
-    void sweepDrafts();
-  }, [id, loaded, fresh]);
+    if (loaded) void sweepDrafts();
+  }, [loaded]);
   const kept = page?.draft;
   useEffect(() => {
     if (loaded && kept !== undefined) hearDraft(id, { content: kept.content, version: kept.version });
