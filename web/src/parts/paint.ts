@@ -6,18 +6,20 @@ import workerAddress from "./paint.worker?worker&url";
 /** Characters of code above which nothing is coloured, and of all code that is remembered. */
 const longest = 100_000;
 const remembered = 1_000_000;
-/** Milliseconds that a piece of code may take, the loading of its grammar included. */
+/** Milliseconds that the worker may take for a piece of code, the loading of its grammar included. */
 const patience = 8_000;
 
 interface Waiting {
   job: PaintJob;
   done(lines: Painted | null): void;
-  timer: ReturnType<typeof setTimeout>;
+  /** Runs while the worker is at this job; undefined while it is at an earlier one. */
+  timer?: ReturnType<typeof setTimeout>;
 }
 
 let worker: Worker | null = null;
 let made = 0;
 let size = 0;
+/** In the order in which the worker takes them. */
 const waiting = new Map<number, Waiting>();
 const known = new Map<string, Painted>();
 const refused = new Set<Language>(); // whose grammar did not come to an end
@@ -34,10 +36,16 @@ export function paint(code: string, language: Language): Promise<Painted | null>
   if (code.length > longest || refused.has(language)) return Promise.resolve(null);
   return new Promise((resolve) => {
     const job: PaintJob = { id: ++made, code, language };
-    const timer = setTimeout(() => giveUp(job), patience);
-    waiting.set(job.id, { job, timer, done: resolve });
+    waiting.set(job.id, { job, done: resolve });
     begin()?.postMessage(job);
+    timeFirst();
   });
+}
+
+/** Limits the time of the job that the worker is at. */
+function timeFirst(): void {
+  const first = waiting.values().next().value;
+  if (first !== undefined) first.timer ??= setTimeout(() => giveUp(first.job), patience);
 }
 
 function begin(): Worker | null {
@@ -60,22 +68,17 @@ function finish(entry: Waiting, lines: Painted | null): void {
   waiting.delete(entry.job.id);
   if (lines !== null) remember(entry.job, lines);
   entry.done(lines);
+  timeFirst();
 }
 
 /** Ends a worker that is lost in a grammar; what else waits for it begins again with another. */
 function giveUp(job: PaintJob): void {
-  const first = waiting.keys().next().value;
-  if (first !== job.id) return; // it waits for one before it
   refused.add(job.language);
   worker?.terminate();
   worker = null;
   for (const entry of [...waiting.values()]) {
     if (entry.job.language === job.language) finish(entry, null);
-    else {
-      clearTimeout(entry.timer);
-      entry.timer = setTimeout(() => giveUp(entry.job), patience);
-      begin()?.postMessage(entry.job);
-    }
+    else begin()?.postMessage(entry.job);
   }
 }
 
