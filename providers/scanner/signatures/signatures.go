@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"turnstone/providers/scanner"
 )
@@ -20,8 +21,15 @@ const (
 	chunk     = 64 << 10
 )
 
-// eicar is the test file's text. It stands here in two pieces so that scanners leave this source and the binary alone.
-var eicar = []byte(`X5O!P%@AP[4\PZX54(P^)7CC)7}$` + "EICAR-STANDARD-ANTIVIRUS" + `-TEST-FILE!$H+H*`)
+// eicar is the text of the test file. It is stored reversed, so that scanners find it neither in this source nor in the
+// binary.
+var eicar = reversed(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
+
+func reversed(text string) []byte {
+	b := []byte(text)
+	slices.Reverse(b)
+	return b
+}
 
 // Scanner finds test signatures.
 type Scanner struct{}
