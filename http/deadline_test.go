@@ -18,7 +18,7 @@ type slowBody struct {
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
-	time.Sleep(b.pause) // virtual: the test runs in a synctest bubble
+	<-time.After(b.pause) // virtual time: the test runs in a synctest bubble
 	return b.text.Read(p[:1])
 }
 

@@ -49,9 +49,6 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	if err := s.admit(r, ex, policy); err != nil {
 		return err
 	}
-	if err := s.enterRequest(ex, policy); err != nil {
-		return err
-	}
 	defer s.leaveRequest(ex)
 	key, err := s.idempotencyKey(w, r, ex, policy)
 	if err != nil {
@@ -69,7 +66,7 @@ func (s *Server) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *exchange
 	return s.once(w, r, ex, key, handler)
 }
 
-// admit decides who may ask at all.
+// admit decides who may ask at all, and takes one of the account's slots for requests.
 func (s *Server) admit(r *stdhttp.Request, ex *exchange, policy Policy) error {
 	if !policy.Public {
 		ctx, cancel := untilAnswered(r.Context())
@@ -94,7 +91,7 @@ func (s *Server) admit(r *stdhttp.Request, ex *exchange, policy Policy) error {
 		defer cancel()
 		s.keepYoung(ctx, ex)
 	}
-	return nil
+	return s.enterRequest(ex, policy)
 }
 
 func errReauthRequired() error {
