@@ -3,14 +3,12 @@ package actors
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
-	"go.uber.org/zap/exp/zapslog"
 
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -113,9 +111,7 @@ func NewNode(c Config) *Node {
 		n.toolList = append(n.toolList, ModelTool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	n.dispatcher = newDispatcher()
-	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(zapslog.NewHandler(c.Logger.Named("actors").WithOptions(zap.IncreaseLevel(zap.ErrorLevel)).Core()))
-	}))
+	n.system = newActorSystem(c.Logger.Named("actors"))
 	n.pacer = newPacer(func(to *actor.PID, message any) { n.system.Root.Send(to, message) })
 	return n
 }
