@@ -8,7 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 )
 
 func TestWorkersRunAllThatIsScheduledAndNoMoreAtOnce(t *testing.T) {
@@ -52,21 +55,23 @@ func TestWorkersRunAllThatIsScheduledAndNoMoreAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFeedLosesNothingAndWakesWhoMustLook plays a model against an actor that is held at random.
+// TestAFeedLosesNothingAndWakesWhoMustLook plays a model against an actor that is held, and lets text rest, at random.
 func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
-	wakes := make(chan struct{}, 1)
+	synctest.Test(t, aFeedLosesNothing)
+}
+
+func aFeedLosesNothing(t *testing.T) {
+	const pieces, ready = 20_000, 0
+	wakes := make(chan int, 4*pieces) // ready, or the place that is served
 	var woken atomic.Int64
-	feed := &modelFeed{wake: func() {
+	feed := &modelFeed{place: 1, actor: actor.NewPID("test", "turn"), wake: func() {
 		woken.Add(1)
-		select {
-		case wakes <- struct{}{}:
-		default: // one that waits is enough: a look behind a hold may overtake the wake that it makes needless
-		}
+		wakes <- ready
 	}}
+	feed.pacer = busyPacer(func(_ *actor.PID, message any) { wakes <- message.(paced).place })
 	var want strings.Builder
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the fake clock
 	defer cancel()
-	const pieces = 20_000
 	for i := range pieces {
 		kind := ChunkText
 		if i%97 == 0 {
@@ -84,15 +89,27 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			if i%53 == 0 {
+				<-time.After(time.Duration(i%7) * 2 * paceGrid)
+			}
 		}
 		_ = feed.put(ctx, feedItem{over: true})
 	}()
 	var got strings.Builder
-	looks := int64(0)
+	looks, served := int64(0), 0
 	random := rand.New(rand.NewPCG(1, 2))
 	for over := false; !over; {
 		select {
-		case <-wakes:
+		case place := <-wakes:
+			if place != ready && !feed.served(place) {
+				continue // it has left that place
+			}
+			if place != ready {
+				served++
+			} else if feed.release(); random.IntN(2) == 0 && feed.rests(ChunkText, time.Now()) {
+				looks++ // it has looked whether the text may rest
+				continue
+			}
 		case <-ctx.Done():
 			t.Fatalf("nobody was woken behind %.40q", got.String()[max(0, got.Len()-40):])
 		}
@@ -103,7 +120,10 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 				over = over || item.over
 			}
 			look = false
-			if random.IntN(2) == 0 {
+			switch random.IntN(3) {
+			case 0:
+				feed.mayWait(ChunkText, time.Now())
+			case 1:
 				feed.hold()
 				for range random.IntN(100) {
 					feed.hold() // as every message does that comes meanwhile
@@ -117,6 +137,9 @@ func TestAFeedLosesNothingAndWakesWhoMustLook(t *testing.T) {
 	}
 	if n := woken.Load(); n > looks+1 {
 		t.Errorf("woken %d times for %d looks", n, looks)
+	}
+	if served < 10 {
+		t.Errorf("text has rested %d times", served)
 	}
 }
 

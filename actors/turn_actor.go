@@ -39,9 +39,7 @@ type turnActor struct {
 	post     func(any)
 	requests []string // that brought the commands of the step being decided
 	inFlight bool
-	resting  bool      // text waits for its place at the node's pacer
-	patient  bool      // this decision was, with those of other turns
-	places   int       // asked of the pacer so far
+	patient  bool      // what this decision is about has waited, with those of other turns
 	decided  time.Time // when the last batch was
 	fate     fate
 	logged   protocol.TurnState // of the last step
@@ -136,8 +134,8 @@ func (a *turnActor) Receive(c actor.Context) {
 	case abandonTurn:
 		a.lose()
 	case paced:
-		if message.place == a.places {
-			a.wake()
+		if a.feed != nil && a.feed.served(message.place) {
+			a.waiting = append(a.waiting, feedReady{})
 			a.patient = true
 		}
 	case *actor.Stopped:
@@ -153,8 +151,17 @@ func (a *turnActor) Receive(c actor.Context) {
 	for !a.inFlight && len(a.waiting) > 0 {
 		a.advance()
 	}
-	if a.inFlight && a.feed != nil {
+	a.awaitFeed()
+}
+
+// awaitFeed says what the feed does with text that comes before the next message.
+func (a *turnActor) awaitFeed() {
+	switch {
+	case a.feed == nil:
+	case a.inFlight:
 		a.feed.hold()
+	case a.machine.showing():
+		a.feed.mayWait(a.machine.openKind(), a.decided)
 	}
 }
 
@@ -163,30 +170,16 @@ func (a *turnActor) rests() bool {
 	if a.inFlight || a.feed == nil || len(a.waiting) != 1 || a.fate != alive {
 		return false
 	}
-	if _, only := a.waiting[0].(feedReady); !only || !a.machine.showing() || !a.feed.rest(a.machine.openKind()) {
+	if _, only := a.waiting[0].(feedReady); !only || !a.machine.showing() || !a.feed.rests(a.machine.openKind(), a.decided) {
 		return false
 	}
-	place, self, pacer := a.places+1, a.self, a.node.pacer
-	seat, waits := pacer.wait(self, place, a.decided)
-	if !waits {
-		a.feed.release()
-		return false
-	}
-	if !seat.early.IsZero() {
-		a.feed.hastens(seat.early, func() { pacer.hasten(self, place, seat) })
-	}
-	a.places = place
-	a.resting, a.waiting = true, a.waiting[:0]
+	a.waiting = a.waiting[:0]
 	return true
 }
 
 // wake ends a rest, and lets the machine see the text first.
 func (a *turnActor) wake() {
-	if !a.resting {
-		return
-	}
-	a.resting = false
-	if a.feed != nil && a.feed.release() {
+	if !a.inFlight && a.feed != nil && a.feed.release() {
 		a.waiting = append(a.waiting, feedReady{})
 	}
 }
@@ -442,8 +435,8 @@ func (a *turnActor) startCall() {
 	}
 	ctx, cancel := context.WithCancel(a.node.ctx)
 	a.stopCall = cancel
-	m, self := a.machine, a.self
-	feed := &modelFeed{call: m.call, wake: func() { a.node.system.Root.Send(self, feedReady{}) }}
+	m := a.machine
+	feed := newModelFeed(a.node, a.self, m.call)
 	a.feed = feed
 	a.after(silenceShown, silence{m.call})
 	c := m.context()

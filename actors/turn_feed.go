@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 )
 
 // maxFeed is how much unread model output one turn may hold: while its log cannot be written, the model's stream is not
@@ -12,10 +14,13 @@ import (
 const maxFeed = 256 << 10
 
 // modelFeed carries one model call's output from the call's goroutine to the turn's actor. What the actor has not taken
-// yet is merged, so a lagging actor finds few, large pieces; an idle one is woken for the first.
+// yet is merged, so a lagging actor finds few, large pieces; an idle one is woken for the first. On a busy node, text that
+// may wait for a moment rests: the feed takes a place at the node's pacer, which wakes the actor then.
 type modelFeed struct {
-	call int
-	wake func() // posts one message to the actor
+	call  int
+	wake  func()     // posts one message to the actor
+	pacer *pacer     // of the node
+	actor *actor.PID // that the pacer wakes
 
 	trimmed bool // owned by the call: the next output is to say that older messages were left out
 
@@ -25,10 +30,20 @@ type modelFeed struct {
 	bytes    int           // guarded by mu
 	notified bool          // guarded by mu: a wake is on its way
 	held     bool          // guarded by mu: the actor decides nothing now, and will look by itself
-	resting  bool          // guarded by mu: held, with text that may wait for a moment; see rest
-	hasten   func()        // guarded by mu: non-nil while more text shortens the rest, from early on
-	early    time.Time     // guarded by mu
+	patient  ChunkKind     // guarded by mu: of the text that may rest; 0: none
+	decided  time.Time     // guarded by mu: when the actor decided last
+	asked    bool          // guarded by mu: the pacer has said that what is there need not rest
+	resting  bool          // guarded by mu: held, with text that waits in a place of the pacer
+	place    int           // guarded by mu: of the latest rest
+	seat     seat          // guarded by mu: of that place, while more text may shorten the rest
 	room     chan struct{} // guarded by mu: non-nil while the call waits; closed by take
+}
+
+func newModelFeed(n *Node, to *actor.PID, call int) *modelFeed {
+	return &modelFeed{
+		call: call, wake: func() { n.system.Root.Send(to, feedReady{}) }, pacer: n.pacer, actor: to,
+		place: call << 32, // so that no place of another call is taken for one of this
+	}
 }
 
 type feedItem struct {
@@ -78,20 +93,19 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 		f.items = append(f.items, item)
 	}
 	f.bytes += len(item.text)
-	notify := !f.notified && (!f.held || f.resting && !f.mayRest())
+	notify := !f.notified && (!f.held && !f.rest() || f.resting && !f.mayRest())
 	f.notified = f.notified || notify
-	hasten := f.hasten
-	if hasten != nil && time.Now().Before(f.early) {
-		hasten = nil
-	} else {
-		f.hasten = nil
+	var hasten seat
+	if early := f.seat.early; f.resting && !early.IsZero() && !time.Now().Before(early) {
+		hasten, f.seat = f.seat, seat{}
 	}
+	place := f.place
 	f.mu.Unlock()
 	switch {
 	case notify:
 		f.wake()
-	case hasten != nil:
-		hasten()
+	case !hasten.early.IsZero():
+		f.pacer.hasten(f.actor, place, hasten)
 	}
 	return nil
 }
@@ -129,7 +143,7 @@ func (f *modelFeed) take() []feedItem {
 	items := f.items
 	clear(f.spare)
 	f.items, f.spare = f.spare[:0], items
-	f.bytes, f.notified = 0, false
+	f.bytes, f.notified, f.asked = 0, false, false
 	if f.room != nil {
 		close(f.room)
 		f.room = nil
@@ -144,39 +158,61 @@ func (f *modelFeed) hold() {
 	f.held = true
 }
 
-// release ends hold, and says whether there is something to take of which no wake tells.
+// release ends hold and a rest, and says whether there is something to take of which no wake tells.
 func (f *modelFeed) release() (look bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.open()
+}
+
+// served is release when the place of a rest has come; the feed may have left that place before.
+func (f *modelFeed) served(place int) (look bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resting && f.place == place && f.open()
+}
+
+// open is called under mu.
+func (f *modelFeed) open() (look bool) {
 	look = f.held && !f.notified && len(f.items) > 0
-	f.held, f.resting, f.hasten = false, false, nil
+	f.held, f.resting, f.patient = false, false, 0
 	return look
+}
+
+// mayWait lets text of a kind rest that comes from now on, until release. What else comes wakes the actor.
+func (f *modelFeed) mayWait(kind ChunkKind, decided time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.patient, f.decided = kind, decided
+}
+
+// rests lets what is there rest, if it is text of a kind, and so text that comes later. It says whether it does.
+func (f *modelFeed) rests(kind ChunkKind, decided time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.patient, f.decided = kind, decided
+	return f.rest()
 }
 
 // maxRest is how much text may wait for a moment.
 const maxRest = 16 << 10
 
-// mayRest says whether there is nothing but text of one kind, and little of it.
+// mayRest says whether there is nothing but little text of the kind that may; with mu held.
 func (f *modelFeed) mayRest() bool {
-	return len(f.items) == 1 && f.items[0].text != "" && f.bytes <= maxRest
+	return len(f.items) == 1 && f.items[0].text != "" && f.items[0].kind == f.patient && f.bytes <= maxRest
 }
 
-// rest is hold for a busy node, when there is nothing but text of a kind: what else comes wakes the actor all the same.
-func (f *modelFeed) rest(kind ChunkKind) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.mayRest() || f.items[0].kind != kind {
+// rest takes a place at the pacer, once for what is there, unless the node is not busy; with mu held.
+func (f *modelFeed) rest() bool {
+	if f.asked || !f.mayRest() {
 		return false
 	}
+	f.asked = true
+	seat, waits := f.pacer.wait(f.actor, f.place+1, f.decided)
+	if !waits {
+		return false
+	}
+	f.place, f.seat = f.place+1, seat
 	f.held, f.resting, f.notified = true, true, false
 	return true
-}
-
-// hastens says what to do, once, when more text comes during the rest at a time or later.
-func (f *modelFeed) hastens(early time.Time, hasten func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.resting {
-		f.early, f.hasten = early, hasten
-	}
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// paceGrid is the grid on which text is taken from the models while a node is busy, so that turns decide together and
 	// their appends share a statement.
-	paceGrid = 5 * time.Millisecond
+	paceGrid = 10 * time.Millisecond
 	// paceFrom is the number of decisions a second and processor from which the grid holds: below, text is shown at once.
 	paceFrom = 500
 	// paceSpread is the number of decisions a second and processor from which a turn decides less often than its model

@@ -3,6 +3,7 @@ package actors
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,8 +119,7 @@ func TestAVeryBusyNodeLetsTurnsDecideSeldomAndNoneWaitsLong(t *testing.T) {
 func TestTextThatNothingFollowsWaitsForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan any, 1)
-		p := newPacer(func(_ *actor.PID, message any) { done <- message })
-		p.rate, p.since = 1e6, time.Now().Add(time.Hour)
+		p := busyPacer(func(_ *actor.PID, message any) { done <- message })
 		begun := time.Now()
 		s, waits := p.wait(actor.NewPID("test", "turn"), 1, begun)
 		if !waits || s.early != begun.Add(paceSpreadMost) {
@@ -136,30 +136,102 @@ func TestTextThatNothingFollowsWaitsForAMomentOnly(t *testing.T) {
 	})
 }
 
+// busyPacer thinks that its node has much to do, and measures no more.
+func busyPacer(send func(*actor.PID, any)) *pacer {
+	p := newPacer(send)
+	p.rate, p.since = 1e6, time.Now().Add(time.Hour)
+	return p
+}
+
+func text(t *testing.T, f *modelFeed, kind ChunkKind, text string) {
+	t.Helper()
+	if err := f.put(t.Context(), feedItem{kind: kind, text: text}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMoreTextShortensARestOnceFromEarlyOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wakes, hastened := 0, 0
-		f := &modelFeed{wake: func() { wakes++ }}
-		put := func() {
-			if err := f.put(t.Context(), feedItem{kind: ChunkText, text: "a"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		put()
-		if !f.rest(ChunkText) {
+		wakes := 0
+		p := busyPacer(func(*actor.PID, any) {})
+		f := &modelFeed{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
+		text(t, f, ChunkText, "a")
+		p.rate = 1e6 // it is busy from now on
+		if !f.rests(ChunkText, time.Now()) {
 			t.Fatal("it does not rest")
 		}
-		f.hastens(time.Now().Add(paceSpreadMost), func() { hastened++ })
-		for _, want := range []int{0, 1, 1} {
-			if put(); hastened != want {
-				t.Errorf("hastened %d times, want %d", hastened, want)
+		last := f.seat.point
+		for _, hastened := range []bool{false, true, true} {
+			text(t, f, ChunkText, "a")
+			p.mu.Lock()
+			if waits := p.slots[last%paceSlots][0].pid != nil; waits == hastened {
+				t.Errorf("it waits in its last place: %v", waits)
 			}
-			<-time.After(paceSpreadMost)
+			if p.waiting > 2 {
+				t.Errorf("%d places", p.waiting)
+			}
+			p.next = last - 2 // nobody serves
+			p.mu.Unlock()
+			f.mu.Lock()
+			if !f.seat.early.IsZero() {
+				f.seat.early = time.Now()
+			}
+			f.mu.Unlock()
 		}
-		if f.release(); wakes != 1 { // by the first text, before the rest
-			t.Errorf("woken %d times", wakes)
+		if look := f.served(f.place); !look || wakes != 1 { // by the first text, before the rest
+			t.Errorf("something to take: %v; woken %d times", look, wakes)
 		}
 	})
+}
+
+// A feed whose actor is idle goes to the pacer by itself, and wakes the actor for all that may not wait.
+func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
+	for name, c := range map[string]struct {
+		put   func(t *testing.T, f *modelFeed)
+		rests bool
+	}{
+		"more text":      {func(t *testing.T, f *modelFeed) { text(t, f, ChunkText, "a") }, true},
+		"text in pieces": {func(t *testing.T, f *modelFeed) { text(t, f, ChunkText, "a"); text(t, f, ChunkText, "b") }, true},
+		"another kind":   {func(t *testing.T, f *modelFeed) { text(t, f, ChunkReasoning, "a") }, false},
+		"two kinds":      {func(t *testing.T, f *modelFeed) { text(t, f, ChunkText, "a"); text(t, f, ChunkReasoning, "a") }, false},
+		"much text":      {func(t *testing.T, f *modelFeed) { text(t, f, ChunkText, strings.Repeat("a", maxRest+1)) }, false},
+		"much text by bits": {func(t *testing.T, f *modelFeed) {
+			text(t, f, ChunkText, "a")
+			text(t, f, ChunkText, strings.Repeat("a", maxRest))
+		}, false},
+		"the end": {func(t *testing.T, f *modelFeed) {
+			text(t, f, ChunkText, "a")
+			if err := f.put(t.Context(), feedItem{over: true}); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wakes, served := 0, make(chan int, 1)
+				p := busyPacer(func(_ *actor.PID, message any) { served <- message.(paced).place })
+				f := &modelFeed{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
+				f.mayWait(ChunkText, time.Now())
+				c.put(t, f)
+				if rests := wakes == 0; rests != c.rests {
+					t.Fatalf("it rests: %v", rests)
+				}
+				if !c.rests {
+					f.release()
+				}
+				select {
+				case place := <-served:
+					if look := f.served(place); look != c.rests {
+						t.Errorf("something to take in place %d: %v", place, look)
+					}
+				case <-time.After(time.Second):
+					if c.rests {
+						t.Error("nobody is woken")
+					}
+				}
+			})
+		})
+	}
 }
 
 // busyNode is a node that thinks that it has much to do, and whose pacer serves when it is told to.
