@@ -40,8 +40,10 @@ const copyPathSQL = `
 	select m.account_id, (@ids::uuid[])[m.depth], @fork, @branch, m.depth, (@ids::uuid[])[m.depth - 1], m.role, m.status,
 		m.parts, m.attachments, m.profile, m.model_id, m.usage, m.created_at
 	from branch_segments s
-	join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
-		and m.depth between s.from_depth and least(s.to_depth, @depth)
+	cross join lateral (
+		select * from messages
+		where account_id = @account and branch_id = s.source_branch_id and depth between s.from_depth and least(s.to_depth, @depth)
+		order by depth limit @depth) m
 	where s.account_id = @account and s.branch_id = @source and s.from_depth <= @depth`
 
 // ForkConversation makes a new conversation of the path up to a message, that message included. The copy is its own:

@@ -52,8 +52,8 @@ const (
 	select ` + conversationColumns + `
 	from (select * from (`
 	listConversationsTail = `) keys order by pinned desc, last_activity_at desc, conversation_id desc limit @limit) keys
-	join conversations c on c.account_id = @account and c.conversation_id = keys.conversation_id
-	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
+	cross join lateral (select * from conversations where account_id = @account and conversation_id = keys.conversation_id limit 1) c
+	cross join lateral (select * from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
 	order by keys.pinned desc, keys.last_activity_at desc, keys.conversation_id desc`
 
 	listOpenSQL            = listConversationsHead + openConversations + conversationOrder + listConversationsTail

@@ -40,25 +40,28 @@ var purgeSteps = []struct{ what, sql string }{
 	{"events", `
 		delete from turn_events e using (
 			select e.turn_id, e.first_sequence
-			from ` + purgedTurns + ` join turn_events e on e.account_id = t.account_id and e.turn_id = t.turn_id
+			from ` + purgedTurns + ` cross join lateral (
+				select turn_id, first_sequence from turn_events where account_id = @account and turn_id = t.turn_id limit @limit) e
 			limit @limit) x
 		where e.account_id = @account and e.turn_id = x.turn_id and e.first_sequence = x.first_sequence`},
 	{"records", `
 		delete from turn_records r using (
 			select r.turn_id, r.kind, r.key
-			from ` + purgedTurns + ` join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id
+			from ` + purgedTurns + ` cross join lateral (
+				select turn_id, kind, key from turn_records where account_id = @account and turn_id = t.turn_id limit @limit) r
 			limit @limit) x
 		where r.account_id = @account and r.turn_id = x.turn_id and r.kind = x.kind and r.key = x.key`},
 	{"replays", `
 		delete from turn_replays r using (
 			select r.turn_id
-			from ` + purgedTurns + ` join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id
+			from ` + purgedTurns + ` cross join lateral (
+				select turn_id from turn_replays where account_id = @account and turn_id = t.turn_id limit 1) r
 			limit @limit) x
 		where r.account_id = @account and r.turn_id = x.turn_id`},
 	{"kept answers of turns", `
 		delete from idempotency i using (
-			select i.key_hash
-			from ` + purgedTurns + ` join idempotency i on i.account_id = t.account_id and i.resource_id = t.turn_id
+			select key_hash from idempotency
+			where account_id = @account and resource_id = any (array(select turn_id from ` + purgedTurns + `))
 			limit @limit) x
 		where i.account_id = @account and i.key_hash = x.key_hash`},
 	{purgeTurns, `
@@ -76,7 +79,8 @@ var purgeSteps = []struct{ what, sql string }{
 	{"segments", `
 		delete from branch_segments g using (
 			select g.branch_id, g.from_depth
-			from branches b join branch_segments g on g.account_id = b.account_id and g.branch_id = b.branch_id
+			from branches b cross join lateral (
+				select branch_id, from_depth from branch_segments where account_id = @account and branch_id = b.branch_id limit @limit) g
 			where b.account_id = @account and b.conversation_id = @conversation
 			limit @limit) x
 		where g.account_id = @account and g.branch_id = x.branch_id and g.from_depth = x.from_depth`},

@@ -39,8 +39,10 @@ const titleInputSQL = `
 	select m.role, m.parts
 	from conversations c
 	join branch_segments s on s.account_id = c.account_id and s.branch_id = c.active_branch_id and s.from_depth <= 2
-	join messages m on m.account_id = s.account_id and m.branch_id = s.source_branch_id
-		and m.depth between s.from_depth and least(s.to_depth, 2)
+	cross join lateral (
+		select role, parts, depth from messages
+		where account_id = @account and branch_id = s.source_branch_id and depth between s.from_depth and least(s.to_depth, 2)
+		order by depth limit 2) m
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
 	order by m.depth`
 

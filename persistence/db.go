@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
 	"syscall"
@@ -63,12 +64,17 @@ var sessionSettings = map[string]string{
 	"tcp_user_timeout":                    "10000",
 }
 
-// engineSettings keep plans by key: everything the engine runs finds its rows by an index, and must go on to do so while
-// the statistics of a table that has just grown still call it small. And they keep the plans: of a statement over arrays
-// Postgres would make a new one each time, at four times the price of running it for two turns.
-var engineSettings = map[string]string{
-	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan",
+// planSettings keep plans by key and in the order of an index: each statement has its index, and must go on to use it
+// while the statistics call a table small that has just grown, or all accounts small of which one is not (ADR 14).
+var planSettings = map[string]string{
+	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_sort": "off",
+	"enable_incremental_sort": "off",
+	"jit":                     "off", // what these settings forbid, Postgres counts as dear enough to be compiled
 }
+
+// engineSettings keep the plans, too: of a statement over arrays Postgres would make a new one each time, at four times
+// the price of running it for two turns.
+var engineSettings = map[string]string{"plan_cache_mode": "force_generic_plan"}
 
 // Config says where Postgres is. Zero numbers mean the defaults.
 type Config struct {
@@ -152,10 +158,9 @@ func (db *DB) pool(ctx context.Context, role string, conns int32) (*pgxpool.Pool
 		return nil, err
 	}
 	config.MaxConns = conns
+	maps.Copy(config.ConnConfig.RuntimeParams, planSettings)
 	if role == engineRole {
-		for name, value := range engineSettings {
-			config.ConnConfig.RuntimeParams[name] = value
-		}
+		maps.Copy(config.ConnConfig.RuntimeParams, engineSettings)
 	} else {
 		config.AfterConnect = learnLife
 	}
@@ -174,9 +179,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 	config.ConnConfig.BuildFrontend = frontend
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = dialer().DialContext
-	for name, value := range sessionSettings {
-		config.ConnConfig.RuntimeParams[name] = value
-	}
+	maps.Copy(config.ConnConfig.RuntimeParams, sessionSettings)
 	if role != "" {
 		config.ConnConfig.RuntimeParams["role"] = role
 	}

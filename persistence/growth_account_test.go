@@ -52,8 +52,11 @@ var largeAccountSQL = []string{
 
 // TestNoReadGrowsWithItsAccount measures the reads of an account that has 10,000 of everything.
 func TestNoReadGrowsWithItsAccount(t *testing.T) {
+	metered(t, noReadGrowsWithItsAccount)
+}
+
+func noReadGrowsWithItsAccount(t *testing.T, w meteredWorld) {
 	const size = 10_000
-	w := meteredWorld(t)
 	turn := w.start(w.request(nil, "hello"))
 	turn.end(nil)
 	id, answer := turn.spec.ConversationID, turn.spec.AssistantMessageID
@@ -73,7 +76,7 @@ func TestNoReadGrowsWithItsAccount(t *testing.T) {
 		w.database.Admin(t, sql, w.account, few)
 	}
 	w.database.Admin(t, `update conversations set project_id = $2 where conversation_id = $1`, id, project)
-	w.database.Admin(t, `vacuum analyze`)
+	w.analyze()
 	yes, no := true, false
 	list := func(filter persistence.ConversationFilter, want int) func() {
 		return func() {
@@ -162,18 +165,21 @@ func TestNoReadGrowsWithItsAccount(t *testing.T) {
 }
 
 func TestAPurgeReadsWhatItErases(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, aPurgeReadsWhatItErases)
+}
+
+func aPurgeReadsWhatItErases(t *testing.T, w meteredWorld) {
 	turn := w.start(w.request(nil, "hello"))
 	turn.end(nil)
 	id := turn.spec.ConversationID
 	w.database.Admin(t, `
 		insert into turns (account_id, turn_id, conversation_id, branch_id, user_message_id, assistant_message_id, spec, state, accepting, next_sequence)
 		select account_id, md5(n::text)::uuid, conversation_id, branch_id, user_message_id, assistant_message_id, '{}', 'completed', false, 2
-		from turns, generate_series(1, $1::int) n`, grown)
+		from turns, generate_series(1, $1::int) n where account_id = $2`, grown, w.account)
 	w.database.Admin(t, `
 		insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames)
-		select account_id, turn_id, 1, 1, 'x' from turns where turn_id not in (select turn_id from turn_replays)`)
-	w.database.Admin(t, `vacuum analyze`)
+		select account_id, turn_id, 1, 1, 'x' from turns where turn_id not in (select turn_id from turn_replays) and account_id = $1`, w.account)
+	w.analyze()
 	_, err := w.db.DeleteConversation(t.Context(), w.account, &persistence.Deletion{ConversationID: id})
 	w.must(err)
 	const limit = 200

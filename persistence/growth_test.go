@@ -22,20 +22,78 @@ import (
 const grown = 20_000
 
 // meteredWorld is a world whose requests use one connection, so that what a call read can be asked of the server.
-func meteredWorld(t *testing.T) *world {
+type meteredWorld struct {
+	*world
+	stale bool
+}
+
+// smallAccountsSQL makes accounts of one to four conversations with two messages, which have one of everything else.
+const smallAccountsSQL = `
+with ids as materialized (
+	select md5('small' || a)::uuid as account, md5(a || '/' || n)::uuid as id, md5('answer' || a || '/' || n)::uuid as answer, n
+	from generate_series(1, 800) a, generate_series(1, 1 + a % 4) n),
+accounts as (insert into accounts (account_id, email, email_key, display_name) select account, account::text, account::text, '' from ids where n = 1),
+conversations as (insert into conversations (account_id, conversation_id, active_branch_id) select account, id, id from ids),
+branches as (insert into branches (account_id, branch_id, conversation_id, head_message_id, head_depth) select account, id, id, answer, 2 from ids),
+segments as (insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth) select account, id, id, 1, 2147483647 from ids),
+messages as (
+	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
+	select account, id, id, id, 1, null, 'user', 'complete', '[]'::json from ids
+	union all select account, answer, id, id, 2, id, 'assistant', 'complete', '[]'::json from ids),
+turns as (
+	insert into turns (account_id, turn_id, conversation_id, branch_id, user_message_id, assistant_message_id, spec, state, accepting, next_sequence)
+	select account, id, id, id, id, answer, '{}', 'completed', false, 2 from ids),
+events as (insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames) select account, id, 1, 1, 1, 'x' from ids),
+replays as (insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames) select account, id, 1, 1, 'x' from ids),
+sessions as (
+	insert into sessions (token_hash, session_id, account_id, expires_at)
+	select sha256(id::text::bytea), id, account, now() + interval '1 day' from ids),
+follow_ups as (
+	insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position) select account, id, id, 'held', '', 1 from ids)
+insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, occurred_at)
+select account, id, 'server', 'x', 1, 'x', id, '2026-01-01' from ids`
+
+// metered runs a test with the statistics that Postgres gathers of what the test makes, and with those of small accounts
+// only. Accounts are of unequal size: of the largest Postgres thinks as of the others, and takes an index that leads to all
+// rows of a conversation for as good as one that leads to a single row.
+func metered(t *testing.T, test func(t *testing.T, w meteredWorld)) {
 	t.Helper()
-	database := pgtest.NewDatabase(t)
-	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Logger: zaptest.NewLogger(t)})
-	if err != nil {
-		t.Fatal(err)
+	for name, v := range map[string]struct {
+		stale bool
+		mode  string
+	}{"statistics of now": {false, "auto"}, "statistics of small accounts": {true, "force_custom_plan"}, "a plan for all accounts": {true, "force_generic_plan"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := pgtest.NewDatabase(t)
+			// Autovacuum reads pages, too.
+			database.Admin(t, `do $$ declare name text; begin
+				for name in select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' loop
+					execute format('alter table %I set (autovacuum_enabled = off, toast.autovacuum_enabled = off)', name);
+				end loop;
+				execute format('alter database %I set plan_cache_mode = `+v.mode+`', current_database());
+				end $$`)
+			if v.stale {
+				database.Admin(t, smallAccountsSQL)
+				database.Admin(t, `vacuum analyze`)
+			}
+			db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Logger: zaptest.NewLogger(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(db.Close)
+			test(t, meteredWorld{newWorldOn(t, database, db), v.stale})
+		})
 	}
-	t.Cleanup(db.Close)
-	// Autovacuum reads pages, too.
-	database.Admin(t, `do $$ declare name text; begin
-		for name in select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' loop
-			execute format('alter table %I set (autovacuum_enabled = off, toast.autovacuum_enabled = off)', name);
-		end loop; end $$`)
-	return newWorldOn(t, database, db)
+}
+
+// analyze gathers statistics, unless the test is about those that are old.
+func (w *meteredWorld) analyze() {
+	w.Helper()
+	if w.stale {
+		w.database.Admin(w, `vacuum`)
+	} else {
+		w.database.Admin(w, `vacuum analyze`)
+	}
 }
 
 const (
@@ -79,11 +137,14 @@ func (w *world) wantPages(what string, most int, call func()) {
 }
 
 func TestCheckingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, checkingTheSessionsOfOpenStreamsReadsOnlyThese)
+}
+
+func checkingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T, w meteredWorld) {
 	w.database.Admin(t, `insert into sessions (token_hash, session_id, account_id, expires_at)
 		select sha256(n::text::bytea), gen_random_uuid(), $1, now() + interval '1 day' from generate_series(1, $2::int) n`, w.account, grown)
-	w.database.Admin(t, `analyze sessions`)
-	sessions, err := persistence.Rows(t.Context(), w.db, persistence.Nobody, pgx.RowTo[protocol.SessionID], `select session_id from sessions limit 3`)
+	w.analyze()
+	sessions, err := persistence.Rows(t.Context(), w.db, persistence.Nobody, pgx.RowTo[protocol.SessionID], `select session_id from sessions where account_id = $1 limit 3`, w.account)
 	w.must(err)
 	owners := map[protocol.SessionID]protocol.AccountID{}
 	for _, session := range sessions {
@@ -99,7 +160,10 @@ func TestCheckingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T) {
 }
 
 func TestAQueueIsReadWithoutWhatItStartedBefore(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, aQueueIsReadWithoutWhatItStartedBefore)
+}
+
+func aQueueIsReadWithoutWhatItStartedBefore(t *testing.T, w meteredWorld) {
 	live := w.start(w.request(nil, "hello"))
 	conversation := live.spec.ConversationID
 	w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
@@ -113,7 +177,7 @@ func TestAQueueIsReadWithoutWhatItStartedBefore(t *testing.T) {
 		return result.FollowUp
 	}
 	item := queue()
-	w.database.Admin(t, `analyze follow_ups`)
+	w.analyze()
 	w.wantPages("the page of a conversation", 60, func() {
 		page, err := w.db.ConversationPage(t.Context(), w.account, conversation)
 		w.must(err)
@@ -146,7 +210,10 @@ func TestAQueueIsReadWithoutWhatItStartedBefore(t *testing.T) {
 }
 
 func TestAPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, aPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince)
+}
+
+func aPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T, w meteredWorld) {
 	live := w.start(w.request(nil, "hello"))
 	part := protocol.DerivePartID(live.spec.TurnID, 1)
 	started := live.chunk(1)
@@ -176,8 +243,8 @@ func TestAPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T) {
 	// In a day's partition other turns have most rows.
 	w.database.Admin(t, `insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 		select account_id, (left(turn_id::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, 1, 1, repeat('x', 100)::bytea
-		from turns, generate_series(1, $1::int) n`, grown)
-	w.database.Admin(t, `analyze turn_events`)
+		from turns, generate_series(1, $1::int) n where account_id = $2`, grown, w.account)
+	w.analyze()
 	if rows := w.counted(rowsReadSQL, func() { check(read()) }); rows > 20 {
 		t.Errorf("a page with a live turn of 303 rows reads %d rows", rows)
 	}
@@ -235,7 +302,10 @@ func TestReadersOfOneStreamingMessageAgree(t *testing.T) {
 }
 
 func TestTheEndOfALongReplayIsReadWithoutItsBeginning(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, theEndOfALongReplayIsReadWithoutItsBeginning)
+}
+
+func theEndOfALongReplayIsReadWithoutItsBeginning(t *testing.T, w meteredWorld) {
 	live := w.start(w.request(nil, "hello"))
 	big := live.chunk(1)
 	for sequence := big.First; sequence < big.First+40; sequence++ { // 2.4 MB that do not compress
@@ -269,7 +339,10 @@ func TestTheEndOfALongReplayIsReadWithoutItsBeginning(t *testing.T) {
 }
 
 func TestAPageReadsNoMessagesBeyondItsByteCap(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, aPageReadsNoMessagesBeyondItsByteCap)
+}
+
+func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 	live := w.start(w.request(nil, "hello"))
 	conversation := live.spec.ConversationID
 	live.end(nil)
@@ -277,12 +350,12 @@ func TestAPageReadsNoMessagesBeyondItsByteCap(t *testing.T) {
 	w.database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
 		select account_id, gen_random_uuid(), conversation_id, branch_id, 2 + n, gen_random_uuid(), 'user', 'complete', json_build_array(json_build_object(
 			'type', 'text', 'text', (select string_agg(sha256((n::text || k)::bytea)::text, '') from generate_series(1, 6000) k)))
-		from branches, generate_series(1, $1::int) n`, messages) // 400 KB each, which compress to half
+		from branches, generate_series(1, $1::int) n where account_id = $2`, messages, w.account) // 400 KB each, which compress to half
 	w.database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
 		select account_id, gen_random_uuid(), conversation_id, branch_id, 1000 + n, gen_random_uuid(), 'user', 'complete', '[]'
-		from branches, generate_series(1, $1::int) n`, grown)
-	w.database.Admin(t, `update branches set head_depth = 2 + $1`, messages)
-	w.database.Admin(t, `analyze messages`)
+		from branches, generate_series(1, $1::int) n where account_id = $2`, grown, w.account)
+	w.database.Admin(t, `update branches set head_depth = 2 + $1 where account_id = $2`, messages, w.account)
+	w.analyze()
 	around, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[protocol.MessageID], `select message_id from messages where depth = 50`)
 	w.must(err)
 	for what, query := range map[string]*persistence.MessageQuery{
@@ -303,7 +376,7 @@ func TestAPageReadsNoMessagesBeyondItsByteCap(t *testing.T) {
 	}
 	w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
 		select m.account_id, gen_random_uuid(), m.conversation_id, 'held', m.parts ->> 0, m.depth from messages m where m.depth between 3 and 102`)
-	w.database.Admin(t, `analyze follow_ups`)
+	w.analyze()
 	w.wantPages("follow-ups", 600, func() {
 		page, next, err := w.db.ListFollowUps(t.Context(), w.account, conversation, true, nil, messages)
 		w.must(err)
@@ -323,7 +396,10 @@ func noise(n int) string {
 }
 
 func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, theContextOfAModelCostsWhatItHolds)
+}
+
+func theContextOfAModelCostsWhatItHolds(t *testing.T, w meteredWorld) {
 	turn := w.start(w.request(nil, "hello"))
 	turn.end(nil)
 	s := turn.spec
@@ -345,7 +421,7 @@ func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
 		insert into messages (account_id, message_id, conversation_id, branch_id, depth, role, status, parts)
 		select $1, message_id, $2, branch_id, depth, 'user', 'complete', json_build_array(json_build_object('type', 'text', 'text', depth::text)) from path`,
 		w.account, s.ConversationID, s.BranchID, grown, branches)
-	w.database.Admin(t, `analyze messages, branch_segments`)
+	w.analyze()
 	id := func(depth int) protocol.MessageID {
 		found, err := persistence.Row(t.Context(), w.db, w.account, pgx.RowTo[protocol.MessageID],
 			`select message_id from messages where account_id = $1 and depth = $2`, w.account, depth)
@@ -357,7 +433,7 @@ func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
 	w.must(err)
 	for _, last := range []int{150, grown - branches + 20, grown} {
 		message := id(last)
-		w.wantPages(fmt.Sprintf("the 100 messages before %d", last), 500, func() {
+		w.wantPages(fmt.Sprintf("the 100 messages before %d", last), 600, func() {
 			messages, more, err := w.turns.History(t.Context(), w.account, s.ConversationID, head, message, 100, 1<<20)
 			w.must(err)
 			if len(messages) != 100 || !more || messages[0].Parts[0].Text != fmt.Sprint(last-99) || messages[99].Parts[0].Text != fmt.Sprint(last) {
@@ -368,13 +444,16 @@ func TestTheContextOfAModelCostsWhatItHolds(t *testing.T) {
 }
 
 func TestAPageOfALongLogReadsOnlyItsRows(t *testing.T) {
-	w := meteredWorld(t)
+	metered(t, aPageOfALongLogReadsOnlyItsRows)
+}
+
+func aPageOfALongLogReadsOnlyItsRows(t *testing.T, w meteredWorld) {
 	live := w.start(w.request(nil, "hello"))
 	w.database.Admin(t, `
 		insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 		select account_id, turn_id, n, n, 1, convert_to('{"sequence":' || n || '}' || chr(10), 'UTF8')
-		from turns, generate_series(2, $1::int) n`, grown)
-	w.database.Admin(t, `analyze turn_events`)
+		from turns, generate_series(2, $1::int) n where account_id = $2`, grown, w.account)
+	w.analyze()
 	for _, after := range []int64{1, grown / 2} {
 		rows := w.counted(rowsReadSQL, func() {
 			frames, last, err := w.turns.TurnFrames(t.Context(), w.account, live.spec.TurnID, after, 1<<20)

@@ -86,14 +86,17 @@ const findBranchSQL = `
 const findAroundSQL = `
 	select b.branch_id, b.head_depth, m.depth as around
 	from conversations c
-	join messages m on m.account_id = c.account_id and m.conversation_id = c.conversation_id and m.message_id = @around
-	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
-		and b.branch_id in (coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id))
+	cross join lateral (select * from messages where account_id = c.account_id and message_id = @around limit 1) m
+	cross join lateral (
+		select distinct wanted.id from unnest(array[coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id)]) as wanted (id)
+	) wanted
+	cross join lateral (select * from branches where account_id = c.account_id and branch_id = wanted.id limit 1) b
 	join lateral (
 		select source_branch_id from branch_segments
 		where account_id = @account and branch_id = b.branch_id and to_depth >= m.depth
 		order by to_depth limit 1) s on s.source_branch_id = m.branch_id
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
+	  and m.conversation_id = c.conversation_id and b.conversation_id = c.conversation_id
 	order by b.branch_id = c.active_branch_id desc
 	limit 1`
 
@@ -178,9 +181,10 @@ const newestBranch = `coalesce((
 
 const newestFirst = `
 			order by branch_id desc limit 64) shown
-		join branches b on b.account_id = m.account_id and b.branch_id = shown.branch_id
-			and b.head_message_id is distinct from b.base_message_id
-		where m.depth between shown.from_depth and shown.to_depth
+		cross join lateral (
+			select head_message_id, base_message_id from branches
+			where account_id = m.account_id and branch_id = shown.branch_id limit 1) b
+		where b.head_message_id is distinct from b.base_message_id and m.depth between shown.from_depth and shown.to_depth
 		order by shown.branch_id desc limit 1), `
 
 // knownStreaming says up to where the events of a message are known already; 0: not at all. It is a column and not an
@@ -193,11 +197,11 @@ const knownStreaming = `
 
 // messageSiblings finds the last of the versions of a message and its neighbours among them, each by the index.
 const messageSiblings = `
-	cross join lateral (` + siblings + `order by sibling_index desc limit 1` + firstSiblings + `order by sibling_index desc limit 1)) last
-	left join lateral (` + siblings + `and sibling_index < m.sibling_index order by sibling_index desc limit 1` +
-	firstSiblings + `and sibling_index < m.sibling_index order by sibling_index desc limit 1)) previous on true
-	left join lateral (` + siblings + `and sibling_index > m.sibling_index order by sibling_index limit 1` +
-	firstSiblings + `and sibling_index > m.sibling_index order by sibling_index limit 1)) next on true`
+	cross join lateral (` + siblings + `order by parent_message_id desc, sibling_index desc limit 1` + firstSiblings + `order by parent_message_id desc, sibling_index desc limit 1)) last
+	left join lateral (` + siblings + `and sibling_index < m.sibling_index order by parent_message_id desc, sibling_index desc limit 1` +
+	firstSiblings + `and sibling_index < m.sibling_index order by parent_message_id desc, sibling_index desc limit 1)) previous on true
+	left join lateral (` + siblings + `and sibling_index > m.sibling_index order by parent_message_id, sibling_index limit 1` +
+	firstSiblings + `and sibling_index > m.sibling_index order by parent_message_id, sibling_index limit 1)) next on true`
 
 // siblings and firstSiblings are two statements, since the first messages of a conversation have no parent to share.
 const (
@@ -231,7 +235,8 @@ const readMessagesSQL = `
 	)
 	select ` + messageColumns + `
 	from fit f
-	join messages m on m.account_id = @account and m.branch_id = f.branch_id and m.depth = f.depth` +
+	cross join lateral (
+		select * from messages where account_id = @account and branch_id = f.branch_id and depth = f.depth limit 1) m` +
 	knownStreaming + messageSiblings + `
 	order by m.depth`
 

@@ -352,7 +352,8 @@ func (db *DB) ListSessions(ctx context.Context, account protocol.AccountID, quer
 const liveSessionsSQL = `
 	select distinct s.session_id
 	from unnest($1::uuid[], $2::uuid[]) as o (account_id, session_id)
-	join sessions s on s.account_id = o.account_id and s.session_id = o.session_id
+	cross join lateral (
+		select session_id, revoked_at, expires_at from sessions where account_id = o.account_id and session_id = o.session_id offset 0) s
 	where s.revoked_at is null and s.expires_at > $3`
 
 // LiveSessions tells which of the sessions, given with their accounts, have not ended.

@@ -18,7 +18,7 @@ import (
 const historySQL = `
 with span as materialized (
     select depth - $4::int + 1 as first, depth as last
-    from messages where account_id = $1 and conversation_id = $2 and message_id = $3
+    from (select conversation_id, depth from messages where account_id = $1 and message_id = $3 limit 1) m where conversation_id = $2
 )
 select depth, role, status, parts from (
     select depth, role, status, parts, last, sum(octet_length(parts::text)) over (order by depth desc) as bytes
@@ -29,8 +29,11 @@ select depth, role, status, parts from (
             select source_branch_id, from_depth, to_depth from branch_segments
             where account_id = $1 and branch_id = $6 and to_depth >= span.first
             order by to_depth limit $4) s
-        join messages m on m.account_id = $1 and m.branch_id = s.source_branch_id
-            and m.depth between greatest(s.from_depth, span.first) and least(s.to_depth, span.last)
+        cross join lateral (
+            select depth, role, status, parts from messages
+            where account_id = $1 and branch_id = s.source_branch_id
+              and depth between greatest(s.from_depth, span.first) and least(s.to_depth, span.last)
+            order by depth desc limit $4) m
     ) sized where stored <= $5 or depth = last
 ) measured where bytes <= $5 or depth = last
 order by depth desc`
