@@ -41,7 +41,7 @@ const copyPathSQL = `
 		m.parts, m.attachments, m.profile, m.model_id, m.usage, m.created_at
 	from branch_segments s
 	cross join lateral (
-		select * from messages
+		select account_id, depth, role, status, parts, attachments, profile, model_id, usage, created_at from messages
 		where account_id = @account and branch_id = s.source_branch_id and depth between s.from_depth and least(s.to_depth, @depth)
 		order by depth limit @depth) m
 	where s.account_id = @account and s.branch_id = @source and s.from_depth <= @depth`

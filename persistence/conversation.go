@@ -32,6 +32,10 @@ const conversationColumns = `
 		order by m.conversation_id desc, m.message_id desc limit 1) > coalesce(c.read_message_id, '00000000-0000-0000-0000-000000000000'), false) as unread,
 	c.message_count, c.version, c.created_at, c.updated_at, c.last_activity_at`
 
+// conversationFields are the columns of conversations that conversationColumns reads, for a subquery c.
+const conversationFields = `account_id, conversation_id, title, title_source, project_id, pinned_at, archived_at, active_branch_id,
+		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, version, created_at, updated_at`
+
 // conversationRows joins what conversationColumns reads, for the account's conversations that were not deleted.
 const conversationRows = `
 	from conversations c

@@ -50,10 +50,12 @@ const (
 
 	listConversationsHead = `
 	select ` + conversationColumns + `
-	from (select * from (`
+	from (select conversation_id, pinned, last_activity_at from (`
 	listConversationsTail = `) keys order by pinned desc, last_activity_at desc, conversation_id desc limit @limit) keys
-	cross join lateral (select * from conversations where account_id = @account and conversation_id = keys.conversation_id limit 1) c
-	cross join lateral (select * from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
+	cross join lateral (
+		select ` + conversationFields + `
+		from conversations where account_id = @account and conversation_id = keys.conversation_id limit 1) c
+	cross join lateral (select head_message_id from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
 	order by keys.pinned desc, keys.last_activity_at desc, keys.conversation_id desc`
 
 	listOpenSQL            = listConversationsHead + openConversations + conversationOrder + listConversationsTail

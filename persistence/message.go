@@ -86,11 +86,13 @@ const findBranchSQL = `
 const findAroundSQL = `
 	select b.branch_id, b.head_depth, m.depth as around
 	from conversations c
-	cross join lateral (select * from messages where account_id = c.account_id and message_id = @around limit 1) m
+	cross join lateral (
+		select conversation_id, branch_id, depth from messages where account_id = c.account_id and message_id = @around limit 1) m
 	cross join lateral (
 		select distinct wanted.id from unnest(array[coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id)]) as wanted (id)
 	) wanted
-	cross join lateral (select * from branches where account_id = c.account_id and branch_id = wanted.id limit 1) b
+	cross join lateral (
+		select branch_id, conversation_id, head_depth from branches where account_id = c.account_id and branch_id = wanted.id limit 1) b
 	join lateral (
 		select source_branch_id from branch_segments
 		where account_id = @account and branch_id = b.branch_id and to_depth >= m.depth
@@ -170,6 +172,10 @@ const messageColumns = `
 			  and e.first_sequence > known.covers)
 	end as frames, m.depth`
 
+// messageFields are the columns of messages that messageColumns and the joins beside it read, for a subquery m.
+const messageFields = `account_id, message_id, conversation_id, branch_id, parent_message_id, role, status, parts, attachments,
+			turn_id, profile, model_id, usage, created_at, sibling_index, depth`
+
 // newestBranch begins the look-up of the branch on which a sibling was gone on with last: the newest that shows it and has
 // something of its own. Of the branches that show anything of the branch where the sibling was written, it looks at the
 // newest 64, so that it costs the same among any number; that branch itself, which follows, shows the sibling in any case.
@@ -236,7 +242,8 @@ const readMessagesSQL = `
 	select ` + messageColumns + `
 	from fit f
 	cross join lateral (
-		select * from messages where account_id = @account and branch_id = f.branch_id and depth = f.depth limit 1) m` +
+		select ` + messageFields + `
+		from messages where account_id = @account and branch_id = f.branch_id and depth = f.depth limit 1) m` +
 	knownStreaming + messageSiblings + `
 	order by m.depth`
 
