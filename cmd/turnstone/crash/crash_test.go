@@ -302,10 +302,18 @@ func (a *attack) prepare() (since time.Time, err error) {
 	return since, nil
 }
 
-// work runs clients and faults. It returns when all clients have heard what they asked and everything is up.
+// work runs clients and faults. It returns when all requests of the clients are answered and everything is running. A
+// round of a minute or more lasts until each kind of fault was injected: on a slow machine faults take longer.
 func (a *attack) work(number int, length time.Duration, h *history) error {
-	ctx, cancel := context.WithTimeout(context.Background(), length)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	planned, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
+	overtime := planned
+	if length >= time.Minute {
+		overtime, cancel = context.WithTimeout(ctx, 3*length)
+		defer cancel()
+	}
 	var clients, injecting sync.WaitGroup
 	random := func(who int) *rand.Rand { return rand.New(rand.NewPCG(a.seed, uint64(number)<<16|uint64(who))) }
 	client := func(home, n int) *client {
@@ -331,13 +339,14 @@ func (a *attack) work(number int, length time.Duration, h *history) error {
 			continue
 		}
 		injecting.Go(func() {
-			if err := a.injector.run(ctx, l, random(1000+n)); err != nil {
+			if err := a.injector.run(planned, overtime, l, random(1000+n)); err != nil {
 				failed <- err
-				cancel()
+				stop()
 			}
 		})
 	}
 	injecting.Wait()
+	stop()
 	clients.Wait()
 	close(failed)
 	return <-failed

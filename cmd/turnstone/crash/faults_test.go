@@ -106,9 +106,9 @@ func only(ways []way) []way {
 // owedShare is how many of a lane's faults, one in so many, are taken from those that a round has not had yet.
 const owedShare = 3
 
-// run injects faults until ctx ends; then everything is up again. Each kind comes at least once in a round that is long
-// enough: one that met a service with nothing to break is owed again.
-func (i *injector) run(ctx context.Context, l lane, random *rand.Rand) error {
+// run injects faults until ctx ends; then everything is running again. Each kind is injected at least once: a fault that
+// found nothing to break is repeated, and kinds that are still missing when ctx ends follow until overtime ends.
+func (i *injector) run(ctx, overtime context.Context, l lane, random *rand.Rand) error {
 	sum := 0
 	for _, w := range l.ways {
 		sum += w.weight
@@ -118,8 +118,11 @@ func (i *injector) run(ctx context.Context, l lane, random *rand.Rand) error {
 		wait := l.least + time.Duration(random.Int64N(int64(l.most-l.least)))
 		drawn, pay := random.IntN(sum), random.IntN(owedShare) == 0
 		inner := rand.New(rand.NewPCG(random.Uint64(), 0)) // so that what one fault draws does not move the next
-		if sitetest.Pause(ctx, wait) != nil {
-			return nil
+		if ctx.Err() != nil || sitetest.Pause(ctx, wait) != nil {
+			if len(owed) == 0 || overtime.Err() != nil || sitetest.Pause(overtime, wait) != nil {
+				return nil
+			}
+			pay = true
 		}
 		next := 0
 		for ; drawn >= l.ways[next].weight; next++ {

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -26,12 +27,46 @@ func TestEveryKindOfFaultComesInARound(t *testing.T) {
 	}
 	i := &injector{clock: func() time.Duration { return 0 }}
 	l := lane{"a lane", 0, time.Nanosecond, []way{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}}
-	if err := i.run(ctx, l, rand.New(rand.NewPCG(1, 1))); err != nil {
+	if err := i.run(ctx, ctx, l, rand.New(rand.NewPCG(1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"common", "rare", "idle at first"} {
 		if !slices.ContainsFunc(i.faults, func(f fault) bool { return f.Kind == name }) {
 			t.Errorf("%q did not come in %v tries", name, tried)
+		}
+	}
+}
+
+// A round whose time is over injects the kinds that are missing, and nothing else; not longer than its overtime.
+func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	overtime, cancel := context.WithTimeout(t.Context(), sitetest.Soon)
+	defer cancel()
+	tried := map[string]int{}
+	kind := func(name string, weight, idle int) way {
+		return way{name, weight, func(*injector, context.Context, *rand.Rand) (bool, error) {
+			tried[name]++
+			if name == "never" && tried[name] > 3 {
+				cancel()
+			}
+			return tried[name] > idle, nil
+		}}
+	}
+	for _, c := range []struct {
+		ways []way
+		want map[string]int
+	}{
+		{[]way{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}, map[string]int{"common": 1, "rare": 1, "idle at first": 4}},
+		{[]way{kind("never", 1, 1000)}, map[string]int{"never": 4}},
+	} {
+		clear(tried)
+		i := &injector{clock: func() time.Duration { return 0 }}
+		if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, c.ways}, rand.New(rand.NewPCG(1, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(tried, c.want) {
+			t.Errorf("tried %v, want %v", tried, c.want)
 		}
 	}
 }
