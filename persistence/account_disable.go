@@ -34,10 +34,11 @@ func (DisableAccountArgs) InsertOpts() river.InsertOpts {
 // The conversations are locked before the account, as a start does.
 const (
 	lockQueuesSQL = `
-	select from conversations c
-	where c.account_id = @account
-	  and c.conversation_id in (select f.conversation_id from follow_ups f where f.account_id = @account and f.state = 'queued')
-	order by c.conversation_id for no key update`
+	select from (
+		select distinct conversation_id from follow_ups where account_id = @account and state = 'queued' order by conversation_id
+	) waiting cross join lateral (
+		select from conversations where account_id = @account and conversation_id = waiting.conversation_id
+		limit 1 for no key update) c`
 	holdQueuesSQL = `
 	with held as (
 		update follow_ups set state = 'held', version = version + 1
@@ -45,7 +46,7 @@ const (
 		returning conversation_id
 	)
 	update conversations c set queue_version = queue_version + 1
-	where c.account_id = @account and c.conversation_id in (select conversation_id from held)`
+	where c.account_id = @account and c.conversation_id = any (array(select conversation_id from held))`
 	disableAccountSQL = `update accounts set disabled_at = @at where account_id = @account and disabled_at is null`
 	enableAccountSQL  = `update accounts set disabled_at = null where account_id = $1 and disabled_at is not null`
 )
@@ -84,7 +85,7 @@ func (db *DB) EnableAccount(ctx context.Context, account protocol.AccountID, by 
 
 const (
 	disabledAtSQL = `select disabled_at from accounts where account_id = $1`
-	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + liveStates + ` order by turn_id`
+	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + liveStates
 )
 
 // stopAccount cancels what a disabled account has live, and holds what a turn that ended meanwhile would have started next.

@@ -65,7 +65,8 @@ var sessionSettings = map[string]string{
 }
 
 // planSettings keep plans by key and in the order of an index: each statement has its index, and must go on to use it
-// while the statistics call a table small that has just grown, or all accounts small of which one is not (ADR 14).
+// while the statistics call a table small that has just grown, or all accounts small of which one is not (ADR 14). They
+// hold for our statements only: those of the job queue are written for a planner that may sort.
 var planSettings = map[string]string{
 	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_sort": "off",
 	"enable_incremental_sort": "off",
@@ -121,10 +122,10 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{log: config.Logger, config: config}
 	db.sessions, db.keys = newLookups(db.findSessions), newLookups(db.findKeys)
 	var err error
-	if db.app, err = db.pool(ctx, appRole, config.MaxConns); err != nil {
+	if db.app, err = db.pool(ctx, appRole, config.MaxConns, planSettings); err != nil {
 		return nil, err
 	}
-	if db.engine, err = db.pool(ctx, engineRole, config.EngineConns); err != nil {
+	if db.engine, err = db.pool(ctx, engineRole, config.EngineConns, planSettings, engineSettings); err != nil {
 		db.app.Close()
 		return nil, err
 	}
@@ -152,16 +153,16 @@ func (db *DB) Close() {
 	db.app.Close()
 }
 
-func (db *DB) pool(ctx context.Context, role string, conns int32) (*pgxpool.Pool, error) {
+func (db *DB) pool(ctx context.Context, role string, conns int32, settings ...map[string]string) (*pgxpool.Pool, error) {
 	config, err := poolConfig(db.config.URL, role)
 	if err != nil {
 		return nil, err
 	}
 	config.MaxConns = conns
-	maps.Copy(config.ConnConfig.RuntimeParams, planSettings)
-	if role == engineRole {
-		maps.Copy(config.ConnConfig.RuntimeParams, engineSettings)
-	} else {
+	for _, s := range settings {
+		maps.Copy(config.ConnConfig.RuntimeParams, s)
+	}
+	if role == appRole {
 		config.AfterConnect = learnLife
 	}
 	return pgxpool.NewWithConfig(ctx, config)

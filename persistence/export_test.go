@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"turnstone/protocol"
 )
@@ -29,11 +30,22 @@ func (db *DB) AppendAlone(ctx context.Context, a *protocol.TurnAppend) error {
 // ReadEventsSQL reads what follows a sequence in the log of a live turn.
 const ReadEventsSQL = readEventsSQL
 
+// AppendRecordsSQL stores many appends with their records.
+const AppendRecordsSQL = appendRecordsSQL
+
 // MaintainPartitions is the job that creates and drops partitions.
 func (db *DB) MaintainPartitions(ctx context.Context) error { return db.turnPartitions(ctx) }
 
 // Expire is the job that removes what has expired.
 func (db *DB) Expire(ctx context.Context) error { return db.expire(ctx) }
+
+// JobPool makes the pool of the job queue.
+func (db *DB) JobPool(ctx context.Context) (*pgxpool.Pool, error) { return db.jobPool(ctx) }
+
+// StopAccount is the job that stops what a disabled account has live.
+func (db *DB) StopAccount(ctx context.Context, account protocol.AccountID, cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) error {
+	return db.stopAccount(ctx, account, cancel)
+}
 
 // Quiet is what the pools ask before they hand a connection out.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return quiet(ctx, conn) }

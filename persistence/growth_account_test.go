@@ -1,11 +1,17 @@
 package persistence_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"turnstone/persistence"
 	"turnstone/protocol"
@@ -229,6 +235,121 @@ func TestASweepOfQueuesLooksAtSomeAndMissesNone(t *testing.T) {
 		for range 2 {
 			_, err := w.directory.StandingQueues(t.Context(), w.node, 10, beginTurn)
 			w.must(err)
+		}
+	}
+}
+
+func TestDisablingAnAccountReadsWhatItStops(t *testing.T) {
+	metered(t, disablingAnAccountReadsWhatItStops)
+}
+
+func disablingAnAccountReadsWhatItStops(t *testing.T, w meteredWorld) {
+	turn := w.start(w.request(nil, "hello"))
+	turn.end(nil)
+	for _, sql := range []string{`
+		insert into conversations (account_id, conversation_id, active_branch_id)
+		select $1, md5(n::text)::uuid, md5(n::text)::uuid from generate_series(1, $2::int) n`, `
+		insert into turns (account_id, turn_id, conversation_id, branch_id, user_message_id, assistant_message_id, spec, state, accepting, next_sequence)
+		select account_id, md5(n::text)::uuid, conversation_id, branch_id, user_message_id, assistant_message_id, '{}', 'completed', false, 2
+		from turns, generate_series(1, $2::int) n where account_id = $1`, `
+		insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+		select $1, md5(n::text)::uuid, md5(n::text)::uuid, case n % 2 when 0 then 'held' else 'started' end, 'x', 1
+		from generate_series(1, $2::int) n`} {
+		w.database.Admin(t, sql, w.account, grown)
+	}
+	live := w.start(w.request(nil, "still live"))
+	w.analyze()
+	for name, run := range map[string]func(){
+		"disabling": func() { w.must(w.db.DisableAccount(t.Context(), w.account, time.Now(), persistence.Requester{})) },
+		"stopping": func() {
+			var stopped []protocol.TurnID
+			w.must(w.db.DisableAccount(t.Context(), w.account, time.Now(), persistence.Requester{}))
+			err := w.db.StopAccount(t.Context(), w.account, func(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) error {
+				stopped = append(stopped, turn)
+				return nil
+			})
+			var later *river.JobSnoozeError // it looks again whether the turn has ended
+			if !errors.As(err, &later) || len(stopped) != 1 || stopped[0] != live.spec.TurnID {
+				t.Errorf("stopped %v, %v", stopped, err)
+			}
+		},
+	} {
+		w.wantPages(name, 200, func() {
+			// A queue that waits, which disabling holds.
+			w.database.Admin(t, `
+				insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+				select account_id, gen_random_uuid(), conversation_id, 'queued', 'x', 1 from conversations
+				where account_id = $1 and conversation_id = md5('7')::uuid`, w.account)
+			run()
+			if waiting := w.count(`select count(*) from follow_ups where state = 'queued'`); waiting != 0 {
+				t.Errorf("%d items are not held", waiting)
+			}
+			w.must(w.db.EnableAccount(t.Context(), w.account, persistence.Requester{}))
+		})
+	}
+}
+
+// The job queue finds its few open jobs beside all those of the last day.
+func TestTheJobQueueReadsNoFinishedJobs(t *testing.T) {
+	w := newWorld(t)
+	const made = `
+		insert into river.river_job (args, kind, max_attempts, state, finalized_at, attempted_at, attempt, queue, created_at, scheduled_at)
+		select '{}', 'title', 3, $1::text::river.river_job_state, case $1 when 'completed' then now() end, now(), 1, 'default', now(), now()
+		from generate_series(1, $2::int)`
+	w.database.Admin(t, made, "completed", grown)
+	w.database.Admin(t, made, "running", 3)
+	w.database.Admin(t, `vacuum analyze river.river_job`)
+	pool, err := w.db.JobPool(t.Context())
+	w.must(err)
+	defer pool.Close()
+	driver := riverpgxv5.New(pool).GetExecutor()
+	const schema, most = "river", 1000
+	for name, run := range map[string]func() error{
+		"rescuing": func() error {
+			stuck, err := driver.JobGetStuck(t.Context(), &riverdriver.JobGetStuckParams{Max: most, Schema: schema, StuckHorizon: time.Now().Add(time.Hour)})
+			if len(stuck) != 3 {
+				t.Errorf("%d jobs are stuck", len(stuck))
+			}
+			return err
+		},
+		"cleaning": func() error {
+			yesterday := time.Now().Add(-24 * time.Hour)
+			deleted, err := driver.JobDeleteBefore(t.Context(), &riverdriver.JobDeleteBeforeParams{
+				CancelledDoDelete: true, CompletedDoDelete: true, DiscardedDoDelete: true, Max: most, Schema: schema,
+				CancelledFinalizedAtHorizon: yesterday, CompletedFinalizedAtHorizon: yesterday, DiscardedFinalizedAtHorizon: yesterday,
+			})
+			if deleted != 0 {
+				t.Errorf("%d jobs were deleted", deleted)
+			}
+			return err
+		},
+		"scheduling": func() error {
+			_, err := driver.JobSchedule(t.Context(), &riverdriver.JobScheduleParams{Max: most, Schema: schema})
+			return err
+		},
+		"fetching": func() error {
+			_, err := driver.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "test", MaxToLock: 4, MaxAttemptedBy: 10, Queue: "default", Schema: schema})
+			return err
+		},
+	} {
+		pages := func() int {
+			w.must(pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+				for range 2 { // the first flush is that of the call before it
+					if _, err := conn.Exec(t.Context(), flushStatsSQL); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			return w.count(`select (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::int from pg_statio_user_tables where schemaname = 'river' and relname = 'river_job'`)
+		}
+		w.must(run()) // plans are made the first time
+		before := pages()
+		w.must(run())
+		if read := pages() - before; read > 60 {
+			t.Errorf("%s reads %d pages", name, read)
+		} else {
+			t.Logf("%s: %d pages", name, read)
 		}
 	}
 }

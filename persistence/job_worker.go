@@ -49,7 +49,7 @@ type Jobs struct {
 
 // StartJobs begins to work. Close ends it.
 func StartJobs(ctx context.Context, db *DB, workers JobWorkers) (*Jobs, error) {
-	pool, err := db.pool(ctx, engineRole, jobConns)
+	pool, err := db.jobPool(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
@@ -70,6 +70,10 @@ func StartJobs(ctx context.Context, db *DB, workers JobWorkers) (*Jobs, error) {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
 	return j, nil
+}
+
+func (db *DB) jobPool(ctx context.Context) (*pgxpool.Pool, error) {
+	return db.pool(ctx, engineRole, jobConns)
 }
 
 // Close lets what runs end, for a while, and waits.

@@ -46,13 +46,14 @@ with batch as (
 const appendManySQL = appendEventsSQL + `
 select n from moved`
 
-// appendRecordsSQL stores private records beside the events.
+// appendRecordsSQL stores private records beside the events. "is true" keeps Postgres from joining the two, for which it has
+// only a nested loop here (planSettings); as a condition, the turns that moved are hashed.
 const appendRecordsSQL = appendEventsSQL + `, records as (
     insert into turn_records (account_id, turn_id, kind, key, sequence, body)
-    select m.account_id, m.turn_id, r.kind, r.key, r.sequence, r.body::json
+    select r.account_id, r.turn_id, r.kind, r.key, r.sequence, r.body::json
     from unnest($10::uuid[], $11::uuid[], $12::text[], $13::text[], $14::bigint[], $15::text[])
         as r (account_id, turn_id, kind, key, sequence, body)
-    join moved m using (account_id, turn_id)
+    where ((r.account_id, r.turn_id) in (select account_id, turn_id from moved)) is true
 )
 select n from moved`
 

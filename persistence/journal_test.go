@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 
@@ -257,5 +259,17 @@ func TestSelfTestLeavesNothingAndRefusesMissingPolicies(t *testing.T) {
 		t.Error("opened without the engine's policy")
 	} else {
 		t.Log(err)
+	}
+}
+
+// Comparing each record with each append would take 25 ms for a full batch.
+func TestTheRecordsOfABatchAreNotComparedWithEachAppend(t *testing.T) {
+	w := newWorld(t)
+	plan, err := persistence.Rows(t.Context(), w.db, w.account, pgx.RowTo[string], "explain "+persistence.AppendRecordsSQL,
+		[]string{}, []string{}, []string{}, []int32{}, []int64{}, []int64{}, [][]byte{}, []string{}, []bool{},
+		[]string{}, []string{}, []string{}, []string{}, []int64{}, []string{})
+	w.must(err)
+	if text := strings.Join(plan, "\n"); !regexp.MustCompile(`Filter: \(\(hashed SubPlan \d+\) IS TRUE\)`).MatchString(text) {
+		t.Error(text)
 	}
 }
