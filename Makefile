@@ -29,9 +29,15 @@ test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real ser
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
 		$(if $(ALL),$$(go list ./... | grep -v $(BROWSER)),$(TESTS)); failed=$$?; \
 		$(if $(ALL),$(GO_TEST) -json -parallel 3 -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed' \
-		| while IFS= read -r line; do \
-			if [[ $$line == "DONE "* && -f tmp/notices ]]; then sed "s/^/notice: /" tmp/notices; fi; printf "%s\n" "$$line"; \
-		done
+		| { failed=(); while IFS= read -r line; do \
+			case $$line in \
+			"=== FAIL: "*) failed+=("$${line#=== FAIL: }") ;; \
+			"DONE "*) \
+				if [[ -f tmp/notices ]]; then sed "s/^/notice: /" tmp/notices; fi; \
+				for name in "$${failed[@]:0:20}"; do echo "failed: $$name"; done ;; \
+			esac; \
+			printf "%s\n" "$$line"; \
+		done; }
 
 ALL     = $(filter ./...,$(TESTS))
 # By itself: several browsers at once leave little of two processors to others, and others little to them.

@@ -210,7 +210,11 @@ func (b *bench) manyTurns(ctx context.Context) error {
 		if err := errors.Join(b.site.rest(ctx), wait(ctx, 3*time.Second)); err != nil {
 			return err
 		}
-		heap, routines, err := b.liveHeap(ctx)
+		heap, err := b.site.liveHeap(ctx)
+		if err != nil {
+			return err
+		}
+		routines, err := b.site.metric(ctx, "go_goroutines")
 		if err != nil {
 			return err
 		}
@@ -228,20 +232,6 @@ func (b *bench) manyTurns(ctx context.Context) error {
 	})
 	b.report.detail("P10", "whole turns of one token, 128 at once; the heap is what lives after a collection", table)
 	return nil
-}
-
-// liveHeap collects garbage by asking for a heap profile, and reads what is left.
-func (b *bench) liveHeap(ctx context.Context) (heap, routines float64, err error) {
-	for range 2 { // what finalizers free goes with the second
-		if _, err := call(ctx, http.MethodGet, "http://"+b.site.internal+"/debug/pprof/heap?gc=1", nil, nil, http.StatusOK, nil); err != nil {
-			return 0, 0, err
-		}
-	}
-	if heap, err = b.site.metric(ctx, "go_memstats_heap_alloc_bytes"); err != nil {
-		return 0, 0, err
-	}
-	routines, err = b.site.metric(ctx, "go_goroutines")
-	return heap, routines, err
 }
 
 func (b *bench) wholeTurns(ctx context.Context, accounts []*account, n int) error {

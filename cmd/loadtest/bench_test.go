@@ -3,6 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/pprof"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -97,5 +102,31 @@ func TestProseDoesNotRepeatItself(t *testing.T) {
 			t.Fatalf("%q stands there twice", part)
 		}
 		seen[part] = true
+	}
+}
+
+// What is measured as live is live: neither what was dropped before counts, nor the garbage of asking.
+func TestTheLiveHeapIsWhatACollectionLeaves(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/pprof/heap", pprof.Handler("heap"))
+	service := httptest.NewServer(mux)
+	defer service.Close()
+	asked := site{internal: strings.TrimPrefix(service.URL, "http://")}
+	const held, tolerance = 32 << 20, 256 << 10
+	kept := make([]byte, held)
+	for _, holds := range []bool{true, false} {
+		if !holds {
+			kept = nil
+		}
+		for range 2 {
+			measured, err := asked.liveHeap(t.Context())
+			var left runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&left)
+			if math.Abs(measured-float64(left.HeapAlloc)) > tolerance || err != nil || holds != (measured > held) {
+				t.Errorf("measured %.0f, and a collection leaves %d, with %d MiB held: %t (%v)", measured, left.HeapAlloc, held>>20, holds, err)
+			}
+		}
+		runtime.KeepAlive(kept)
 	}
 }

@@ -429,21 +429,12 @@ func (s *site) metric(ctx context.Context, name string) (float64, error) {
 
 // metrics are all of them, by their names with labels.
 func (s *site) metrics(ctx context.Context) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.internal+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := browser.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
+	text, err := s.read(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		at := strings.LastIndexByte(line, ' ')
 		if at < 0 || strings.HasPrefix(line, "#") {
 			continue
@@ -453,4 +444,40 @@ func (s *site) metrics(ctx context.Context) (map[string]float64, error) {
 		}
 	}
 	return all, nil
+}
+
+// read returns a page of the internal listener.
+func (s *site) read(ctx context.Context, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.internal+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := browser.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %d: %.300s", path, response.StatusCode, text)
+	}
+	return string(text), err
+}
+
+// liveHeap collects garbage and returns the bytes that are left. The profile with debug=1 begins with numbers that are
+// read before any of it is written; the garbage of writing it, some MB, is not among them.
+func (s *site) liveHeap(ctx context.Context) (float64, error) {
+	var text string
+	for range 2 { // what finalizers free goes with the second
+		var err error
+		if text, err = s.read(ctx, "/debug/pprof/heap?gc=1&debug=1"); err != nil {
+			return 0, err
+		}
+	}
+	for line := range strings.Lines(text) {
+		if bytes, found := strings.CutPrefix(line, "# HeapAlloc = "); found {
+			return strconv.ParseFloat(strings.TrimSpace(bytes), 64)
+		}
+	}
+	return 0, errors.New("the heap profile does not say how much is allocated")
 }

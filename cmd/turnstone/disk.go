@@ -17,9 +17,9 @@ import (
 const (
 	// leastSpace and leastShare are when Postgres gets into danger: without room for its log it ends, and does not come
 	// back before there is some. What lives by then still has to be stored.
-	leastSpace = 1 << 30  // bytes
-	leastShare = 0.1      // of the disk, but
-	ampleSpace = 10 << 30 // bytes are enough on any: a tenth of a large disk is no sign of danger
+	leastSpace = 1 << 30 // bytes
+	leastShare = 0.1     // of the disk, but
+	ampleSpace = 4 << 30 // bytes are enough on any: twice max_wal_size, and 2 MiB for each of 1,000 live turns
 
 	// diskLookFor keeps a crowd of requests from asking the system more than once a second, and lets /ready name the
 	// disk within its three.

@@ -49,9 +49,9 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 		{space{leastSpace, 2 * gib}, nil, true, 0},
 		{space{leastSpace - 1, 2 * gib}, nil, false, 1},
 		{space{0, 2 * gib}, nil, false, 1},
-		{space{9 * gib, 100 * gib}, nil, false, 1}, // a tenth
-		{space{10 * gib, 100 * gib}, nil, true, 2},
-		{space{10 * gib, 1000 * gib}, nil, true, 2}, // ample
+		{space{2 * gib, 30 * gib}, nil, false, 1}, // a tenth
+		{space{3 * gib, 30 * gib}, nil, true, 2},
+		{space{4 * gib, 1000 * gib}, nil, true, 2}, // ample: a laptop with a few GiB left can be used
 		{space{}, errors.New("no such folder"), false, 3},
 		{space{5 * gib, 10 * gib}, nil, true, 4},
 	} {

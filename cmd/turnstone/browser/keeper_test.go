@@ -1,9 +1,12 @@
 package browser
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,8 +79,12 @@ func (k *keeper) serve(done <-chan struct{}) {
 func (k *keeper) blame(refused string) {
 	k.t.Helper()
 	now := time.Now()
+	times := map[string]int{}
 	for one := range strings.SplitSeq(strings.TrimSpace(refused), "\n") {
-		sitetest.Meter().Between(now.Add(-refusedWithin), now).Judge(k.t, "an unexpected 503: "+one)
+		times[one]++
+	}
+	for _, one := range slices.Sorted(maps.Keys(times)) {
+		sitetest.Meter().Between(now.Add(-refusedWithin), now).Judge(k.t, fmt.Sprintf("unexpectedly answered 503 %d times: %s", times[one], one))
 	}
 }
 

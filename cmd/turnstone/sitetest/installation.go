@@ -50,6 +50,9 @@ func (d *Development) Up(t *testing.T) *Process {
 	t.Helper()
 	p := d.Build.Start(t, d.Environment, "dev")
 	p.Until("Ctrl-C stops all of it")
+	if _, checks := Readiness(t, d.Internal); checks["disk"] == "down" {
+		t.Fatal("the disk of this machine is nearly full: the service begins no turn (docs/errors.md says how much it needs)")
+	}
 	return p
 }
 
