@@ -131,7 +131,7 @@ type racer struct {
 
 // talk is some races in one conversation, whose queue has to hold what was returned and nothing else.
 func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) error {
-	a, err := r.u.Ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
+	a, err := r.u.AskAgain(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) erro
 }
 
 func (r *racer) checkQueue(ctx context.Context, conversation string, returned []fate) error {
-	a, err := r.u.Ask(ctx, http.MethodGet, "/conversations/"+conversation, nil)
+	a, err := r.u.AskAgain(ctx, http.MethodGet, "/conversations/"+conversation, nil)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func courseOf(i int) course {
 
 // race runs one turn and steers it near its end.
 func (r *racer) race(ctx context.Context, conversation string, c course, number int64) (fate, error) {
-	s, refused, err := r.u.TryChat(ctx, sitetest.Saying(c.text).In(conversation))
+	s, refused, err := r.u.ChatAgain(ctx, sitetest.Saying(c.text).In(conversation))
 	if err != nil || refused != nil {
 		return fate{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}

@@ -59,6 +59,31 @@ func TestARefusalThatWasNotPlannedIsAFinding(t *testing.T) {
 	}
 }
 
+// A refusal that hides what a race would find is counted, and the race goes on.
+func TestARefusedStartIsAFindingAndIsSentAgain(t *testing.T) {
+	var asked atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+	}))
+	t.Cleanup(service.Close)
+	u := &User{Base: service.URL, Client: NewBrowser(service.URL), Ledger: &Ledger{}}
+	s, refused, err := u.ChatAgain(t.Context(), Saying("hello"))
+	if err != nil || refused != nil || asked.Load() != 2 {
+		t.Fatalf("after %d requests: %+v, %v", asked.Load(), refused, err)
+	}
+	s.Close()
+	u.Client.CloseIdleConnections()
+	var found findings
+	u.Ledger.report(&found)
+	if len(found) != 1 || !strings.Contains(found[0], "POST /chat was answered 503") {
+		t.Errorf("found %q", found)
+	}
+}
+
 func TestAConnectionThatBreaksIsAFinding(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(service.Close)

@@ -145,18 +145,24 @@ func ReadAnswer(response *http.Response, began time.Time) (*Answer, error) {
 	}, nil
 }
 
-// Do is Ask for the goroutine of the test. An unplanned refusal is counted by the ledger, which reports each; the request
-// is sent again, so that one refusal does not hide what the rest of the test would find.
+// Do is AskAgain for the goroutine of the test.
 func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Answer {
 	t.Helper()
-	for ctx := Within(t, Soon); ; {
+	a, err := u.AskAgain(Within(t, Soon), method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// AskAgain is Ask, with the request sent again after an unplanned refusal. The ledger counts and reports each of these, and
+// fails the test for it unless the machine was too slow; the rest of the test still finds what there is to find.
+func (u *User) AskAgain(ctx context.Context, method, path string, body any, headers ...string) (*Answer, error) {
+	for {
 		began := time.Now()
 		a, err := u.Ask(ctx, method, path, body, headers...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !u.unplanned(began, a) || Pause(ctx, PollEvery) != nil {
-			return a
+		if err != nil || !u.unplanned(began, a) || Pause(ctx, PollEvery) != nil {
+			return a, err
 		}
 	}
 }
@@ -233,21 +239,26 @@ func (b ChatBody) With(name string, value any) ChatBody {
 // Chat begins a turn, or fails the test.
 func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
-	var s *Stream
-	var refused *Answer
-	for again, ctx := true, Within(t, Patience); again; {
-		var err error
-		began := time.Now()
-		if s, refused, err = u.TryChat(ctx, body, headers...); err != nil {
-			t.Fatal(err)
-		}
-		again = u.unplanned(began, refused) && Pause(ctx, PollEvery) == nil
+	s, refused, err := u.ChatAgain(Within(t, Patience), body, headers...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if refused != nil {
 		t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// ChatAgain is TryChat, with the request sent again after an unplanned refusal, as AskAgain does.
+func (u *User) ChatAgain(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Answer, error) {
+	for {
+		began := time.Now()
+		s, refused, err := u.TryChat(ctx, body, headers...)
+		if err != nil || !u.unplanned(began, refused) || Pause(ctx, PollEvery) != nil {
+			return s, refused, err
+		}
+	}
 }
 
 // TryChat begins a turn; what is no stream is answered as it came.
