@@ -1,30 +1,30 @@
-# Turnstone. `make help` says what there is.
+# Turnstone. `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check generate crash replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check format generate crash replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
-# Stamped here and not by Go, which fails in a clone that belongs to somebody else.
+# The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
 LDFLAGS   := -buildvcs=false -ldflags '-X main.buildSHA=$(BUILD_SHA)'
-# One package may take so long: the tests that kill the whole program again and again are in one.
+# The time limit of one package. The tests that kill the whole program many times are in a single package.
 TEST_TIMEOUT ?= 10m
 TESTS ?= ./...
 FUZZTIME ?= 1m
 BENCH ?=
 SOAK ?=
 
-help: ## what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: debian-run build ## a first look: private servers, a scripted model, a seeded sign-in; Ctrl-C stops all of it
+run: debian-run build ## run Turnstone for a first look: private servers, a scripted model, a seeded sign-in; Ctrl-C stops all of it
 	@exec bin/turnstone dev
 
-build: go web/dist/index.html ## bin/turnstone, with the web app in it
+build: go web/dist/index.html ## build bin/turnstone, with the web app in it
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
-test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real servers, with the race detector
+test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real servers, with the race detector
 	rm -f tmp/notices
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
 		$(if $(ALL),$$(go list ./... | grep -v $(BROWSER)),$(TESTS)); failed=$$?; \
@@ -40,13 +40,13 @@ test: debian-test go bin/gotestsum web/dist/index.html ## all tests, on real ser
 		done; }
 
 ALL     = $(filter ./...,$(TESTS))
-# By itself: several browsers at once leave little of two processors to others, and others little to them.
+# These tests run alone: on two processors, several browsers and other tests would leave each other too little time.
 BROWSER = cmd/turnstone/browser
 GO_TEST = go test -race -count=1
-# One after the other and by themselves, once everything else is built: each has 60 s, its build included.
+# The seeded bugs run alone and one after the other, once everything else is built: each has 60 s, including its build.
 MUTANTS = $(GO_TEST) $(2) -timeout 60m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
 
-fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding stays in testdata/fuzz
+fuzz: go ## run every fuzz target for FUZZTIME (1m), one after the other; findings are stored in testdata/fuzz
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r folder; do \
 		grep -ho '^func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -d ' ' -f 2 | while read -r target; do \
 			echo "$$folder $$target"; \
@@ -54,12 +54,12 @@ fuzz: go ## every fuzz target for FUZZTIME (1m), one after the other; a finding 
 		done; \
 	done
 
-mutants: debian-test go ## seeded bugs, each of which a test must find
+mutants: debian-test go ## seed bugs, one after the other, and check that a test finds each
 	$(call MUTANTS,all,-v)
 
-check: lint openapi generated ## lint, and whether generated files are up to date
+check: lint format openapi generated ## lint, and check the formatting and that generated files are up to date
 
-generate: bin/turnstone-race web/node_modules ## what is generated from the code: reference pages, the OpenAPI document, schemas
+generate: bin/turnstone-race web/node_modules ## generate files from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
 	made docs/configuration.md bin/turnstone-race config doc; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
@@ -71,37 +71,40 @@ generate: bin/turnstone-race web/node_modules ## what is generated from the code
 
 CRASH_FOR ?= 30m
 SEED ?= 0
-crash: debian-test go ## attack the service for CRASH_FOR, and write down in reliability.json what it lost (nothing)
+crash: debian-test go ## run the crash tester for CRASH_FOR, and write its results to reliability.json
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
 
-replay: debian-test go ## the same faults and choices again: SEED=… of a failed run, or BUNDLE=… (its folder)
+replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
 
-bench: debian-test go ## every goal of docs/benchmarks.md beside its baseline (half an hour); BENCH="--only P1 --quick" for a look
+bench: debian-test go ## measure every goal of docs/benchmarks.md against its baseline (an hour); BENCH="--only P1 --quick" for a quick check
 	mkdir -p tmp/bench && chmod 711 tmp tmp/bench
 	go build $(LDFLAGS) -o tmp/bench/turnstone ./cmd/turnstone
 	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
 	bin/loadtest bench $(BENCH)
 
-bench-web: debian-test build ## the app's budgets in a real browser, written to docs/benchmarks.md
+bench-web: debian-test build ## measure the web app's budgets in a real browser, and write them to docs/benchmarks.md
 	cd web && npx vitest run --config vitest.bench.config.ts
 
 SOAK_FOR ?= 1h
-soak: debian-test go ## keep 60 % of the measured capacity alive for SOAK_FOR, with a fault every half minute; docs/soak.md
+soak: debian-test go ## run 60 % of the measured capacity for SOAK_FOR, with a fault every half minute, and write docs/soak.md
 	mkdir -p tmp/soak && chmod 711 tmp tmp/soak
 	go build $(LDFLAGS) -o tmp/soak/turnstone ./cmd/turnstone
 	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
 	bin/loadtest soak --for $(SOAK_FOR) --binary tmp/soak/turnstone --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
 
-bench-go: debian-test go ## the Go benchmarks, on this machine's own disk
+bench-go: debian-test go ## run the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 lint: go bin/golangci-lint
-	GOFLAGS=-race bin/golangci-lint run # -race: the build variant that is there already
+	GOFLAGS=-race bin/golangci-lint run # -race: the build variant that exists already
 	cd tools && go mod verify >/dev/null
 
-openapi: tools/openapi/node_modules ## what Redocly and Spectral say about the OpenAPI document: nothing
+format: web/node_modules ## check the formatting of the web app; npm --prefix web run format repairs it
+	@npm --prefix web run --silent format:check
+
+openapi: tools/openapi/node_modules ## lint the OpenAPI document with Redocly and Spectral
 	@mkdir -p tmp && for linter in redocly spectral; do \
 		npm --prefix tools/openapi run --silent $$linter >tmp/openapi.log 2>&1 || { cat tmp/openapi.log >&2; exit 1; }; \
 	done
@@ -110,15 +113,15 @@ tools/openapi/node_modules: tools/openapi/package.json tools/openapi/package-loc
 	npm --prefix tools/openapi ci --silent --ignore-scripts
 	@touch $@
 
-# The tree may hold changes of its own: what counts is that generating adds none.
+# The working tree may have uncommitted changes. The check is that generating adds none.
 generated:
 	@state() { { git diff; git ls-files --others --exclude-standard -z | xargs -0 -r sha256sum; } | sha256sum; }; \
 	before=$$(state); $(MAKE) --no-print-directory generate >/dev/null; \
 	if [ "$$before" != "$$(state)" ]; then \
-		git --no-pager diff --stat; echo "Generated files were not up to date: commit what make generate made." >&2; exit 1; \
+		git --no-pager diff --stat; echo "Generated files were not up to date: run make generate and commit its output." >&2; exit 1; \
 	fi
 
-# The one build variant of everything that tests, checks and generators run.
+# Tests, checks and generators all run this build variant.
 bin/turnstone-race: FORCE | go
 	go build -race -buildvcs=false -o $@ ./cmd/turnstone
 
@@ -127,7 +130,7 @@ web/node_modules: web/package.json web/package-lock.json
 	npm --prefix web ci --silent
 	@touch $@
 
-# The app as the binary embeds it.
+# The web app that the binary embeds.
 web/dist/index.html: web/node_modules web/index.html web/vite.config.ts $(shell find web/src -type f -not -name '*.test.*' 2>/dev/null)
 	npm --prefix web run --silent build
 
@@ -140,7 +143,7 @@ bin/golangci-lint: tools/go.mod tools/go.sum | go
 go:
 	@command -v go >/dev/null || { echo "Missing: Go 1.26 (https://go.dev/dl); put it on the PATH and run make again." >&2; exit 1; }
 
-# package=what proves that it is there
+# package=file or command that proves that it is installed
 POSTGRES := postgresql-15=/usr/lib/postgresql/1[5-9]/bin/postgres
 REDIS    := redis-server=redis-server
 

@@ -12,41 +12,50 @@ import (
 	"testing"
 )
 
-// The bounds of the walk through the code in docs/architecture.md.
+// The bounds of the walkthrough of the code in docs/architecture.md.
 const (
 	walkFiles = 10
 	walkLines = 600
 )
 
 var (
-	walkRow = regexp.MustCompile("(?m)^\\| \\d+ \\| `([^`]+\\.go)` \\| ([^|]+) \\|")
+	walkRow = regexp.MustCompile("(?m)^\\| ([A-Z]?)\\d+ \\| `([^`]+\\.go)` \\| ([^|]+) \\|")
 	quoted  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestTheWalkOfTheArchitecturePageIsShortAndTrue: POST /chat can be followed from the socket to the row and back.
-func TestTheWalkOfTheArchitecturePageIsShortAndTrue(t *testing.T) {
+// TestTheWalkthroughsOfTheArchitecturePageAreCorrect checks the tables in docs/architecture.md that follow operations
+// through the code: the functions that they name exist. The first table, of POST /chat, lists at most walkFiles files, and
+// its functions have at most walkLines lines together.
+func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 	rows := walkRow.FindAllStringSubmatch(readPage(t, "docs/architecture.md"), -1)
-	if len(rows) == 0 || len(rows) > walkFiles {
-		t.Errorf("the walk has %d files; at most %d are promised", len(rows), walkFiles)
-	}
-	lines := 0
+	lines, files, walks := 0, 0, map[string]bool{}
 	for _, row := range rows {
-		sizes := sizesIn(t, row[1])
-		for _, name := range quoted.FindAllStringSubmatch(row[2], -1) {
+		walks[row[1]] = true
+		first := row[1] == ""
+		if first {
+			files++
+		}
+		sizes := sizesIn(t, row[2])
+		for _, name := range quoted.FindAllStringSubmatch(row[3], -1) {
 			size, there := sizes[name[1]]
 			if !there {
-				t.Errorf("%s has no %s", row[1], name[1])
+				t.Errorf("%s has no %s", row[2], name[1])
 			}
-			lines += size
+			if first {
+				lines += size
+			}
 		}
 	}
-	if lines > walkLines {
-		t.Errorf("the walk has %d lines; at most %d are promised", lines, walkLines)
+	if len(walks) != 4 {
+		t.Errorf("%d walkthroughs were found", len(walks))
 	}
-	t.Logf("the walk has %d lines in %d files", lines, len(rows))
+	if files == 0 || files > walkFiles || lines > walkLines {
+		t.Errorf("the first walkthrough has %d lines in %d files, want at most %d in %d", lines, files, walkLines, walkFiles)
+	}
+	t.Logf("the first walkthrough has %d lines in %d files", lines, files)
 }
 
-// sizesIn is how many lines each function, constant and variable of a file has.
+// sizesIn returns the number of lines of each function, constant and variable of a file, by name.
 func sizesIn(t *testing.T, path string) map[string]int {
 	t.Helper()
 	files := token.NewFileSet()
@@ -80,8 +89,9 @@ func readPage(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestThePagesNameWhatIsThere: every path in backticks that looks like one of ours, and every link, leads somewhere.
-func TestThePagesNameWhatIsThere(t *testing.T) {
+// TestPathsAndLinksInThePagesExist checks that every link, and every path in backticks that looks like a path of this
+// repository, leads to an existing file.
+func TestPathsAndLinksInThePagesExist(t *testing.T) {
 	path := regexp.MustCompile("`((?:protocol|actors|persistence|providers|http|cmd|web|docs|tools|\\.ci)/[\\w./-]*)`")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	for _, page := range pages(t) {
@@ -121,8 +131,8 @@ func pages(t *testing.T) []string {
 	return list
 }
 
-// TestEveryLibraryHasItsReason: what we import stands in docs/dependencies.md.
-func TestEveryLibraryHasItsReason(t *testing.T) {
+// TestEveryLibraryIsListedInTheDependenciesPage checks that docs/dependencies.md lists every module that the code imports.
+func TestEveryLibraryIsListedInTheDependenciesPage(t *testing.T) {
 	var modules []string
 	for line := range strings.Lines(readPage(t, "go.mod")) {
 		if fields := strings.Fields(line); len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
@@ -136,13 +146,14 @@ func TestEveryLibraryHasItsReason(t *testing.T) {
 			module := moduleOf(modules, path)
 			if module != "" && !strings.Contains(page, "`"+module+"`") && !missing[module] {
 				missing[module] = true
-				t.Errorf("docs/dependencies.md does not say what `%s` is for (%s imports it)", module, file)
+				t.Errorf("docs/dependencies.md does not list `%s`, which %s imports", module, file)
 			}
 		}
 	})
 }
 
-// moduleOf is the longest module path that an import begins with; "" for the standard library and ours.
+// moduleOf returns the longest module path that is a prefix of an import path, or "" for the standard library and for
+// packages of this module.
 func moduleOf(modules []string, path string) string {
 	longest := ""
 	for _, module := range modules {
@@ -153,24 +164,25 @@ func moduleOf(modules []string, path string) string {
 	return longest
 }
 
-// TestTheErrorPageIsTheTable: every code with its status, as http answers it.
-func TestTheErrorPageIsTheTable(t *testing.T) {
+// TestTheErrorPageMatchesTheErrorCodes checks that docs/errors.md has a row for every error code, with the status that package
+// http returns for it, and no row for any other code.
+func TestTheErrorPageMatchesTheErrorCodes(t *testing.T) {
 	codes := codesIn(t, "protocol/error.go")
 	statuses := map[string]string{}
 	entry := regexp.MustCompile(`protocol\.(Code\w+):\s+stdhttp\.(Status\w+),`)
-	for _, found := range entry.FindAllStringSubmatch(readPage(t, "http/errors.go"), -1) {
+	for _, found := range entry.FindAllStringSubmatch(readPage(t, "http/response/problem.go"), -1) {
 		statuses[found[1]] = numbers[found[2]]
 	}
 	page := readPage(t, "docs/errors.md")
 	for constant, code := range codes {
 		if row := "| " + statuses[constant] + " | `" + code + "` |"; !strings.Contains(page, row) {
-			t.Errorf("docs/errors.md has no row that begins with %q", row)
+			t.Errorf("docs/errors.md has no row that starts with %q", row)
 		}
 	}
 	rows := regexp.MustCompile("(?m)^\\| \\d+ \\| `([a-z_]+)` \\|").FindAllStringSubmatch(page, -1)
 	for _, row := range rows {
 		if !slices.Contains(slices.Collect(maps.Values(codes)), row[1]) {
-			t.Errorf("docs/errors.md tells of %s, which is no code", row[1])
+			t.Errorf("docs/errors.md has a row for %s, which is not an error code", row[1])
 		}
 	}
 }

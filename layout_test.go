@@ -1,7 +1,9 @@
-// Package turnstone_test holds the rules of the whole tree: which folders there are, and who may import whom.
+// Package turnstone_test checks rules of the whole repository: its folders and their imports, its documentation, its
+// names and its seeded bugs.
 package turnstone_test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +20,8 @@ import (
 
 const module = "turnstone/"
 
-// folders is everything at the top, and what of ours each may import besides itself. A folder without Go code allows
-// nothing.
+// folders maps every top-level folder to the other top-level folders that its packages may import. A folder without Go
+// code has an empty list.
 var folders = map[string][]string{
 	"protocol":    {},
 	"actors":      {"protocol"},
@@ -33,10 +36,52 @@ var folders = map[string][]string{
 	".ci":         {},
 }
 
-// unversioned are the folders that builds and runs make.
+// layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
+// its folder that precede it.
+var layers = map[string][]string{
+	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/turnlog", "protocol/client", "protocol/typescript"},
+	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
+	"persistence": {
+		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
+		"persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/usage", "persistence/turns",
+		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
+	},
+	"providers": {
+		"providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
+		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
+	},
+	"http": {
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/webapp", "http",
+	},
+	"cmd": {
+		"cmd/machine",
+		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
+		"cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
+		"cmd/turnstone/settings", "cmd/turnstone",
+		"cmd/turnstone/browser", "cmd/turnstone/crash", "cmd/turnstone/failpoints", "cmd/turnstone/faults", // tests
+	},
+	"web": {"web"},
+}
+
+// webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from
+// those before it.
+var webLayers = []string{
+	"generated", "api", "turn", "messages", "style", "controls", "keys", "parts", "composer", "transcript", "sidebar", "pages", ".",
+}
+
+// machines lists the packages of state machines. They have no clock, no context, no lock, no log and no store, so they
+// decide the same from the same events.
+var machines = []string{"actors/turn"}
+
+// pure lists what a state machine may import.
+var pure = []string{
+	"encoding/json", "fmt", "maps", "slices", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog",
+}
+
+// unversioned lists the folders that builds and runs create.
 var unversioned = []string{".git", ".turnstone", "bin", "tmp"}
 
-// owners are libraries with one place in the tree, by the beginning of their import path.
+// owners maps the beginning of a library's import path to the only top-level folder that may import it.
 var owners = map[string]string{
 	"github.com/jackc/":                      "persistence",
 	"github.com/riverqueue/":                 "persistence",
@@ -54,30 +99,30 @@ var owners = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "providers",
 }
 
-// banned are packages that nobody imports, with the reason.
+// banned maps packages that must not be imported to the reason.
 var banned = map[string]string{
-	"github.com/jackc/pgx/v5/stdlib":                  "it runs a COMMIT whose answer was lost a second time",
-	"database/sql":                                    "we speak to Postgres through pgx itself",
+	"github.com/jackc/pgx/v5/stdlib":                  "it repeats a COMMIT whose reply was lost",
+	"database/sql":                                    "the code uses pgx directly",
 	"github.com/aws/aws-sdk-go-v2/feature/s3/manager": "deprecated; transfermanager is its successor",
-	"github.com/asynkron/protoactor-go/cluster":       "its placement keeps actors alive twice",
+	"github.com/asynkron/protoactor-go/cluster":       "its placement can run the same actor twice",
 	"github.com/asynkron/protoactor-go/persistence":   "it cannot report an error",
 	"io/ioutil": "deprecated",
-	"math/rand": "math/rand/v2, or crypto/rand for what must not be guessed",
+	"math/rand": "use math/rand/v2, or crypto/rand for values that must not be guessable",
 }
 
-func TestTheTopHoldsTheFoldersOfTheArchitectureAndNoOthers(t *testing.T) {
+func TestTopLevelFoldersAreThoseOfTheArchitecture(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
 		if _, known := folders[entry.Name()]; entry.IsDir() && !known && !slices.Contains(unversioned, entry.Name()) {
-			t.Errorf("%s/ is no folder of the architecture", entry.Name())
+			t.Errorf("%s/ is not a folder of the architecture", entry.Name())
 		}
 	}
 }
 
-func TestImportsGoOneWay(t *testing.T) {
+func TestImportsFollowTheAllowedDirections(t *testing.T) {
 	walk(t, func(file string, imports []string) {
 		top, _, _ := strings.Cut(file, "/")
 		for _, path := range imports {
@@ -96,20 +141,120 @@ func TestImportsGoOneWay(t *testing.T) {
 	})
 }
 
-func TestEveryLibraryStaysWithItsOwner(t *testing.T) {
+func TestPackagesOfAFolderImportDownwardOnly(t *testing.T) {
+	walk(t, func(file string, imports []string) {
+		top, _, inFolder := strings.Cut(file, "/")
+		if !inFolder {
+			return
+		}
+		at := slices.Index(layers[top], path.Dir(file))
+		if at < 0 {
+			t.Errorf("%s is not in the layers of %s", path.Dir(file), top)
+		}
+		for _, imported := range imports {
+			ours, isOurs := strings.CutPrefix(imported, module)
+			if target, _, _ := strings.Cut(ours, "/"); !isOurs || target != top {
+				continue
+			}
+			if below := slices.Index(layers[top], ours); below < 0 || below >= at {
+				t.Errorf("%s imports %s, which is not below it", file, imported)
+			}
+		}
+	})
+}
+
+var (
+	webImport = regexp.MustCompile(`(?:from|import|import\()\s*["'](\.[^"']+)["']`)
+	// webEffect matches a statement of a module that starts something when the module is imported.
+	webEffect = regexp.MustCompile(`(?m)^(?:if \(.*\) |)(?:[\w.()]+\.(?:subscribe|addEventListener|replaceState|pushState)\(|[\w.]+\.onmessage =|setInterval\(|(?:const|let) \w+ = new BroadcastChannel\()`)
+)
+
+func TestModulesOfTheWebAppImportDownwardOnlyAndStartNothing(t *testing.T) {
+	const root = "web/src"
+	modules := 0
+	err := filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasPrefix(filepath.Ext(at), ".ts") || strings.Contains(at, ".test.") || strings.Contains(at, ".worker.") {
+			return err
+		}
+		modules++
+		text, err := os.ReadFile(at)
+		if err != nil {
+			return err
+		}
+		layer := func(file string) int {
+			below, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder, _, inFolder := strings.Cut(filepath.ToSlash(below), "/")
+			if !inFolder {
+				folder = "."
+			}
+			return slices.Index(webLayers, folder)
+		}
+		own := layer(at)
+		if own < 0 {
+			t.Errorf("the folder of %s is not in the layers of the web app", at)
+		}
+		for _, match := range webImport.FindAllStringSubmatch(string(text), -1) {
+			if target := filepath.Join(filepath.Dir(at), match[1]); layer(target) > own || layer(target) < 0 {
+				t.Errorf("%s imports %s, which is not below it", at, match[1])
+			}
+		}
+		if effect := webEffect.FindString(string(text)); effect != "" {
+			t.Errorf("%s starts something when it is imported (%s): do that in a function that start.ts calls", at, effect)
+		}
+		return nil
+	})
+	if err != nil || modules < 50 {
+		t.Errorf("%d modules were checked: %v", modules, err)
+	}
+}
+
+func TestStateMachinesArePure(t *testing.T) {
+	files := map[string]int{}
+	walk(t, func(file string, imports []string) {
+		if !slices.Contains(machines, path.Dir(file)) {
+			return
+		}
+		files[path.Dir(file)]++
+		for _, imported := range imports {
+			if !slices.Contains(pure, imported) {
+				t.Errorf("%s imports %s", file, imported)
+			}
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if selector, is := n.(*ast.SelectorExpr); is {
+				if of, is := selector.X.(*ast.Ident); is && of.Name == "time" && selector.Sel.Name != "Duration" {
+					t.Errorf("%s uses time.%s", file, selector.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+	if len(files) != len(machines) {
+		t.Errorf("only these packages have files: %v", files)
+	}
+}
+
+func TestEveryLibraryIsImportedOnlyByItsOwner(t *testing.T) {
 	walk(t, func(file string, imports []string) {
 		top, _, _ := strings.Cut(file, "/")
 		for _, path := range imports {
 			for library, owner := range owners {
 				if strings.HasPrefix(path, library) && top != owner {
-					t.Errorf("%s imports %s, which only %s may", file, path, owner)
+					t.Errorf("%s imports %s, which only %s may import", file, path, owner)
 				}
 			}
 		}
 	})
 }
 
-func TestNobodyImportsWhatIsBanned(t *testing.T) {
+func TestNoFileImportsABannedPackage(t *testing.T) {
 	walkAll(t, func(file string, imports []string) {
 		for _, path := range imports {
 			if reason, no := banned[path]; no {
@@ -119,7 +264,62 @@ func TestNobodyImportsWhatIsBanned(t *testing.T) {
 	})
 }
 
-// walk visits the files that run in production: not tests and not the packages named for tests, which may import more.
+// The limits of a package and of a type. A new area becomes a package of its own instead of a part of a large one.
+const (
+	maxPackageLines = 3000 // tests excluded
+	maxMethods      = 32
+	maxFileLines    = 600
+)
+
+func TestPackagesFilesAndTypesAreSmall(t *testing.T) {
+	lines, methods := map[string]int{}, map[string]int{}
+	for at, file := range parsed(t) {
+		folder := path.Dir(at)
+		text, err := os.ReadFile(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := bytes.Count(text, []byte{'\n'})
+		if lines[folder] += n; n > maxFileLines {
+			t.Errorf("%s has %d lines, want at most %d", at, n, maxFileLines)
+		}
+		for _, declaration := range file.Decls {
+			if function, is := declaration.(*ast.FuncDecl); is && function.Recv != nil {
+				methods[folder+"."+receiverOf(function)]++
+			}
+		}
+	}
+	for folder, n := range lines {
+		if n > maxPackageLines {
+			t.Errorf("%s has %d lines without tests, want at most %d", folder, n, maxPackageLines)
+		}
+	}
+	for name, n := range methods {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, want at most %d", name, n, maxMethods)
+		}
+	}
+}
+
+func receiverOf(method *ast.FuncDecl) string {
+	of := method.Recv.List[0].Type
+	for {
+		switch one := of.(type) {
+		case *ast.StarExpr:
+			of = one.X
+		case *ast.IndexExpr:
+			of = one.X
+		case *ast.IndexListExpr:
+			of = one.X
+		case *ast.Ident:
+			return one.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// walk visits the files that run in production: not tests, and not packages for tests, which may import more.
 func walk(t *testing.T, visit func(file string, imports []string)) {
 	t.Helper()
 	walkAll(t, func(file string, imports []string) {

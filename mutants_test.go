@@ -21,21 +21,22 @@ import (
 	"turnstone/cmd/machine"
 )
 
-// The seeded bugs: tools/mutants/mutant_*.diff, each a bug that others had, and the test that must find it. No line of
-// the product knows of them: go builds them from copies, by -overlay (docs/adr/0010).
+// The seeded bugs are in tools/mutants/mutant_*.diff: each one is a bug that other projects had, with the test that
+// must find it. The product contains no trace of them: go builds them from changed copies with -overlay (docs/adr/0010).
 
-var seed = flag.String("mutants", "", "which seeded bugs are built and must be killed: some (those of make test), all, or one by its name")
+var seed = flag.String("mutants", "", "seeded bugs to build and to kill: some (those of make test), all, or the name of one")
 
 const (
 	seededBugs = 25
-	killWithin = 60 * time.Second // with its build
-	// systemWithin is for a suite that builds the whole program with the bug and attacks it.
+	killWithin = 60 * time.Second // including the build
+	// systemWithin is the limit for a suite that builds the whole program with the bug and attacks it.
 	systemWithin = 5 * time.Minute
-	// mutantPatience is how many times as long a test may run before it is ended: a slow machine makes it late, not wrong.
+	// mutantPatience is the factor by which a test may exceed its limit before it is stopped. On a slow machine a test
+	// takes longer, but it is not wrong.
 	mutantPatience = 3
 )
 
-// mutant is a seeded bug.
+// mutant is a seeded bug, as its diff describes it.
 type mutant struct {
 	name      string
 	diff      string // its path
@@ -43,9 +44,9 @@ type mutant struct {
 	invariant string
 	folder    string // of the killing test
 	test      string
-	arguments []string       // of the test; a suite of the whole program has some
-	seen      *regexp.Regexp // what the test says of it
-	quick     bool           // killed in make test
+	arguments []string       // of the test; tests of the whole program have some
+	evidence  *regexp.Regexp // what the test prints when it finds the bug
+	quick     bool           // part of make test
 }
 
 var (
@@ -71,43 +72,44 @@ func mutants(t *testing.T) []mutant {
 		}
 		invariant, killer, seen := diffInvariant.FindStringSubmatch(text), diffKiller.FindStringSubmatch(text), diffSeen.FindStringSubmatch(text)
 		if len(m.files) == 0 || invariant == nil || killer == nil || seen == nil {
-			t.Fatalf("%s does not say what it changes, which invariant it breaks, what kills it and how that is seen", path)
+			t.Fatalf("%s lacks a changed file, or a line Invariant, Killed by or Seen as", path)
 		}
 		m.arguments = strings.Fields(killer[3])
-		m.invariant, m.folder, m.test, m.seen = invariant[1], killer[1], killer[2], regexp.MustCompile("(?s)"+seen[1])
+		m.invariant, m.folder, m.test, m.evidence = invariant[1], killer[1], killer[2], regexp.MustCompile("(?s)"+seen[1])
 		list = append(list, m)
 	}
 	return list
 }
 
-// TestEverySeededBugStillApplies keeps the bugs in step with the code they are seeded in.
+// TestEverySeededBugStillApplies checks that the diffs match the current code.
 func TestEverySeededBugStillApplies(t *testing.T) {
 	list := mutants(t)
 	if len(list) != seededBugs {
-		t.Errorf("there are %d seeded bugs, %d are promised", len(list), seededBugs)
+		t.Errorf("there are %d seeded bugs, want %d", len(list), seededBugs)
 	}
 	page := readPage(t, "docs/testing.md")
 	for _, m := range list {
-		t.Run(m.name, func(t *testing.T) { m.stands(t, page) })
+		t.Run(m.name, func(t *testing.T) { m.checkApplies(t, page) })
 	}
 }
 
-// stands looks at all of a bug that needs no build; page is where it is told of.
-func (m mutant) stands(t *testing.T, page string) {
+// checkApplies checks everything about a seeded bug that needs no build. page is the text of docs/testing.md, which must list
+// the bug.
+func (m mutant) checkApplies(t *testing.T, page string) {
 	t.Helper()
 	for _, copied := range m.apply(t) {
 		if filepath.Ext(copied) != ".go" {
 			continue
 		}
 		if _, err := parser.ParseFile(token.NewFileSet(), copied, nil, parser.SkipObjectResolution); err != nil {
-			t.Errorf("with the bug it is no Go: %v", err)
+			t.Errorf("with the bug the file does not parse: %v", err)
 		}
 	}
 	if !m.hasKiller(t) {
 		t.Errorf("%s has no %s", m.folder, m.test)
 	}
 	if row := fmt.Sprintf("| `%s` | %s | `%s` |", m.name, m.invariant, m.test); !strings.Contains(page, row) {
-		t.Errorf("docs/testing.md has no row that begins with %s", row)
+		t.Errorf("docs/testing.md has no row that starts with %s", row)
 	}
 }
 
@@ -122,7 +124,8 @@ func (m mutant) hasKiller(t *testing.T) bool {
 	})
 }
 
-// apply makes a changed copy of every file that the diff changes, and returns where each is, by the original.
+// apply creates a changed copy of every file that the diff changes. It returns the paths of the copies by the paths of
+// the originals.
 func (m mutant) apply(t *testing.T) map[string]string {
 	t.Helper()
 	root, err := os.Getwd()
@@ -142,34 +145,34 @@ func (m mutant) apply(t *testing.T) map[string]string {
 	}
 	git := exec.CommandContext(t.Context(), "git", "apply", filepath.Join(root, m.diff))
 	git.Dir = dir
-	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // in no repository the paths are those of dir
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // outside of a repository, paths are relative to dir
 	if output, err := git.CombinedOutput(); err != nil {
-		t.Fatalf("%s does not apply any more; make it again on the code as it is now:\n%s", m.diff, output)
+		t.Fatalf("%s no longer applies; regenerate it from the current code:\n%s", m.diff, output)
 	}
 	return copies
 }
 
-// TestSeededBugsAreKilled builds what -mutants says with each bug and runs the test that must find it.
+// TestSeededBugsAreKilled builds each bug that -mutants selects and runs the test that must find it.
 func TestSeededBugsAreKilled(t *testing.T) {
 	list := slices.DeleteFunc(mutants(t), func(m mutant) bool {
 		return *seed != "all" && (*seed != "some" || !m.quick) && *seed != m.name
 	})
 	if *seed == "all" {
-		healthy(t, list)
+		checkKillersPass(t, list)
 	}
 	killed, meter := 0, machine.Start()
 	defer meter.Stop()
 	for _, m := range list {
 		began := time.Now()
-		fate := m.fate(t)
+		outcome := m.outcome(t)
 		took := time.Since(began)
-		if fate == "killed" {
+		if outcome == "killed" {
 			killed++
-			meter.Check(t, m.name+" was killed, which", began, took, m.within())
+			meter.Check(t, "killing "+m.name, began, took, m.timeLimit())
 		} else {
-			t.Errorf("%s: %s by %s %s", m.name, fate, m.folder, m.test)
+			t.Errorf("%s: %s by %s %s", m.name, outcome, m.folder, m.test)
 		}
-		fmt.Printf("%-34s %-14s %-50s %-14s %3.0f s\n", m.name, m.folder, m.test, fate, took.Seconds())
+		fmt.Printf("%-34s %-14s %-50s %-14s %3.0f s\n", m.name, m.folder, m.test, outcome, took.Seconds())
 	}
 	if len(list) > 0 {
 		fmt.Printf("%d of %d killed\n", killed, len(list))
@@ -178,17 +181,17 @@ func TestSeededBugsAreKilled(t *testing.T) {
 	}
 }
 
-// within is how long the bug may live.
-func (m mutant) within() time.Duration {
+// timeLimit is the time in which the killing test must find the bug.
+func (m mutant) timeLimit() time.Duration {
 	if len(m.arguments) > 0 {
 		return systemWithin
 	}
 	return killWithin
 }
 
-// healthy checks that the killing tests pass without the bugs: else they kill nothing. Suites of the whole program are left
-// to make test.
-func healthy(t *testing.T, list []mutant) {
+// checkKillersPass checks that the killing tests pass without the bugs; otherwise a failure would prove nothing. It leaves out
+// the suites of the whole program, which make test runs.
+func checkKillersPass(t *testing.T, list []mutant) {
 	t.Helper()
 	tests := map[string][]string{}
 	for _, m := range list {
@@ -206,8 +209,9 @@ func healthy(t *testing.T, list []mutant) {
 	}
 }
 
-// fate is killed only when the expected test ran, failed, and said what the bug does.
-func (m mutant) fate(t *testing.T) string {
+// outcome runs the killing test with the bug and returns the outcome. It is "killed" only if the expected test ran,
+// failed, and printed the text by which the bug is recognized.
+func (m mutant) outcome(t *testing.T) string {
 	t.Helper()
 	overlay, err := json.Marshal(map[string]any{"Replace": m.apply(t)})
 	if err != nil {
@@ -221,20 +225,20 @@ func (m mutant) fate(t *testing.T) string {
 	switch {
 	case strings.Contains(output, "panic: test timed out"):
 		return "not decided"
-	case outcome[m.test] == "fail" && m.seen.MatchString(output):
+	case outcome[m.test] == "fail" && m.evidence.MatchString(output):
 		return "killed"
 	case outcome[m.test] == "pass":
 		return "survived"
 	}
 	t.Log(output)
-	return "not understood" // not built, or failed for another reason
+	return "not understood" // it did not build, or failed for another reason
 }
 
-// runTests runs tests of a folder and returns how each ended, and all that was said. The flags hold for the programs, too,
-// that a test builds, which go into a folder of their own.
+// runTests runs tests of a folder and returns the outcome of each and their whole output. The flags also apply to the
+// programs that a test builds, which go into a separate folder.
 func runTests(t *testing.T, m mutant, names []string, flags string) (outcome map[string]string, output string) {
 	t.Helper()
-	arguments := []string{"test", "-race", "-count=1", "-vet=off", "-json", "-timeout", (mutantPatience * m.within()).String()}
+	arguments := []string{"test", "-race", "-count=1", "-vet=off", "-json", "-timeout", (mutantPatience * m.timeLimit()).String()}
 	arguments = append(arguments, "-run", "^("+strings.Join(names, "|")+")$", m.folder)
 	if len(m.arguments) > 0 {
 		arguments = append(append(arguments, "-args"), m.arguments...)
@@ -243,17 +247,17 @@ func runTests(t *testing.T, m mutant, names []string, flags string) (outcome map
 	command.Env = append(os.Environ(), "GOFLAGS="+flags, "TURNSTONE_TEST_PROGRAMS="+t.TempDir())
 	var text strings.Builder
 	command.Stderr = &text
-	said, err := command.Output()
+	stdout, err := command.Output()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
 	outcome = map[string]string{}
-	for lines := json.NewDecoder(bytes.NewReader(said)); ; {
+	for lines := json.NewDecoder(bytes.NewReader(stdout)); ; {
 		var event struct{ Action, Test, Output string }
 		if err := lines.Decode(&event); errors.Is(err, io.EOF) {
 			return outcome, text.String()
 		} else if err != nil {
-			t.Fatalf("reading what go test says: %v\n%s%s", err, said, text.String())
+			t.Fatalf("reading the output of go test: %v\n%s%s", err, stdout, text.String())
 		}
 		text.WriteString(event.Output)
 		if event.Action == "pass" || event.Action == "fail" {

@@ -6,28 +6,29 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/llm"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 )
 
 const (
-	// leastAnswer is how many tokens of output have to be left of a budget for a call to be made.
-	leastAnswer   = 256
-	settleTimeout = 2 * time.Second
-
-	codeBudgetReached = "budget_reached" // of a ModelError: no call was made
+	// minAnswerTokens is the number of output tokens that the budget must still allow for a call to be made.
+	minAnswerTokens = 256
+	settleTimeout   = 2 * time.Second
 )
 
-// MeteredModel asks a model and counts the tokens of each call, within a budget if there is one.
+// MeteredModel calls a model, counts the tokens of each call, and enforces the budget if there is one.
 type MeteredModel struct {
-	Model  Model
+	Model  llm.Model
 	Budget Budget // nil: no limit
 	Log    *zap.Logger
 }
 
-// Stream is Model.Stream for an account. It reserves what the call may use, lets the model write no more than that, and
-// settles with what it used; an answer that the budget cut ends with stopBudget. Without a budget it only counts.
-func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, request ModelRequest, emit func(ModelChunk) error) (used ModelUsage, err error) {
-	input := requestTokens(&request)
+// Stream is Model.Stream for an account. It reserves the tokens that the call may use, limits the answer to them, and
+// settles the reservation with the tokens that the call used. An answer that the budget cut short ends with
+// llm.StopBudget. Without a budget it only counts.
+func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, request llm.Request, emit func(llm.Chunk) error) (used llm.Usage, err error) {
+	input := llm.EstimateInput(&request)
 	lowered := false
 	if m.Budget != nil {
 		reservation := protocol.NewUsageID()
@@ -39,34 +40,34 @@ func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, r
 		request.MaxOutputTokens = granted - input
 		defer func() { m.settle(ctx, account, reservation, used) }()
 	}
-	var count stepUsage
-	count.asked(input)
+	var count llm.UsageCounter
+	count.RequestBuilt(input)
 	emitted := false
-	err = m.Model.Stream(ctx, request, func(chunk ModelChunk) error {
+	err = m.Model.Stream(ctx, request, func(chunk llm.Chunk) error {
 		emitted = true
-		count.add(&chunk)
-		if chunk.Kind == ChunkStop && chunk.Stop == StopMaxTokens && lowered {
-			chunk.Stop = stopBudget
+		count.Add(&chunk)
+		if chunk.Kind == llm.ChunkStop && chunk.Stop == llm.StopMaxTokens && lowered {
+			chunk.Stop = llm.StopBudget
 		}
 		return emit(chunk)
 	})
-	if emitted || ctx.Err() != nil { // else the model was not reached, or refused
-		used = count.total()
+	if emitted || ctx.Err() != nil { // otherwise the model was not reached, or refused the call
+		used = count.Total()
 	}
 	return used, err
 }
 
-// reserve waits while the store is away, as the turn's log does. It repeats the same reservation, which may be stored
-// although its reply was lost.
+// reserve reserves tokens and retries while the store is unavailable, as the turn's log does. Every try has the same
+// reservation identifier, because the reservation may be stored although its reply was lost.
 func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, input, output int) (granted int, err error) {
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
-		granted, err = m.Budget.Reserve(ctx, account, reservation, input+min(output, leastAnswer), input+output)
+		granted, err = m.Budget.Reserve(ctx, account, reservation, input+min(output, minAnswerTokens), input+output)
 		switch protocol.CodeOf(err) {
 		case protocol.CodeBudgetReached:
-			return 0, &ModelError{Code: codeBudgetReached, Err: err}
+			return 0, &llm.Error{Code: llm.CodeBudgetReached, Err: err}
 		case protocol.CodeUnavailable:
-			m.Log.Warn("tokens not reserved yet", zap.Error(err))
-			if stopped := sleep(ctx, wait); stopped != nil {
+			m.Log.Warn("reserving tokens failed, will retry", zap.Error(err))
+			if stopped := clock.Sleep(ctx, wait); stopped != nil {
 				return 0, stopped
 			}
 		default:
@@ -75,16 +76,11 @@ func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, 
 	}
 }
 
-// settle runs even when the call was cancelled. A reservation that it cannot settle expires.
-func (m *MeteredModel) settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used ModelUsage) {
+// settle settles a reservation, also after the call was cancelled. A reservation that it cannot settle expires.
+func (m *MeteredModel) settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used llm.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := m.Budget.Settle(ctx, account, reservation, used.InputTokens+used.OutputTokens); err != nil {
-		m.Log.Warn("reserved tokens not settled", zap.Error(err))
+		m.Log.Warn("settling reserved tokens failed", zap.Error(err))
 	}
-}
-
-// requestTokens estimates what a model reads for a request.
-func requestTokens(request *ModelRequest) int {
-	return max(1, requestBytes(request)/bytesPerEstimatedToken)
 }

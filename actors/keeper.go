@@ -7,64 +7,68 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/shell"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
 )
 
-// The rhythm of the lease. A node is dead when its counter stood still in deadLooks consecutive looks over at least
-// deadAfter of the looker's own monotonic clock; clocks of two machines are never compared.
+// The timing of the lease. A node is declared dead when its renewal counter was unchanged in deadReads consecutive
+// reads over at least deadAfter of the reading node's own monotonic clock. Clocks of two machines are never compared.
 const (
-	renewEvery    = 700 * time.Millisecond
-	leaseSure     = 2 * time.Second         // after an own renewal nobody else can have taken a turn yet
-	staleLook     = 1400 * time.Millisecond // more than this between two own renewals: what was seen says nothing
-	deadLooks     = 5
+	renewInterval = 700 * time.Millisecond
+	leaseValidFor = 2 * time.Second         // for this long after an own renewal no other node can have taken a turn
+	maxRenewGap   = 1400 * time.Millisecond // after a longer gap between two own renewals, earlier observations are discarded
+	deadReads     = 5
 	deadAfter     = 3 * time.Second
-	keeperTimeout = time.Second            // of one call to the directory
-	claimLimit    = 20                     // so that the nodes that are left share what a dead one had
-	claimAgain    = 100 * time.Millisecond // between two claims while there are more orphans
-	queueEvery    = 7                      // rounds between two looks at standing queues: about 5 s
-	releaseWait   = 5 * time.Second        // for the appends that are in flight when a drain's grace is over
+	keeperTimeout = time.Second            // of one round of the keeper
+	claimLimit    = 20                     // per claim, so that the remaining nodes share the turns of a dead one
+	claimPause    = 100 * time.Millisecond // between two claims while there are more orphans
+	queueRounds   = 7                      // rounds between two checks for stalled queues: about 5 s
+	releaseWait   = 5 * time.Second        // for the appends that are in flight when the grace of a drain is over
 )
 
-// sighting is what the reaper knows of another node.
-type sighting struct {
+// observation is what the keeper has observed of another node: its counter, the number of reads that returned this
+// value, and the time of the first one.
+type observation struct {
 	renewals int64
-	looks    int
+	reads    int
 	since    time.Time
 }
 
-// keeper keeps the lease of this node, finds nodes that are dead, and turns that nobody runs.
-type keeper struct {
-	node    *Node
-	seen    map[protocol.NodeID]sighting
-	renewed time.Time
-	missing map[protocol.TurnID]int32 // own turns without an actor at the last look, by epoch
-	round   int
-	full    bool // the last claim took as many as it may: there may be more
+// leaseKeeper renews the lease of this node, declares other nodes dead, and adopts turns that no actor runs.
+type leaseKeeper struct {
+	node        *Node
+	seen        map[protocol.NodeID]observation
+	renewed     time.Time
+	missing     map[protocol.TurnID]int32 // epochs of the own turns that had no actor in the last round
+	round       int
+	moreOrphans bool // the last claim reached claimLimit: there may be more orphans
 }
 
-// keep runs until the node stops. The first round comes at once, so that a restart adopts without waiting.
+// keep runs the keeper until the node stops. The first round runs at once, so that a restarted process adopts without
+// delay.
 func (n *Node) keep() {
-	k := &keeper{node: n, seen: map[protocol.NodeID]sighting{}, missing: map[protocol.TurnID]int32{}}
-	ticker := time.NewTicker(renewEvery)
+	k := &leaseKeeper{node: n, seen: map[protocol.NodeID]observation{}, missing: map[protocol.TurnID]int32{}}
+	ticker := time.NewTicker(renewInterval)
 	defer ticker.Stop()
-	work := k.turn
+	work := k.runRound
 	for {
-		k.full = false
-		if err := work(time.Now()); errors.Is(err, protocol.ErrFenced) {
+		k.moreOrphans = false
+		if err := work(time.Now()); errors.Is(err, turnlog.ErrFenced) {
 			n.log.Error("declared dead by others: giving up every turn")
-			n.giveUp()
+			n.stopFenced()
 			return
 		} else if err != nil && n.ctx.Err() == nil {
 			n.log.Warn("lease round failed", zap.Error(err))
 		}
 		var more <-chan time.Time
-		if k.full {
-			more = time.After(claimAgain)
+		if k.moreOrphans {
+			more = time.After(claimPause)
 		}
 		select {
 		case <-ticker.C:
-			work = k.turn
+			work = k.runRound
 		case <-more:
 			work = k.claimMore
 		case <-n.ctx.Done():
@@ -73,8 +77,9 @@ func (n *Node) keep() {
 	}
 }
 
-// turn is one round: renew, look at the others, take over, start what stands.
-func (k *keeper) turn(now time.Time) error {
+// runRound runs one round: it renews the lease, declares nodes dead, adopts turns, and in some rounds starts stalled
+// queues.
+func (k *leaseKeeper) runRound(now time.Time) error {
 	n := k.node
 	ctx, cancel := context.WithTimeout(n.ctx, keeperTimeout)
 	defer cancel()
@@ -84,12 +89,12 @@ func (k *keeper) turn(now time.Time) error {
 	if err := failpoint.After(failpoint.LeaseBeforeRenew, n.directory.Renew(ctx, n.id)); err != nil {
 		return err
 	}
-	if now.Sub(k.renewed) > staleLook { // we were away ourselves: nobody else's silence means anything
+	if now.Sub(k.renewed) > maxRenewGap { // this node was stalled itself, so an unchanged counter proves nothing
 		clear(k.seen)
 	}
 	k.renewed = now
 	n.renewed.Store(&now)
-	if err := k.reap(ctx, now); err != nil {
+	if err := k.markDeadNodes(ctx, now); err != nil {
 		return err
 	}
 	if n.Draining() {
@@ -99,8 +104,8 @@ func (k *keeper) turn(now time.Time) error {
 		return err
 	}
 	k.round++
-	if k.round%queueEvery == 0 {
-		started, err := n.directory.StandingQueues(ctx, n.id, claimLimit, n.Begin)
+	if k.round%queueRounds == 0 {
+		started, err := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
 		for _, turn := range started {
 			n.run(turn)
 		}
@@ -109,8 +114,8 @@ func (k *keeper) turn(now time.Time) error {
 	return nil
 }
 
-// reap buries nodes whose counter stands still.
-func (k *keeper) reap(ctx context.Context, now time.Time) error {
+// markDeadNodes declares nodes dead whose renewal counter does not change.
+func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 	n := k.node
 	renewals, err := n.directory.Renewals(ctx)
 	if err != nil {
@@ -122,33 +127,33 @@ func (k *keeper) reap(ctx context.Context, now time.Time) error {
 		}
 		s, known := k.seen[id]
 		if !known || s.renewals != counter {
-			k.seen[id] = sighting{renewals: counter, looks: 1, since: now}
+			k.seen[id] = observation{renewals: counter, reads: 1, since: now}
 			continue
 		}
-		s.looks++
+		s.reads++
 		k.seen[id] = s
-		if s.looks < deadLooks || now.Sub(s.since) < deadAfter {
+		if s.reads < deadReads || now.Sub(s.since) < deadAfter {
 			continue
 		}
-		buried, err := n.directory.Bury(ctx, id, counter)
+		marked, err := n.directory.MarkDead(ctx, id, counter)
 		if err != nil {
 			return err
 		}
-		if buried {
+		if marked {
 			n.log.Warn("declared a silent node dead", zap.Stringer("dead", id))
 		}
 		delete(k.seen, id)
 	}
 	for id := range k.seen {
-		if _, there := renewals[id]; !there {
+		if _, listed := renewals[id]; !listed {
 			delete(k.seen, id)
 		}
 	}
 	return nil
 }
 
-// claimMore goes on with orphans of which one claim did not take all.
-func (k *keeper) claimMore(time.Time) error {
+// claimMore claims further orphans after a claim that reached claimLimit.
+func (k *leaseKeeper) claimMore(time.Time) error {
 	if k.node.Draining() {
 		return nil
 	}
@@ -157,8 +162,8 @@ func (k *keeper) claimMore(time.Time) error {
 	return k.claim(ctx)
 }
 
-// claim takes over orphans.
-func (k *keeper) claim(ctx context.Context) error {
+// claim takes over at most claimLimit orphans.
+func (k *leaseKeeper) claim(ctx context.Context) error {
 	n := k.node
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return err
@@ -170,12 +175,12 @@ func (k *keeper) claim(ctx context.Context) error {
 	for _, claim := range claims {
 		n.takeOver(claim)
 	}
-	k.full = len(claims) == claimLimit
+	k.moreOrphans = len(claims) == claimLimit
 	return nil
 }
 
-// adopt takes over orphans, and own turns whose actor is gone for two looks.
-func (k *keeper) adopt(ctx context.Context) error {
+// adopt takes over orphans, and own turns that had no actor in two consecutive rounds.
+func (k *leaseKeeper) adopt(ctx context.Context) error {
 	n := k.node
 	if err := k.claim(ctx); err != nil {
 		return err
@@ -186,7 +191,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 	}
 	missing := map[protocol.TurnID]int32{}
 	for _, turn := range own {
-		if n.holds(turn.TurnID, turn.Epoch) {
+		if n.registry.runsOrAdopts(turn.TurnID, turn.Epoch) {
 			continue
 		}
 		if epoch, twice := k.missing[turn.TurnID]; !twice || epoch != turn.Epoch {
@@ -194,8 +199,8 @@ func (k *keeper) adopt(ctx context.Context) error {
 			continue
 		}
 		claim, err := n.directory.ReclaimTurn(ctx, n.id, turn.AccountID, turn.TurnID, turn.Epoch)
-		if errors.Is(err, protocol.ErrFenced) {
-			continue // it ended, or moved, in between
+		if errors.Is(err, turnlog.ErrFenced) {
+			continue // the turn ended or changed its owner in the meantime
 		} else if err != nil {
 			return err
 		}
@@ -205,110 +210,11 @@ func (k *keeper) adopt(ctx context.Context) error {
 	return nil
 }
 
-// takeOver begins the adoption of a claimed turn. Until it is over the keeper does not miss the turn.
-func (n *Node) takeOver(claim protocol.Claim) {
-	n.mu.Lock()
-	n.adopting[claim.TurnID] = claim.Epoch
-	n.mu.Unlock()
-	n.goes(func() { n.adopt(claim) })
-}
-
-// adopt runs a claimed turn from its log. When that is impossible, the keeper finds the turn without an actor and claims
-// it again; a turn that was claimed too often is ended.
-func (n *Node) adopt(claim protocol.Claim) {
-	defer n.adopted(claim)
-	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
-	m, frames, err := n.restore(claim)
-	if err != nil && n.ctx.Err() != nil { // the node stops: that says nothing about the log
-		return
+// stopFenced stops every actor without writing to the store, then calls Config.Fenced.
+func (n *Node) stopFenced() {
+	for _, live := range n.registry.stop() {
+		n.system.Root.Send(live.pid, shell.Abandon{})
 	}
-	var first any = adoptTurn{claim.Cause}
-	switch forced := claim.Cause == causeOperator; {
-	case err != nil && !forced && claim.Adoptions < unreadableAfter:
-		log.Error("a turn's log cannot be read", zap.Int("adoptions", claim.Adoptions), zap.Error(err))
-		return
-	case err != nil:
-		log.Error("a turn whose log cannot be read is ended", zap.Int("adoptions", claim.Adoptions), zap.Error(err))
-		if m, frames, err = n.mend(claim); err != nil {
-			log.Error("nothing of a turn can be read", zap.Error(err))
-			return
-		}
-		first = giveUpTurn{}
-	case claim.Adoptions > brokenAfter:
-		log.Error("a turn that no actor can run is ended", zap.Int("adoptions", claim.Adoptions))
-		first = giveUpTurn{bare: claim.Adoptions > bareAfter}
-	}
-	if claim.Cause == causeOperator {
-		first = forceCancelTurn{}
-	}
-	s := newStream(m.sequence)
-	if len(frames) > 0 && len(frames) <= maxTail {
-		s.publish(1, m.sequence, frames, false)
-	}
-	n.stats.adopted.Add(1)
-	log.Info("turn adopted", zap.String("cause", claim.Cause), zap.Int64("sequence", m.sequence))
-	n.spawn(m, claim.Epoch, s, first)
-}
-
-// restore reads a claimed turn back from its log. While the store is away it waits: that is no failed adoption.
-func (n *Node) restore(claim protocol.Claim) (*turnMachine, []byte, error) {
-	stored, err := n.load(claim, n.store.LoadTurn)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := restoreTurnMachine(stored, n.specs, n.model.Continues())
-	return m, stored.Frames, err
-}
-
-// mend reads what can be read of it.
-func (n *Node) mend(claim protocol.Claim) (*turnMachine, []byte, error) {
-	stored, err := n.load(claim, n.store.MendTurn)
-	if err != nil {
-		return nil, nil, err
-	}
-	return mendTurnMachine(stored, n.specs), stored.Frames, nil
-}
-
-type loadTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
-
-func (n *Node) load(claim protocol.Claim, load loadTurn) (stored *protocol.StoredTurn, err error) {
-	for pause := storePause; ; pause = min(2*pause, maxStorePause) {
-		err = n.atStore(n.ctx, func() (failed error) {
-			ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
-			defer cancel()
-			if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
-				stored, failed = load(ctx, claim.AccountID, claim.TurnID)
-				failed = failpoint.After(failpoint.TurnAfterClaim, failed)
-			}
-			return failed
-		})
-		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
-			return stored, err
-		}
-		n.log.Warn("a claimed turn was not read yet", zap.Stringer("turn", claim.TurnID), zap.Error(err))
-		if stopped := sleep(n.ctx, pause); stopped != nil {
-			return nil, stopped
-		}
-	}
-}
-
-// adopted notes that an adoption is over: the turn lives, or the keeper may take it again.
-func (n *Node) adopted(claim protocol.Claim) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.adopting[claim.TurnID] == claim.Epoch {
-		delete(n.adopting, claim.TurnID)
-	}
-}
-
-// giveUp ends every actor without a word to the store, then tells the process.
-func (n *Node) giveUp() {
-	n.mu.Lock()
-	n.stopped = true
-	for _, live := range n.turns {
-		n.system.Root.Send(live.pid, abandonTurn{})
-	}
-	n.mu.Unlock()
 	if n.fenced != nil {
 		n.fenced()
 	}

@@ -5,29 +5,31 @@ import (
 	"sync"
 	"time"
 
+	"turnstone/actors/llm"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// memory is the durable side of turns without a database, with hooks for faults.
+// memory implements TurnStore, TurnLog and Directory without a database, with hooks to inject faults.
 type memory struct {
-	mu      sync.Mutex
-	turns   map[protocol.TurnID]*memoryTurn
-	damaged error // of every log, but for MendTurn
-	nodes   map[protocol.NodeID]*memoryNode
-	history []protocol.HistoryMessage
-	asked   []historyLimits // of each call of History
-	// onAppend, when set, decides what happens to a batch: it calls store to store it and done to answer.
-	onAppend func(batch *protocol.TurnAppend, store func() error, done func(error))
-	onFinish func() error // an error before anything is stored
-	onRead   func() error // of History
-	onLoad   func()       // before a turn is read
+	mu        sync.Mutex
+	turns     map[protocol.TurnID]*memoryTurn
+	loadError error // the result of LoadTurn for every turn; RepairTurn still succeeds
+	nodes     map[protocol.NodeID]*memoryNode
+	history   []turnlog.HistoryMessage
+	reads     []historyLimits // the limits of each call of History
+	// onAppend, when set, handles a batch: it calls store to store it and done to report the result.
+	onAppend func(batch *turnlog.Append, store func() error, done func(error))
+	onFinish func() error // called by FinishTurn, which returns its error and then stores nothing
+	onRead   func() error // called by History, which returns its error
+	onLoad   func()       // called before LoadTurn reads a turn
 	wg       sync.WaitGroup
 }
 
 type historyLimits struct{ messages, bytes int }
 
 type memoryTurn struct {
-	spec     *protocol.TurnSpec
+	spec     *turnlog.Spec
 	owner    *protocol.NodeID
 	epoch    int32
 	state    protocol.TurnState
@@ -35,8 +37,8 @@ type memoryTurn struct {
 	last     int64
 	frames   []byte
 	appends  int
-	records  []protocol.TurnRecord
-	finishes []*protocol.TurnFinish
+	records  []turnlog.Record
+	finishes []*turnlog.Finish
 }
 
 type memoryNode struct {
@@ -44,12 +46,22 @@ type memoryNode struct {
 	dead, draining bool
 }
 
+// newSpec returns the specification of a turn that continues a conversation.
+func newSpec() *turnlog.Spec {
+	parent := protocol.NewMessageID()
+	return &turnlog.Spec{
+		AccountID: protocol.NewAccountID(), TurnID: protocol.NewTurnID(), ConversationID: protocol.NewConversationID(),
+		BranchID: protocol.NewBranchID(), UserMessageID: protocol.NewMessageID(), AssistantMessageID: protocol.NewMessageID(),
+		ParentMessageID: &parent, Requested: protocol.ProfileAuto, CreatedAt: time.Now(),
+	}
+}
+
 func newMemory() *memory {
 	return &memory{turns: map[protocol.TurnID]*memoryTurn{}, nodes: map[protocol.NodeID]*memoryNode{}}
 }
 
-func (s *memory) StartTurn(_ context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
-	spec := machineSpec()
+func (s *memory) StartTurn(_ context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	spec := newSpec()
 	spec.AccountID, spec.Input, spec.Requested, spec.CreatedAt = start.AccountID, start.Input, protocol.ProfileBalanced, time.Now()
 	begin, err := start.Begin(spec)
 	if err != nil {
@@ -61,10 +73,10 @@ func (s *memory) StartTurn(_ context.Context, start *protocol.TurnStart) (*proto
 	s.turns[spec.TurnID] = &memoryTurn{
 		spec: spec, owner: &owner, epoch: 1, state: begin.State, accepts: begin.Accepts, last: begin.Last, frames: begin.Frames,
 	}
-	return &protocol.TurnStartResult{Spec: spec, Begin: begin}, nil
+	return &turnlog.StartResult{Spec: spec, Begin: begin}, nil
 }
 
-func (s *memory) Append(batch *protocol.TurnAppend, done func(error)) {
+func (s *memory) Append(batch *turnlog.Append, done func(error)) {
 	store := func() error { return s.store(batch) }
 	if s.onAppend != nil {
 		s.onAppend(batch, store, done)
@@ -77,12 +89,15 @@ func (s *memory) Append(batch *protocol.TurnAppend, done func(error)) {
 	}()
 }
 
-func (s *memory) store(batch *protocol.TurnAppend) error {
+func (s *memory) store(batch *turnlog.Append) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[batch.TurnID]
-	if t.owner == nil || *t.owner != batch.Owner || t.epoch != batch.Epoch || t.state.Terminal() || batch.First != t.last+1 {
-		return protocol.ErrFenced
+	switch owns := t.owner != nil && *t.owner == batch.Owner && t.epoch == batch.Epoch; {
+	case owns && batch.Last <= t.last: // a repeat
+		return nil
+	case !owns || t.state.Terminal() || batch.First != t.last+1:
+		return turnlog.ErrFenced
 	}
 	t.last, t.state, t.accepts = batch.Last, batch.State, batch.Accepts
 	t.frames = append(t.frames, batch.Frames...)
@@ -91,67 +106,67 @@ func (s *memory) store(batch *protocol.TurnAppend) error {
 	return nil
 }
 
-func (s *memory) FinishTurn(_ context.Context, finish *protocol.TurnFinish) (*protocol.StartedTurn, error) {
+func (s *memory) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
 	if s.onFinish != nil {
 		if err := s.onFinish(); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.store(&finish.TurnAppend); err != nil {
+	if err := s.store(&finish.Append); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[finish.TurnID]
 	t.finishes = append(t.finishes, finish)
-	return nil, nil //nolint:nilnil // nothing follows
+	return nil, nil //nolint:nilnil // no next turn was started
 }
 
-func (s *memory) ChangeFollowUp(_ context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, *protocol.StartedTurn, error) {
+func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, *turnlog.Started, error) {
 	item := &protocol.FollowUp{FollowUpID: change.FollowUpID, State: change.State}
 	if change.Begin == nil {
 		return item, nil, nil
 	}
-	started, err := s.StartTurn(context.Background(), &protocol.TurnStart{AccountID: change.AccountID, Owner: change.Owner, Begin: change.Begin})
+	started, err := s.StartTurn(context.Background(), &turnlog.Start{AccountID: change.AccountID, Owner: change.Owner, Begin: change.Begin})
 	if err != nil {
 		return nil, nil, err
 	}
 	item.State, item.TurnID = protocol.FollowUpStarted, &started.Spec.TurnID
-	return item, &protocol.StartedTurn{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
+	return item, &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
 }
 
-func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error) {
+func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {
 	if s.onLoad != nil {
 		s.onLoad()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.damaged != nil {
-		return nil, s.damaged
+	if s.loadError != nil {
+		return nil, s.loadError
 	}
 	return s.stored(turn), nil
 }
 
-func (s *memory) MendTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error) {
+func (s *memory) RepairTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stored(turn), nil
 }
 
-func (s *memory) stored(turn protocol.TurnID) *protocol.StoredTurn {
+func (s *memory) stored(turn protocol.TurnID) *turnlog.Stored {
 	t := s.turns[turn]
-	return &protocol.StoredTurn{Spec: t.spec, Head: t.head(), Frames: append([]byte{}, t.frames...), Records: append([]protocol.TurnRecord{}, t.records...)}
+	return &turnlog.Stored{Spec: t.spec, Head: t.head(), Frames: append([]byte{}, t.frames...), Records: append([]turnlog.Record{}, t.records...)}
 }
 
-func (t *memoryTurn) head() protocol.TurnHead {
-	return protocol.TurnHead{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last}
+func (t *memoryTurn) head() turnlog.Head {
+	return turnlog.Head{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last}
 }
 
 func (s *memory) History(_ context.Context, _ protocol.AccountID, _ protocol.ConversationID, _ protocol.BranchID, _ protocol.MessageID,
 	maxMessages, maxBytes int,
-) ([]protocol.HistoryMessage, bool, error) {
+) ([]turnlog.HistoryMessage, bool, error) {
 	s.mu.Lock()
-	s.asked = append(s.asked, historyLimits{maxMessages, maxBytes})
+	s.reads = append(s.reads, historyLimits{maxMessages, maxBytes})
 	s.mu.Unlock()
 	if s.onRead != nil {
 		if err := s.onRead(); err != nil {
@@ -161,15 +176,15 @@ func (s *memory) History(_ context.Context, _ protocol.AccountID, _ protocol.Con
 	if s.history != nil {
 		return s.history, true, nil
 	}
-	return []protocol.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
+	return []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
 }
 
-func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn protocol.TurnID) (protocol.TurnHead, error) {
+func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[turn]
 	if t == nil || t.spec.AccountID != account {
-		return protocol.TurnHead{}, &protocol.Error{Code: protocol.CodeNotFound}
+		return turnlog.Head{}, &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return t.head(), nil
 }
@@ -184,7 +199,7 @@ func (s *memory) TurnFrames(_ context.Context, account protocol.AccountID, turn 
 	return protocol.SkipFrames(append([]byte{}, t.frames...), after), max(after, t.last), nil
 }
 
-func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protocol.TurnID, kind, key string) (*protocol.TurnRecord, error) {
+func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, record := range s.turns[turn].records {
@@ -192,15 +207,15 @@ func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protoc
 			return &record, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // none
+	return nil, nil //nolint:nilnil // there is no such record
 }
 
-func (s *memory) Register(_ context.Context, node protocol.NodeID, _ string, gone *protocol.NodeID) error {
+func (s *memory) Register(_ context.Context, node protocol.NodeID, _ string, predecessor *protocol.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes[node] = &memoryNode{}
-	if gone != nil && s.nodes[*gone] != nil {
-		s.nodes[*gone].dead = true
+	if predecessor != nil && s.nodes[*predecessor] != nil {
+		s.nodes[*predecessor].dead = true
 	}
 	return nil
 }
@@ -209,7 +224,7 @@ func (s *memory) Renew(_ context.Context, node protocol.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes[node] == nil || s.nodes[node].dead {
-		return protocol.ErrFenced
+		return turnlog.ErrFenced
 	}
 	s.nodes[node].renewals++
 	return nil
@@ -227,7 +242,7 @@ func (s *memory) Renewals(context.Context) (map[protocol.NodeID]int64, error) {
 	return all, nil
 }
 
-func (s *memory) Bury(_ context.Context, node protocol.NodeID, seen int64) (bool, error) {
+func (s *memory) MarkDead(_ context.Context, node protocol.NodeID, seen int64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.nodes[node]
@@ -238,13 +253,13 @@ func (s *memory) Bury(_ context.Context, node protocol.NodeID, seen int64) (bool
 	return true, nil
 }
 
-func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]protocol.Claim, error) {
+func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if me := s.nodes[node]; me == nil || me.dead || me.draining {
 		return nil, nil
 	}
-	var claims []protocol.Claim
+	var claims []turnlog.Claim
 	for _, t := range s.turns {
 		if len(claims) == limit || t.state.Terminal() || t.owner != nil && s.nodes[*t.owner] != nil && !s.nodes[*t.owner].dead {
 			continue
@@ -252,24 +267,24 @@ func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 		owner := node
 		t.owner = &owner
 		t.epoch++
-		claims = append(claims, protocol.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: "node_lost", Adoptions: int(t.epoch) - 1})
+		claims = append(claims, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: "node_lost", Adoptions: int(t.epoch) - 1})
 	}
 	return claims, nil
 }
 
-func (s *memory) OwnTurns(_ context.Context, node protocol.NodeID) ([]protocol.Claim, error) {
+func (s *memory) OwnTurns(_ context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var own []protocol.Claim
+	var own []turnlog.Claim
 	for _, t := range s.turns {
 		if t.owner != nil && *t.owner == node && !t.state.Terminal() {
-			own = append(own, protocol.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch})
+			own = append(own, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch})
 		}
 	}
 	return own, nil
 }
 
-// taken counts the turns that were taken over.
+// taken returns the number of turns that were taken over at least once.
 func (s *memory) taken() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,27 +296,27 @@ func (s *memory) taken() (n int) {
 	return n
 }
 
-func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (protocol.Claim, error) {
+func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[turn]
 	if t.owner == nil || *t.owner != node || t.epoch != epoch || t.state.Terminal() {
-		return protocol.Claim{}, protocol.ErrFenced
+		return turnlog.Claim{}, turnlog.ErrFenced
 	}
 	t.epoch++
-	return protocol.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: int(t.epoch) - 1}, nil
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: int(t.epoch) - 1}, nil
 }
 
-func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (protocol.Claim, error) {
+func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turns[turn]
 	if t == nil || t.spec.AccountID != account || t.state.Terminal() {
-		return protocol.Claim{}, &protocol.Error{Code: protocol.CodeNotFound}
+		return turnlog.Claim{}, &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	t.owner = &node
 	t.epoch++
-	return protocol.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: causeOperator, Adoptions: int(t.epoch) - 1}, nil
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseOperator, Adoptions: int(t.epoch) - 1}, nil
 }
 
 func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {
@@ -331,19 +346,19 @@ func (s *memory) Leave(_ context.Context, node protocol.NodeID) error {
 	return nil
 }
 
-func (s *memory) StandingQueues(context.Context, protocol.NodeID, int, func(*protocol.TurnSpec) (protocol.TurnBegin, error)) ([]protocol.StartedTurn, error) {
+func (s *memory) StartStalledQueues(context.Context, protocol.NodeID, int, func(*turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error) {
 	return nil, nil
 }
 
-// script is a model whose every call is played by a function.
+// script is a model whose calls are implemented by the function play.
 type script struct {
 	mu        sync.Mutex
-	requests  []ModelRequest
+	requests  []llm.Request
 	continues bool
-	play      func(ctx context.Context, call int, request ModelRequest, emit func(ModelChunk) error) error
+	play      func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error
 }
 
-func (s *script) Stream(ctx context.Context, request ModelRequest, emit func(ModelChunk) error) error {
+func (s *script) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
 	call := len(s.requests)
@@ -355,14 +370,14 @@ func (s *script) Continues() bool             { return s.continues }
 func (s *script) Ready(context.Context) error { return nil }
 func (s *script) Family() string              { return "script" }
 
-// saying is a script that says the same text in every call.
-func saying(pieces ...string) *script {
-	return &script{play: func(_ context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
+// scriptedAnswer returns a model that answers every call with the same pieces of text.
+func scriptedAnswer(pieces ...string) *script {
+	return &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		for _, piece := range pieces {
-			if err := emit(ModelChunk{Kind: ChunkText, Text: piece}); err != nil {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: piece}); err != nil {
 				return err
 			}
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 }

@@ -13,12 +13,16 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
+	"turnstone/actors/turn"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-const patience = 20 * time.Second // for what must happen; never how fast
+const testTimeout = 20 * time.Second // limits the wait for an expected event; it does not measure speed
 
-func startNode(t *testing.T, store *memory, model Model, change func(*Config)) *Node {
+func startNode(t *testing.T, store *memory, model llm.Model, change func(*Config)) *Node {
 	t.Helper()
 	n := makeNode(t, store, model, change)
 	if err := n.Start(t.Context()); err != nil {
@@ -27,11 +31,11 @@ func startNode(t *testing.T, store *memory, model Model, change func(*Config)) *
 	return n
 }
 
-// makeNode makes a node whose keeper does not run.
-func makeNode(t *testing.T, store *memory, model Model, change func(*Config)) *Node {
+// makeNode returns a node that is not started.
+func makeNode(t *testing.T, store *memory, model llm.Model, change func(*Config)) *Node {
 	t.Helper()
 	c := Config{
-		Store: store, Log: store, Directory: store, Model: model, Routes: DefaultRoutes("b", "d", "c"), MaxLiveTurns: 5,
+		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
 		Logger: zaptest.NewLogger(t),
 	}
 	if change != nil {
@@ -45,19 +49,19 @@ func makeNode(t *testing.T, store *memory, model Model, change func(*Config)) *N
 	return n
 }
 
-func startTurn(t *testing.T, n *Node, input string) *protocol.TurnSpec {
+func startTurn(t *testing.T, n *Node, input string) *turnlog.Spec {
 	t.Helper()
-	result, err := n.StartTurn(t.Context(), &protocol.TurnStart{AccountID: protocol.NewAccountID(), Input: input})
+	result, err := n.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Input: input})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return result.Spec
 }
 
-// read follows a turn until stop says so, or its end.
-func read(t *testing.T, n *Node, spec *protocol.TurnSpec, after int64, stop func(protocol.Payload) bool) []byte {
+// read follows a turn until stop returns true for an event, or until the end of the turn. It returns the frames.
+func read(t *testing.T, n *Node, spec *turnlog.Spec, after int64, stop func(protocol.Payload) bool) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	reader := n.Follow(spec.AccountID, spec.TurnID, after)
 	var all []byte
@@ -82,6 +86,7 @@ func read(t *testing.T, n *Node, spec *protocol.TurnSpec, after int64, stop func
 	}
 }
 
+// kinds returns the types of the events, separated by spaces.
 func kinds(frames []byte) string {
 	var list []string
 	for line := range protocol.FrameLines(frames) {
@@ -96,7 +101,7 @@ func isFinished(p protocol.Payload) bool { _, ok := p.(*protocol.TurnFinished); 
 
 func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
 	store := newMemory()
-	n := startNode(t, store, saying("Hello ", "there.\n", "```go\n", "x := 1\n", "```\n", "Done."), nil)
+	n := startNode(t, store, scriptedAnswer("Hello ", "there.\n", "```go\n", "x := 1\n", "```\n", "Done."), nil)
 	spec := startTurn(t, n, "hi")
 	live := read(t, n, spec, 0, nil)
 	if !strings.HasPrefix(kinds(live), "turn.started turn.routing turn.state answer.started answer.delta") ||
@@ -105,34 +110,34 @@ func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
 	}
 	stored := store.turns[spec.TurnID]
 	if !bytes.Equal(live, stored.frames) {
-		t.Error("what was seen is not what was stored")
+		t.Error("the frames that a reader got differ from the stored frames")
 	}
 	if again := read(t, n, spec, 0, nil); !bytes.Equal(again, live) {
-		t.Error("the replay differs")
+		t.Error("the frames of the replay differ from the live frames")
 	}
 	if tail := read(t, n, spec, 5, nil); !bytes.Equal(tail, protocol.SkipFrames(live, 5)) {
-		t.Error("resuming after 5 differs")
+		t.Error("the frames after resuming at 5 differ from the live frames")
 	}
 	parts := stored.finishes[0].Parts
 	if len(parts) != 3 || parts[0].Text != "Hello there.\n" || parts[1].Code != "x := 1\n" || parts[1].Language != "go" || parts[2].Text != "Done." {
-		t.Errorf("parts: %+v", parts)
+		t.Errorf("the parts of the message: %+v", parts)
 	}
 }
 
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	store := newMemory()
 	held := make(chan func(), 16)
-	store.onAppend = func(_ *protocol.TurnAppend, keep func() error, done func(error)) {
-		held <- func() { done(keep()) }
+	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
+		held <- func() { done(commit()) }
 	}
-	goOn := make(chan struct{})
-	model := &script{play: func(_ context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
-		_ = emit(ModelChunk{Kind: ChunkText, Text: "secret"})
-		<-goOn // else the text may become part of the turn's last transaction
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+	proceed := make(chan struct{})
+	model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "secret"})
+		<-proceed // otherwise the text may become part of the turn's last transaction
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	n := startNode(t, store, model, nil)
-	defer close(goOn)
+	defer close(proceed)
 	spec := startTurn(t, n, "hi")
 	release := <-held
 	reader := n.Follow(spec.AccountID, spec.TurnID, 3)
@@ -150,8 +155,8 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	store := newMemory()
 	stopped := make(chan struct{})
-	model := &script{play: func(ctx context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
-		if err := emit(ModelChunk{Kind: ChunkText, Text: "partial"}); err != nil {
+	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}); err != nil {
 			return err
 		}
 		<-ctx.Done()
@@ -160,20 +165,20 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	}}
 	var mu sync.Mutex
 	var acknowledged bool
-	store.onAppend = func(batch *protocol.TurnAppend, keep func() error, done func(error)) {
-		if len(batch.Records) > 0 && batch.Records[0].Kind == protocol.RecordCancel {
+	store.onAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
+		if len(batch.Records) > 0 && batch.Records[0].Kind == turnlog.RecordCancel {
 			mu.Lock()
 			if acknowledged {
 				t.Error("acknowledged before it was stored")
 			}
 			mu.Unlock()
 		}
-		go func() { done(keep()) }()
+		go func() { done(commit()) }()
 	}
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	read(t, n, spec, 0, isDelta)
-	cancel := &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+	cancel := &turn.Command{Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
 	receipt, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel)
 	mu.Lock()
 	acknowledged = true
@@ -181,68 +186,68 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, _ := store.TurnRecord(t.Context(), spec.AccountID, spec.TurnID, protocol.RecordCancel, "")
+	record, _ := store.TurnRecord(t.Context(), spec.AccountID, spec.TurnID, turnlog.RecordCancel, "")
 	if record == nil || record.Sequence != receipt.Sequence {
 		t.Errorf("record %+v, receipt %+v", record, receipt)
 	}
-	<-stopped // the provider hears of it
+	<-stopped // the model call was stopped
 	all := read(t, n, spec, 0, nil)
 	if !strings.HasSuffix(kinds(all), "turn.cancel_requested turn.state answer.completed turn.state turn.finished") {
 		t.Errorf("events: %s", kinds(all))
 	}
 	again, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel)
 	if err != nil || again.Sequence != receipt.Sequence || again.SteeringID != receipt.SteeringID || !again.Replayed {
-		t.Errorf("the repeat after the end: %+v, %v", again, err)
+		t.Errorf("the repeat of the cancel after the end: %+v, %v", again, err)
 	}
 }
 
 func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
 	store := newMemory()
-	goOn := make(chan struct{})
+	proceed := make(chan struct{})
 	model := &script{}
-	model.play = func(_ context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
-		if err := emit(ModelChunk{Kind: ChunkText, Text: fmt.Sprintf("answer %d. ", call)}); err != nil {
+	model.play = func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: fmt.Sprintf("answer %d. ", call)}); err != nil {
 			return err
 		}
 		if call == 1 {
-			<-goOn
+			<-proceed
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	read(t, n, spec, 0, isDelta)
-	input := &Command{Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c1", Text: "use JWT", Hash: "h", Delivery: protocol.DeliverNextStep}
+	input := &turn.Command{Kind: turn.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c1", Text: "use JWT", Hash: "h", Delivery: protocol.DeliverNextStep}
 	first, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(goOn)
+	close(proceed)
 	all := read(t, n, spec, 0, nil)
 	if !strings.Contains(kinds(all), "answer.completed steering.applied answer.started") {
 		t.Errorf("events: %s", kinds(all))
 	}
 	last := model.requests[1].Messages
 	if len(last) < 3 || last[len(last)-1].Text != "use JWT" || last[len(last)-2].Role != "assistant" || last[len(last)-2].Text != "answer 1. " {
-		t.Errorf("the second request: %+v", last)
+		t.Errorf("the messages of the second request: %+v", last)
 	}
 	again, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, input)
 	if err != nil || again.SteeringID != first.SteeringID || !again.Replayed {
-		t.Errorf("the repeat after the end: %+v, %v", again, err)
+		t.Errorf("the repeat of the input after the end: %+v, %v", again, err)
 	}
 }
 
 func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.T) {
 	store := newMemory()
-	model := &script{play: func(_ context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
+	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
-			_ = emit(ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
-			_ = emit(ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: "p2", Name: "nonsense", Input: json.RawMessage(`{}`)}})
-			_ = emit(ModelChunk{Kind: ChunkOpaque, Opaque: json.RawMessage(`{"signed":true}`)})
-			return emit(ModelChunk{Kind: ChunkStop, Stop: StopToolCalls})
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p2", Name: "nonsense", Input: json.RawMessage(`{}`)}})
+			_ = emit(llm.Chunk{Kind: llm.ChunkOpaque, Opaque: json.RawMessage(`{"signed":true}`)})
+			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 		}
-		_ = emit(ModelChunk{Kind: ChunkText, Text: "ok"})
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	tool := &probe{spec: ToolSpec{Name: "probe", Kind: "compute", Title: "Probe", ReadOnly: true}}
 	n := startNode(t, store, model, func(c *Config) { c.Tools = []Tool{tool} })
@@ -262,14 +267,15 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		t.Errorf("events: %s", got)
 	}
 	messages := model.requests[1].Messages
-	if said := messages[len(messages)-3]; said.OpaqueOwner != "script" || string(said.Opaque) != `{"signed":true}` {
-		t.Errorf("the provider did not get its own state back: %+v", said)
+	if step := messages[len(messages)-3]; step.OpaqueOwner != "script" || string(step.Opaque) != `{"signed":true}` {
+		t.Errorf("the provider did not get its own state back: %+v", step)
 	}
 	if a, b := messages[len(messages)-2], messages[len(messages)-1]; a.ToolCallID != "p1" || a.Text != "42" || b.ToolCallID != "p2" || !b.ToolFailed {
-		t.Errorf("results: %+v", messages)
+		t.Errorf("the tool results in the second request: %+v", messages)
 	}
 }
 
+// probe is a tool that is implemented by the function run.
 type probe struct {
 	spec ToolSpec
 	run  func() (string, error)
@@ -278,30 +284,30 @@ type probe struct {
 func (p *probe) Spec() ToolSpec                                       { return p.spec }
 func (p *probe) Run(context.Context, json.RawMessage) (string, error) { return p.run() }
 
-func TestAReleasedFollowUpComesToLifeHere(t *testing.T) {
-	n := startNode(t, newMemory(), saying("fine"), nil)
-	change := &protocol.FollowUpChange{AccountID: protocol.NewAccountID(), FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
+func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
+	n := startNode(t, newMemory(), scriptedAnswer("fine"), nil)
+	change := &turnlog.FollowUpChange{AccountID: protocol.NewAccountID(), FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
 	item, err := n.ChangeFollowUp(t.Context(), change)
 	if err != nil || item.TurnID == nil {
 		t.Fatalf("%+v, %v", item, err)
 	}
-	if got := kinds(read(t, n, &protocol.TurnSpec{AccountID: change.AccountID, TurnID: *item.TurnID}, 0, nil)); !strings.HasSuffix(got, "turn.finished") {
+	if got := kinds(read(t, n, &turnlog.Spec{AccountID: change.AccountID, TurnID: *item.TurnID}, 0, nil)); !strings.HasSuffix(got, "turn.finished") {
 		t.Errorf("events: %s", got)
 	}
 	if err := n.Drain(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if item, err := n.ChangeFollowUp(t.Context(), &protocol.FollowUpChange{State: protocol.FollowUpQueued}); err != nil || item.TurnID != nil {
-		t.Errorf("while it drains: %+v, %v", item, err)
+	if item, err := n.ChangeFollowUp(t.Context(), &turnlog.FollowUpChange{State: protocol.FollowUpQueued}); err != nil || item.TurnID != nil {
+		t.Errorf("the change on a drained node: %+v, %v; want no turn", item, err)
 	}
 }
 
-func TestAFencedActorIsSilentAndAnotherNodeGoesOn(t *testing.T) {
+func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 	store := newMemory()
 	hold := make(chan struct{})
 	model := &script{continues: false}
-	model.play = func(ctx context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
-		if err := emit(ModelChunk{Kind: ChunkText, Text: fmt.Sprintf("attempt %d ", call)}); err != nil {
+	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: fmt.Sprintf("attempt %d ", call)}); err != nil {
 			return err
 		}
 		if call == 1 {
@@ -310,47 +316,47 @@ func TestAFencedActorIsSilentAndAnotherNodeGoesOn(t *testing.T) {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			_ = emit(ModelChunk{Kind: ChunkText, Text: "must never be seen"})
+			_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "must never be seen"})
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}
 	a := startNode(t, store, model, nil)
 	spec := startTurn(t, a, "hi")
 	seen := read(t, a, spec, 0, isDelta)
 	store.mu.Lock()
-	store.nodes[a.id].dead = true // others say so; the node itself does not know yet
+	store.nodes[a.id].dead = true // the node itself does not know this yet
 	store.mu.Unlock()
 	b := startNode(t, store, model, nil)
 	whole := read(t, b, spec, 0, nil)
 	close(hold)
 	if !bytes.HasPrefix(whole, seen) {
-		t.Error("what was seen changed")
+		t.Error("frames that a reader had received have changed")
 	}
 	if bytes.Contains(whole, []byte("must never")) {
-		t.Error("a fenced actor wrote")
+		t.Error("a fenced actor has written events")
 	}
 	if got := kinds(whole); !strings.Contains(got, "turn.recovering turn.state turn.state answer.started") || strings.Count(got, "turn.finished") != 1 {
 		t.Errorf("events: %s", got)
 	}
 	parts := store.turns[spec.TurnID].finishes[0].Parts
 	if len(parts) != 1 || parts[0].Text != "attempt 2 " {
-		t.Errorf("the cut part is still there: %+v", parts)
+		t.Errorf("the message still contains the superseded part: %+v", parts)
 	}
 }
 
 func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
 	store := newMemory()
 	model := &script{continues: true}
-	model.play = func(_ context.Context, call int, request ModelRequest, emit func(ModelChunk) error) error {
+	model.play = func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
-			_ = emit(ModelChunk{Kind: ChunkText, Text: "one two "})
-			return &ModelError{Code: "model_unavailable", Cut: true, Retryable: true}
+			_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "one two "})
+			return &llm.Error{Code: "model_unavailable", Cut: true, Retryable: true}
 		}
 		if last := request.Messages[len(request.Messages)-1]; last.Role != "assistant" || last.Text != "one two " {
 			return errors.New("no prefix")
 		}
-		_ = emit(ModelChunk{Kind: ChunkText, Text: "three"})
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "three"})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
@@ -361,49 +367,28 @@ func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
 	}
 }
 
-func TestAContinuedAnswerIsFinishedBeforeWhatWaitsIsApplied(t *testing.T) {
-	m := newTurnMachine(machineSpec(), machineTools, true)
-	m.begin()
-	m.proceed()
-	m.modelText(1, "one two ")
-	_, err := m.command(&Command{Kind: CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c", Text: "shorter", Hash: "h", Delivery: protocol.DeliverNextStep})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.modelFailed(1, &ModelError{Code: "model_unavailable", Cut: true})
-	if m.inputs[0].step != 0 || string(m.text) != "one two " {
-		t.Errorf("applied in step %d, prefix %q", m.inputs[0].step, m.text)
-	}
-	m.modelText(2, "three")
-	m.modelStopped(2, StopEndTurn)
-	m.modelText(3, "short")
-	if m.inputs[0].step != 2 || m.fold.Parts()[0].Text != "one two three" {
-		t.Errorf("applied in step %d after %+v", m.inputs[0].step, m.fold.Parts())
-	}
-}
-
-func TestAnActorThatBreaksIsTakenUpAgain(t *testing.T) {
+func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
 	store := newMemory()
 	var once sync.Once
-	store.onAppend = func(_ *protocol.TurnAppend, keep func() error, done func(error)) {
-		broke := false
-		once.Do(func() { broke = true })
-		if broke {
-			done(errors.New("a defect"))
+	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
+		fail := false
+		once.Do(func() { fail = true })
+		if fail {
+			done(errors.New("injected append error"))
 			return
 		}
-		done(keep())
+		done(commit())
 	}
 	var calls sync.WaitGroup
 	calls.Add(1)
-	model := &script{play: func(_ context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
-		_ = emit(ModelChunk{Kind: ChunkText, Text: "fine"})
+	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "fine"})
 		if call == 1 {
-			calls.Wait() // so that the text is appended, not part of the end
+			calls.Wait() // so that the text is appended and does not become part of the turn's last transaction
 		} else {
 			calls.Done()
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
@@ -414,22 +399,22 @@ func TestAnActorThatBreaksIsTakenUpAgain(t *testing.T) {
 
 func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 	store := newMemory()
-	n := makeNode(t, store, saying("fine"), nil)
+	n := makeNode(t, store, scriptedAnswer("fine"), nil)
 	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	started, err := store.StartTurn(t.Context(), &protocol.TurnStart{
+	started, err := store.StartTurn(t.Context(), &turnlog.Start{
 		AccountID: protocol.NewAccountID(), Input: "hi", Owner: protocol.NewNodeID(), Begin: n.Begin,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading, goOn := make(chan struct{}, 8), make(chan struct{})
+	reading, proceed := make(chan struct{}, 8), make(chan struct{})
 	store.onLoad = func() {
 		reading <- struct{}{}
-		<-goOn
+		<-proceed
 	}
-	k := &keeper{node: n}
+	k := &leaseKeeper{node: n}
 	for range 4 {
 		if err := k.adopt(t.Context()); err != nil {
 			t.Fatal(err)
@@ -437,9 +422,9 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 	}
 	<-reading
 	if turn := store.turns[started.Spec.TurnID]; turn.epoch != 2 {
-		t.Errorf("it is in epoch %d", turn.epoch)
+		t.Errorf("the turn is in epoch %d, want 2: it was claimed again while it was read", turn.epoch)
 	}
-	close(goOn)
+	close(proceed)
 	if got := kinds(read(t, n, started.Spec, 0, nil)); strings.Count(got, "turn.recovering") != 1 || !strings.HasSuffix(got, "turn.finished") {
 		t.Errorf("events: %s", got)
 	}
@@ -447,32 +432,32 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 
 func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 	store := newMemory()
-	n := makeNode(t, store, saying("fine"), nil)
+	n := makeNode(t, store, scriptedAnswer("fine"), nil)
 	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	const orphans = 2*claimLimit + 1
 	for range orphans {
-		_, err := store.StartTurn(t.Context(), &protocol.TurnStart{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
+		_, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	k := &keeper{node: n, seen: map[protocol.NodeID]sighting{}}
-	if err := k.turn(time.Now()); err != nil {
+	k := &leaseKeeper{node: n, seen: map[protocol.NodeID]observation{}}
+	if err := k.runRound(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for k.full {
+	for k.moreOrphans {
 		if err := k.claimMore(time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if taken := store.taken(); taken != orphans {
-		t.Errorf("%d of %d were taken over", taken, orphans)
+		t.Errorf("%d of %d orphans were taken over", taken, orphans)
 	}
 }
 
-func TestAnOutageHoldsTheEndUntilItIsStored(t *testing.T) {
+func TestTheEndOfATurnIsRetriedDuringAnOutage(t *testing.T) {
 	store := newMemory()
 	failures := 3
 	store.onFinish = func() error {
@@ -481,7 +466,7 @@ func TestAnOutageHoldsTheEndUntilItIsStored(t *testing.T) {
 		}
 		return nil
 	}
-	n := startNode(t, store, saying("fine"), nil)
+	n := startNode(t, store, scriptedAnswer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
 	if len(store.turns[spec.TurnID].finishes) != 1 || strings.Count(kinds(all), "turn.finished") != 1 {
@@ -489,7 +474,7 @@ func TestAnOutageHoldsTheEndUntilItIsStored(t *testing.T) {
 	}
 }
 
-func TestAnOutageBeforeAModelCallHoldsTheTurn(t *testing.T) {
+func TestATurnWaitsForTheStoreBeforeAModelCall(t *testing.T) {
 	store := newMemory()
 	failures := 3
 	store.onRead = func() error {
@@ -498,35 +483,35 @@ func TestAnOutageBeforeAModelCallHoldsTheTurn(t *testing.T) {
 		}
 		return nil
 	}
-	n := startNode(t, store, saying("fine"), nil)
+	n := startNode(t, store, scriptedAnswer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	if got := kinds(read(t, n, spec, 0, nil)); store.turns[spec.TurnID].state != protocol.TurnCompleted {
 		t.Errorf("the turn ended %s: %s", store.turns[spec.TurnID].state, got)
 	}
 }
 
-func TestOlderMessagesAreNamedWhenTheyAreLeftOut(t *testing.T) {
+func TestANoticeReportsThatOlderMessagesWereLeftOut(t *testing.T) {
 	store := newMemory()
-	store.history = []protocol.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
-	model := saying("fine")
+	store.history = []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
+	model := scriptedAnswer("fine")
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	got := kinds(read(t, n, spec, 0, nil))
 	parts := store.turns[spec.TurnID].finishes[0].Parts
 	if !strings.Contains(got, "notice answer.started") || len(parts) != 2 || parts[0].Kind != "context_trimmed" {
-		t.Errorf("%s, %+v", got, parts)
+		t.Errorf("events: %s, parts: %+v", got, parts)
 	}
 	if !strings.Contains(model.requests[0].System, "left out") {
-		t.Errorf("the model was not told: %s", model.requests[0].System)
+		t.Errorf("the system prompt does not mention the omitted messages: %s", model.requests[0].System)
 	}
 }
 
-func TestADrainedNodeHandsItsTurnsOn(t *testing.T) {
+func TestTurnsOfADrainedNodeAreAdopted(t *testing.T) {
 	store := newMemory()
 	started := make(chan struct{}, 8)
 	model := &script{continues: true}
-	model.play = func(ctx context.Context, call int, _ ModelRequest, emit func(ModelChunk) error) error {
-		if err := emit(ModelChunk{Kind: ChunkText, Text: "x"}); err != nil {
+	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "x"}); err != nil {
 			return err
 		}
 		started <- struct{}{}
@@ -534,7 +519,7 @@ func TestADrainedNodeHandsItsTurnsOn(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}
 	a := startNode(t, store, model, nil)
 	spec := startTurn(t, a, "hi")
@@ -543,11 +528,11 @@ func TestADrainedNodeHandsItsTurnsOn(t *testing.T) {
 	if err := a.Drain(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.StartTurn(t.Context(), &protocol.TurnStart{AccountID: spec.AccountID}); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("a draining node took a turn: %v", err)
+	if _, err := a.StartTurn(t.Context(), &turnlog.Start{AccountID: spec.AccountID}); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("StartTurn on a draining node returned %v", err)
 	}
 	if _, _, err := a.Follow(spec.AccountID, spec.TurnID, 0).Next(t.Context(), nil); !errors.Is(err, ErrMoved) {
-		t.Errorf("a reader of a drained node got %v", err)
+		t.Errorf("a reader of a drained node got %v, want ErrMoved", err)
 	}
 	b := startNode(t, store, model, nil)
 	if got := kinds(read(t, b, spec, 0, nil)); strings.Count(got, "turn.finished") != 1 {
@@ -558,35 +543,35 @@ func TestADrainedNodeHandsItsTurnsOn(t *testing.T) {
 func TestALaggingLogGathersTokensIntoFewChunks(t *testing.T) {
 	store := newMemory()
 	const tokens = 2000
-	said, released := make(chan struct{}), make(chan struct{})
+	sent, released := make(chan struct{}), make(chan struct{})
 	first := make(chan func(), 1)
 	var once sync.Once
-	store.onAppend = func(_ *protocol.TurnAppend, keep func() error, done func(error)) {
+	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
 		held := false
-		once.Do(func() { held = true; first <- func() { done(keep()) } })
+		once.Do(func() { held = true; first <- func() { done(commit()) } })
 		if !held {
-			go func() { done(keep()) }()
+			go func() { done(commit()) }()
 		}
 	}
-	model := &script{play: func(_ context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
+	model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		for range tokens {
-			if err := emit(ModelChunk{Kind: ChunkText, Text: "token "}); err != nil {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "token "}); err != nil {
 				return err
 			}
 		}
-		close(said)
+		close(sent)
 		<-released
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	release := <-first
-	<-said
+	<-sent
 	release()
 	close(released)
 	read(t, n, spec, 0, isFinished)
 	if appends := store.turns[spec.TurnID].appends; appends > 5 {
-		t.Errorf("%d appends for %d tokens that came while one was in flight", appends, tokens)
+		t.Errorf("%d appends for %d tokens that arrived while one append was in flight", appends, tokens)
 	}
 	if text := store.turns[spec.TurnID].finishes[0].Parts[0].Text; text != strings.Repeat("token ", tokens) {
 		t.Error("text was lost")

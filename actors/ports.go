@@ -6,110 +6,122 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// TurnStore is the durable side of turns. persistence implements it on Postgres.
+// TurnStore stores turns durably. Package persistence implements it on Postgres.
 //
-// Every method that writes checks ownership itself. Errors are *protocol.Error where they mean something; any error
-// that is not protocol.ErrFenced leaves the outcome either undone or resolved, never unknown: a method that cannot tell says
-// protocol.CodeUnavailable.
+// Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
+// any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method
+// that cannot determine the outcome returns protocol.CodeUnavailable.
 type TurnStore interface {
-	// StartTurn begins a turn, in one transaction, or does what start.IfBusy says.
-	StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error)
-	// Append hands a batch to the journal and never blocks; done is called once, from a journal goroutine, with nil,
-	// protocol.ErrFenced, or what made the batch itself impossible. Database outages are not reported: the journal repeats the
-	// same bytes until they are stored, fenced, or the journal is closed (protocol.CodeUnavailable).
-	Append(batch *protocol.TurnAppend, done func(error))
-	// FinishTurn stores the last batch and all that ends with a turn, in one transaction, and begins what follows from
-	// the queue.
-	FinishTurn(ctx context.Context, finish *protocol.TurnFinish) (*protocol.StartedTurn, error)
-	// ChangeFollowUp changes an item of a queue, in one transaction, and begins what follows from the queue where nothing
-	// is live; started is nil when nothing was begun.
-	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (item *protocol.FollowUp, started *protocol.StartedTurn, err error)
-	// LoadTurn reads what adoption needs.
-	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
-	// MendTurn reads what can be read of a turn whose log cannot be read as it is. Its frames are contiguous: an event that is
-	// missing or damaged is replaced by one that changes nothing, the same one in every call and in what FinishTurn keeps.
-	MendTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.StoredTurn, error)
-	// History reads the messages of a branch that end with message, oldest first: the newest maxMessages of them, and no
-	// more than maxBytes of parts, but always message itself. more reports that older ones were left out. It costs what it
-	// returns, however long the conversation is.
+	// StartTurn starts a turn, in one transaction. While another turn of the conversation is live, it does what
+	// start.IfBusy specifies instead.
+	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	// Append passes a batch to the journal and never blocks. done is called once, from a journal goroutine, with nil,
+	// with turnlog.ErrFenced, or with the error that makes the batch itself impossible to store. Database outages are
+	// not reported: the journal retries the same bytes until they are stored or fenced, or until the journal is closed
+	// (protocol.CodeUnavailable). A batch whose sequences its owner has already stored is a repeat: it changes nothing,
+	// and done gets nil.
+	Append(batch *turnlog.Append, done func(error))
+	// FinishTurn stores the last batch, the final message and the changes to the queue, in one transaction, and starts
+	// the next turn from the queue. It returns nil when it started none.
+	FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error)
+	// ChangeFollowUp changes a follow-up, in one transaction. When no turn of the conversation is live, it also starts
+	// the next turn from the queue. started is nil when it started none.
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	// LoadTurn reads everything that a node needs to adopt a turn.
+	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
+	// RepairTurn reads the readable part of a turn whose log LoadTurn cannot read. The returned frames are contiguous:
+	// a missing or damaged event is replaced by one that changes nothing. The replacement is the same in every call and
+	// in what FinishTurn stores.
+	RepairTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
+	// History reads the messages of a branch up to and including message, oldest first: the newest maxMessages of them,
+	// and at most maxBytes of parts, but always message itself. more reports that older messages were left out. The
+	// cost depends on the size of the result, not on the length of the conversation.
 	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID,
-		message protocol.MessageID, maxMessages, maxBytes int) (messages []protocol.HistoryMessage, more bool, err error)
+		message protocol.MessageID, maxMessages, maxBytes int) (messages []turnlog.HistoryMessage, more bool, err error)
 }
 
-// TurnLog is how readers and commands find a turn that does not live here.
+// TurnLog reads the durable log. Readers and commands use it for a turn that does not run on this node.
 type TurnLog interface {
-	// TurnHead tells where a turn stands; protocol.CodeNotFound when the account has none of that name.
-	TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (protocol.TurnHead, error)
-	// TurnFrames reads committed events after a sequence, one a line, about maxBytes of them; last is the sequence of
-	// the last one read (after, when there are none).
+	// TurnHead returns the state and the owner of a turn; protocol.CodeNotFound when the account has no such turn.
+	TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error)
+	// TurnFrames reads committed events after a sequence, one per line, about maxBytes in total. last is the sequence
+	// of the last event that was read; it equals after when there are none.
 	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
 	// TurnRecord reads a private record by its key; nil when there is none.
-	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*protocol.TurnRecord, error)
+	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
 }
 
-// Directory is the lease of this node and what it may take over.
+// Directory manages the leases of the nodes and the ownership of turns.
 type Directory interface {
-	// Register announces a new node. predecessorGone, from the lock of a data folder, names the node that ran there before
-	// and surely does not any more; nil when unknown.
+	// Register adds a new node. predecessorGone names the node that ran on the same data folder before: the lock of the
+	// folder proves that it has stopped. It is nil when unknown.
 	Register(ctx context.Context, node protocol.NodeID, address string, predecessorGone *protocol.NodeID) error
-	// Renew extends the lease; protocol.ErrFenced when the node was declared dead.
+	// Renew extends the lease; turnlog.ErrFenced when the node was declared dead.
 	Renew(ctx context.Context, node protocol.NodeID) error
-	// Renewals reads the counter of every node that is not dead.
+	// Renewals returns the renewal counter of every node that is not dead.
 	Renewals(ctx context.Context) (map[protocol.NodeID]int64, error)
-	// Bury marks a node dead if its counter still is what was seen.
-	Bury(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
-	// ClaimOrphans takes over at most limit unfinished turns whose owner is dead or nobody.
-	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]protocol.Claim, error)
-	// OwnTurns lists the unfinished turns of this node, for the comparison with living actors.
-	OwnTurns(ctx context.Context, node protocol.NodeID) ([]protocol.Claim, error)
-	// ReclaimTurn raises the epoch of an own turn whose actor is gone.
-	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (protocol.Claim, error)
-	// SeizeTurn takes an unfinished turn from whatever node owns it.
-	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (protocol.Claim, error)
-	// Drain stops this node from being given turns.
+	// MarkDead marks a node dead if its renewal counter still equals seen, and reports whether it did.
+	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
+	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
+	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
+	// OwnTurns lists the unfinished turns that this node owns, for comparison with its running actors.
+	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
+	// ReclaimTurn raises the epoch of a turn that this node owns and whose actor is gone; turnlog.ErrFenced when the
+	// turn has ended or has another owner or epoch.
+	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
+	// SeizeTurn takes over an unfinished turn, whatever its owner.
+	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	// Drain marks this node so that it gets no new turns.
 	Drain(ctx context.Context, node protocol.NodeID) error
-	// Release gives unfinished turns back: owner nobody, epoch kept.
+	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
+	// turns.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)
 	// Leave removes the node after its turns ended or were released.
 	Leave(ctx context.Context, node protocol.NodeID) error
-	// StandingQueues begins turns for queues that were left standing, at most limit.
-	StandingQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *protocol.TurnSpec) (protocol.TurnBegin, error)) ([]protocol.StartedTurn, error)
+	// StartStalledQueues starts turns for at most limit stalled queues: those with queued follow-ups but without a live
+	// turn.
+	StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error)
 }
 
-// Budget bounds the model tokens that an account may use in a day. persistence implements it.
+// Budget limits the model tokens that an account may use in a day. Package persistence implements it.
 type Budget interface {
 	// Check returns protocol.CodeBudgetReached when nothing is left.
 	Check(ctx context.Context, account protocol.AccountID) error
-	// Reserve sets tokens aside for a model call: most, or what is left if that is at least least; else it returns
-	// protocol.CodeBudgetReached.
+	// Reserve reserves tokens for a model call: most, or all that are left if these are at least least. Otherwise it
+	// returns protocol.CodeBudgetReached.
 	Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error)
-	// Settle replaces a reservation by what the call used. A reservation that is never settled expires.
+	// Settle replaces a reservation with the number of tokens that the call used. A reservation that is never settled
+	// expires.
 	Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error
 }
 
-// Tool is something a model may call.
+// Tool is a function that a model may call.
 type Tool interface {
-	// Spec tells the model and the reader what it is.
+	// Spec describes the tool.
 	Spec() ToolSpec
-	// Run does it. ctx ends with the turn or the call's own deadline. The error is shown to the model and the reader:
-	// a *ToolFailure carries its code, anything else is reported as "tool_error" without its text.
+	// Run executes a call. ctx ends with the turn or at the call's deadline. The error is shown to the model and the
+	// reader: a *ToolFailure with its code and detail, any other error as "tool_error" without its text.
 	Run(ctx context.Context, input json.RawMessage) (output string, err error)
 }
 
 // ToolSpec describes a tool.
 type ToolSpec struct {
 	Name        string
-	Kind        string // as ToolStarted.Kind
+	Kind        string // a value of protocol.ToolStarted.Kind
 	Title       string
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the input
-	ReadOnly    bool            // may be run again after a crash; with effects it never is
+	ReadOnly    bool            // has no effects, so it is run again after a crash; other tools never are
 	Timeout     time.Duration
 }
 
-// ToolFailure is a tool's failure that may be shown.
-type ToolFailure struct{ Code, Detail string }
+// ToolFailure is an error of a tool that may be shown to the model and the reader.
+type ToolFailure struct {
+	Code   protocol.ToolErrorCode
+	Detail string
+}
 
-func (f *ToolFailure) Error() string { return f.Code + ": " + f.Detail }
+func (f *ToolFailure) Error() string { return string(f.Code) + ": " + f.Detail }

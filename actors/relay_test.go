@@ -8,46 +8,51 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
+	"turnstone/actors/shell"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// groupedAppends answers appends as the journal does: many turns at once, from one goroutine.
+// groupedAppends makes a store complete the appends of many turns together, from one goroutine, as the journal does.
 func groupedAppends(b *testing.B, store *memory) {
 	var (
 		mu      sync.Mutex
 		waiting []func()
-		there   = make(chan struct{}, 1)
+		ready   = make(chan struct{}, 1)
 		stopped = make(chan struct{})
 	)
-	store.onAppend = func(_ *protocol.TurnAppend, _ func() error, done func(error)) {
+	store.onAppend = func(_ *turnlog.Append, _ func() error, done func(error)) {
 		mu.Lock()
 		waiting = append(waiting, func() { done(nil) })
 		mu.Unlock()
 		select {
-		case there <- struct{}{}:
+		case ready <- struct{}{}:
 		default:
 		}
 	}
 	go func() {
 		defer close(stopped)
-		for range there {
+		for range ready {
 			mu.Lock()
 			batch := waiting
 			waiting = nil
 			mu.Unlock()
-			for _, answer := range batch {
-				answer()
+			for _, complete := range batch {
+				complete()
 			}
 		}
 	}()
 	b.Cleanup(func() {
-		close(there)
+		close(ready)
 		<-stopped
 	})
 }
 
-// BenchmarkRelay takes tokens from models to readers, each durable before it is seen, in a store that costs nothing: what
-// is left is what the turn's own way costs. A model says its next token when its reader has the last one.
+// BenchmarkRelay passes tokens from models to readers, each one durable before it is visible. The store takes no time,
+// so the benchmark measures the code of turns and readers. A model sends its next token after its reader has received
+// the previous one.
 func BenchmarkRelay(b *testing.B) {
 	for _, turns := range []int{1, 200} {
 		b.Run(fmt.Sprintf("turns=%d/goroutines", turns), func(b *testing.B) { relay(b, turns, false) })
@@ -60,7 +65,7 @@ func relay(b *testing.B, turns int, workers bool) {
 	groupedAppends(b, store)
 	each := b.N/turns + 1
 	began := make(chan chan struct{}, turns)
-	model := &script{play: func(ctx context.Context, _ int, _ ModelRequest, emit func(ModelChunk) error) error {
+	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		seen := make(chan struct{}, 1)
 		select {
 		case began <- seen:
@@ -68,7 +73,7 @@ func relay(b *testing.B, turns int, workers bool) {
 			return ctx.Err()
 		}
 		for range each {
-			if err := emit(ModelChunk{Kind: ChunkText, Text: "token "}); err != nil {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "token "}); err != nil {
 				return err
 			}
 			select {
@@ -77,14 +82,14 @@ func relay(b *testing.B, turns int, workers bool) {
 				return ctx.Err()
 			}
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopEndTurn})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	n := NewNode(Config{
-		Store: store, Log: store, Directory: store, Model: model, Routes: DefaultRoutes("b", "d", "c"), MaxLiveTurns: turns,
+		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: turns,
 		Logger: zap.NewNop(),
 	})
-	if !workers { // as protoactor would
-		n.dispatcher.limit = 0
+	if !workers { // like the default dispatcher of protoactor
+		n.dispatcher = shell.NewDispatcher(0)
 	}
 	if err := n.Start(b.Context()); err != nil {
 		b.Fatal(err)
@@ -92,7 +97,7 @@ func relay(b *testing.B, turns int, workers bool) {
 	readers := make([]*Reader, turns)
 	signals := make([]chan struct{}, turns)
 	for i := range turns {
-		result, err := n.StartTurn(b.Context(), &protocol.TurnStart{AccountID: protocol.NewAccountID(), Input: "go"})
+		result, err := n.StartTurn(b.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "go"})
 		if err != nil {
 			b.Fatal(err)
 		}

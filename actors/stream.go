@@ -9,19 +9,20 @@ import (
 	"turnstone/protocol"
 )
 
-// maxTail is how much of a live turn's log stays in memory for readers: more than a client misses while it reconnects.
-// Older events are read from Postgres, logPage at a time.
+// maxTail is the number of bytes of a live turn's log that stay in memory for readers: more than a client misses while
+// it reconnects. Older events are read from Postgres, about logPage bytes at a time.
 const (
 	maxTail = 64 << 10
 	logPage = 256 << 10
 )
 
-// stream is the committed tail of one live turn. The turn's actor publishes; readers hold a cursor and are woken. Nothing
-// is pushed, so nothing is dropped and a slow reader costs the turn nothing.
+// stream is the committed tail of one live turn's log. The turn's actor publishes; each reader has a cursor, is woken,
+// and takes what follows the cursor.
 //
 // Order: frames come in sequence, without gaps, exactly as committed. Resume: a cursor behind the tail is served from
-// the durable log. Close: ended is set after the last frame; gone means that the turn lives elsewhere now, or nowhere,
-// and the reader looks it up again. Concurrency: one publisher, any number of readers.
+// the durable log. Loss: nothing is pushed to readers, so nothing is dropped. Slow reader: it does not delay the turn.
+// Close: ended is set after the last frame; gone means that the stream's actor no longer runs the turn, and the reader
+// must look the turn up again. Concurrency: one publisher, any number of readers.
 type stream struct {
 	mu      sync.Mutex
 	chunks  []*Chunk // guarded by mu; contiguous, the last one ends at last
@@ -30,10 +31,11 @@ type stream struct {
 	ending  bool     // guarded by mu; the end is being stored
 	ended   bool     // guarded by mu; last is turn.finished
 	gone    bool     // guarded by mu
-	waiting *Reader  // guarded by mu; the first of those that wait, linked by next and previous
+	waiting *Reader  // guarded by mu; the first of the waiting readers, linked by next and previous
 }
 
-// Chunk is a run of committed events. All readers of a turn get the same one, so what is made of it is made once.
+// Chunk is a sequence of consecutive committed events. All readers of a turn share it, so its rendered form is computed
+// once.
 type Chunk struct {
 	first, last int64
 	frames      []byte // immutable
@@ -41,10 +43,11 @@ type Chunk struct {
 	rendered    []byte // set by once, then immutable
 }
 
-// Frames are the events, one a line. Nobody may change them.
+// Frames returns the events, one per line. Callers must not change them.
 func (c *Chunk) Frames() []byte { return c.frames }
 
-// Rendered is what render makes of the frames: by the first reader who asks, for all of them. Nobody may change it.
+// Rendered returns the result of render for the frames. The first call computes it for all readers. Callers must not
+// change it.
 func (c *Chunk) Rendered(render func(frames []byte) []byte) []byte {
 	c.once.Do(func() { c.rendered = render(c.frames) })
 	return c.rendered
@@ -52,7 +55,7 @@ func (c *Chunk) Rendered(render func(frames []byte) []byte) []byte {
 
 func newStream(last int64) *stream { return &stream{last: last} }
 
-// publish shows committed frames first..last.
+// publish makes the committed frames first..last visible to readers.
 func (s *stream) publish(first, last int64, frames []byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,14 +70,14 @@ func (s *stream) publish(first, last int64, frames []byte, ended bool) {
 	s.wakeAll()
 }
 
-// finishing hears that the end is about to be stored: from then on memory may be behind what is durable.
+// finishing notes that the end of the turn is about to be stored: from now on memory may be behind the durable log.
 func (s *stream) finishing() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = true
 }
 
-// abandon tells readers that nothing more comes from here.
+// abandon notifies readers that this stream gets no more events.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +87,7 @@ func (s *stream) abandon() {
 	s.wakeAll()
 }
 
-// wakeAll tells everybody who waits; with mu held.
+// wakeAll wakes all waiting readers and empties their list. The caller holds mu.
 func (s *stream) wakeAll() {
 	for r := s.waiting; r != nil; {
 		next := r.next
@@ -95,8 +98,8 @@ func (s *stream) wakeAll() {
 	s.waiting = nil
 }
 
-// list makes a reader one of those that wait, unlist takes it out; with mu held.
-func (s *stream) list(r *Reader) {
+// addWaiting adds a reader to the list of waiting readers. The caller holds mu.
+func (s *stream) addWaiting(r *Reader) {
 	if r.listed {
 		return
 	}
@@ -107,7 +110,8 @@ func (s *stream) list(r *Reader) {
 	s.waiting = r
 }
 
-func (s *stream) unlist(r *Reader) {
+// removeWaiting removes a reader from the list of waiting readers. The caller holds mu.
+func (s *stream) removeWaiting(r *Reader) {
 	if !r.listed {
 		return
 	}
@@ -122,7 +126,7 @@ func (s *stream) unlist(r *Reader) {
 	r.next, r.previous, r.listed = nil, nil, false
 }
 
-// take gives a reader what follows its cursor, or lists it.
+// take appends what follows the reader's cursor to into and moves the cursor, or lists the reader as waiting.
 func (s *stream) take(r *Reader, waker Waker, into []Run) ([]Run, Taken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,16 +134,16 @@ func (s *stream) take(r *Reader, waker Waker, into []Run) ([]Run, Taken) {
 		switch {
 		case s.ended:
 			r.ended = true
-			return into, TakenAll
+			return into, TakenEnd
 		case s.gone:
-			return into, TakenElsewhere
+			return into, TakenNotInMemory
 		}
 		r.waker = waker
-		s.list(r)
-		return into, TakenLive
+		s.addWaiting(r)
+		return into, TakenCaughtUp
 	}
 	if len(s.chunks) == 0 || r.cursor+1 < s.chunks[0].first {
-		return into, TakenElsewhere
+		return into, TakenNotInMemory
 	}
 	i := len(s.chunks) - 1
 	for s.chunks[i].first > r.cursor+1 {
@@ -151,54 +155,54 @@ func (s *stream) take(r *Reader, waker Waker, into []Run) ([]Run, Taken) {
 	}
 	r.cursor, r.ended = s.last, s.ended
 	if s.ended {
-		return into, TakenAll
+		return into, TakenEnd
 	}
 	return into, TakenSome
 }
 
-// Waker is told that a reader has something to take. Wake is called by the turn's actor, so it must not block and not
-// call the reader.
+// Waker is notified when a reader has something to take. The turn's actor calls Wake, so Wake must not block and must
+// not call the reader.
 type Waker interface{ Wake() }
 
-// Run is a chunk, or what follows its first skipped events.
+// Run is a chunk without its first skip events.
 type Run struct {
 	*Chunk
 	skip int64
 }
 
-// Whole says whether the run is all of its chunk.
+// Whole reports whether the run is the complete chunk.
 func (r Run) Whole() bool { return r.skip == 0 }
 
-// Frames are the events of the run, one a line. Nobody may change them.
+// Frames returns the events of the run, one per line. Callers must not change them.
 func (r Run) Frames() []byte { return protocol.SkipFrames(r.frames, r.skip) }
 
-// Taken is where a reader stands after Take.
+// Taken is the position of a reader after Take.
 type Taken int
 
 const (
-	// TakenSome means that there may be more at once.
+	// TakenSome means that runs were appended and that more events may follow at once.
 	TakenSome Taken = iota
-	// TakenLive means that there was nothing, and that the waker will be told.
-	TakenLive
-	// TakenElsewhere means that what follows is not in memory: Next gets it.
-	TakenElsewhere
-	// TakenAll means that nothing follows, ever.
-	TakenAll
-	// TakenMoved is Next's ErrMoved.
+	// TakenCaughtUp means that the reader has caught up. The waker is notified when more events follow.
+	TakenCaughtUp
+	// TakenNotInMemory means that the next events are not in memory: Next reads them.
+	TakenNotInMemory
+	// TakenEnd means that the reader has reached the end of the turn: no event follows.
+	TakenEnd
+	// TakenMoved corresponds to ErrMoved of Next.
 	TakenMoved
 )
 
-// Reader follows one turn from a sequence to its end, wherever the turn lives. It is used by one goroutine at a time,
-// which calls Leave at the end.
+// Reader follows one turn from a sequence to its end, whichever node runs the turn. It is used by one goroutine at a
+// time, which must call Leave at the end.
 type Reader struct {
-	node    *Node
-	account protocol.AccountID
-	turn    protocol.TurnID
-	cursor  int64
-	ended   bool
-	level   bool    // nothing followed the cursor when the log was last looked at
-	stream  *stream // the last one that was read; nil before
-	signal  signal  // of Next; nil before it waits
+	node     *Node
+	account  protocol.AccountID
+	turn     protocol.TurnID
+	cursor   int64
+	ended    bool
+	caughtUp bool    // the reader had caught up with the log at the last lookup
+	stream   *stream // the last stream that was read; nil before
+	signal   Signal  // of Next; nil before its first call
 
 	// Guarded by stream.mu.
 	waker          Waker
@@ -206,60 +210,62 @@ type Reader struct {
 	listed         bool
 }
 
-// ErrMoved ends a reader on a node that drains or stops: the turn goes on elsewhere, and so should its reader.
-var ErrMoved = errors.New("the turn is handed on to another node")
+// ErrMoved ends a reader on a node that drains or stops: another node continues the turn, and the client should
+// reconnect to it.
+var ErrMoved = errors.New("another node continues the turn")
 
-// signal wakes a goroutine that waits in Next.
-type signal chan struct{}
+// Signal is a Waker for a goroutine that receives from it. It has a capacity of 1.
+type Signal chan struct{}
 
 // Wake implements Waker.
-func (s signal) Wake() {
+func (s Signal) Wake() {
 	select {
 	case s <- struct{}{}:
-	default: // told already
+	default: // a signal is already pending
 	}
 }
 
-// Take appends what follows the cursor and is in memory, without waiting. When there is nothing it says why; the waker
-// is told once when that changes, if it is TakenLive.
+// Take appends the events that follow the cursor and are in memory, without waiting. When there are none, the result
+// gives the reason. For TakenCaughtUp, the waker is notified once when that changes.
 func (r *Reader) Take(waker Waker, into []Run) ([]Run, Taken) {
 	if r.ended {
-		return into, TakenAll
+		return into, TakenEnd
 	}
 	if r.stream != nil {
-		if runs, taken := r.stream.take(r, waker, into); taken != TakenElsewhere {
+		if runs, taken := r.stream.take(r, waker, into); taken != TakenNotInMemory {
 			return runs, taken
 		}
 	}
-	live := r.node.live(r.turn)
-	if live == nil || live.account != r.account {
+	live := r.node.locate(r.account, r.turn)
+	if live == nil {
 		if r.node.Draining() {
 			return into, TakenMoved
 		}
-		return into, TakenElsewhere
+		return into, TakenNotInMemory
 	}
 	if live.stream == r.stream {
-		return into, TakenElsewhere
+		return into, TakenNotInMemory
 	}
 	r.stream = live.stream
 	return r.stream.take(r, waker, into)
 }
 
-// Leave ends the reading: nobody is told any more.
+// Leave ends the reading: the waker is not notified any more.
 func (r *Reader) Leave() {
 	if r.stream == nil {
 		return
 	}
 	r.stream.mu.Lock()
 	defer r.stream.mu.Unlock()
-	r.stream.unlist(r)
+	r.stream.removeWaiting(r)
 }
 
-// Reaches says whether the turn lives here, belongs to the reader's account, and has come as far as the cursor: then
-// nothing needs to be looked up to follow it. When it says no, nothing is known.
-func (r *Reader) Reaches() bool {
-	live := r.node.live(r.turn)
-	if live == nil || live.account != r.account || live.deleting.Load() || !r.node.leased() {
+// FollowsLocally reports whether the turn runs on this node, belongs to the reader's account, and has reached the
+// cursor: the caller can then follow it without a lookup in the store. When it returns false, the caller must look the
+// turn up.
+func (r *Reader) FollowsLocally() bool {
+	live := r.node.locate(r.account, r.turn)
+	if live == nil || live.deleting.Load() || !r.node.leaseIsValid() {
 		return false
 	}
 	live.stream.mu.Lock()
@@ -268,12 +274,12 @@ func (r *Reader) Reaches() bool {
 	return !s.gone && !s.ending && !s.ended && r.cursor <= s.last
 }
 
-// Next waits for events after the cursor and returns them, one a line, and whether the last of them ends the turn. When
-// beat fires first it returns nothing, so that the caller can show that it lives. It returns ctx's error when ctx is
-// done, and ErrMoved when the reader should connect again. After the end it returns no frames and true.
+// Next waits for events after the cursor and returns them, one per line, and whether the last of them ends the turn.
+// When beat fires first, it returns no frames, so that the caller can send a heartbeat. It returns ctx's error when ctx
+// is done, and ErrMoved when the client should reconnect. After the end it returns no frames and true.
 func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error) {
 	if r.signal == nil {
-		r.signal = make(signal, 1)
+		r.signal = make(Signal, 1)
 	}
 	for {
 		runs, taken := r.Take(r.signal, nil)
@@ -281,13 +287,13 @@ func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte
 			return joined(runs), r.ended, nil
 		}
 		switch taken {
-		case TakenAll:
+		case TakenEnd:
 			return nil, true, nil
 		case TakenMoved:
 			return nil, false, ErrMoved
-		case TakenElsewhere:
+		case TakenNotInMemory:
 			frames, err = r.fromLog(ctx, beat)
-		case TakenLive, TakenSome:
+		case TakenCaughtUp, TakenSome:
 			err = wait(ctx, r, beat)
 		}
 		if err != nil || len(frames) > 0 {
@@ -300,7 +306,7 @@ func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte
 }
 
 func joined(runs []Run) []byte {
-	if len(runs) == 1 { // the usual reader has all but the newest chunk: no copy
+	if len(runs) == 1 { // most readers lack only the newest chunk: no copy
 		return runs[0].Frames()
 	}
 	var frames []byte
@@ -312,19 +318,20 @@ func joined(runs []Run) []byte {
 
 var errBeat = errors.New("the heartbeat came first")
 
-// Cursor is the sequence of the last event that was returned.
+// Cursor returns the sequence of the last event that was returned.
 func (r *Reader) Cursor() int64 { return r.cursor }
 
-// How often a reader looks at the end of a log that is not written here: while a node elsewhere writes it, and while
-// nobody does. When the turn comes to life here it is told. After a crash every reader of the node waits for an owner.
+// The intervals at which a reader polls the end of a log that this node does not write: tailPoll while another running
+// node owns the turn, orphanPoll otherwise. A reader is also woken when the turn starts to run on this node. orphanPoll
+// is long because after a crash all readers of the node poll until the turns have an owner.
 const (
 	tailPoll   = 250 * time.Millisecond
 	orphanPoll = time.Second
 )
 
-// fromLog reads the durable log, and waits at its present end.
+// fromLog reads the durable log. At the current end of the log it waits.
 func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
-	if !r.level {
+	if !r.caughtUp {
 		frames, last, err := r.node.turnLog.TurnFrames(ctx, r.account, r.turn, r.cursor, logPage)
 		if err != nil {
 			return nil, err
@@ -334,11 +341,11 @@ func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, er
 			return frames, nil
 		}
 	}
-	head, err := r.node.turnLog.TurnHead(ctx, r.account, r.turn)
+	head, elsewhere, err := r.node.locateOwner(ctx, r.account, r.turn)
 	if err != nil {
 		return nil, err
 	}
-	if r.level = head.LastSequence <= r.cursor; !r.level {
+	if r.caughtUp = head.LastSequence <= r.cursor; !r.caughtUp {
 		return nil, nil
 	}
 	if head.State.Terminal() {
@@ -346,19 +353,20 @@ func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, er
 		return nil, nil
 	}
 	pause := orphanPoll
-	if head.Owner != nil && !head.OwnerDead && *head.Owner != r.node.id {
+	if elsewhere {
 		pause = tailPoll
 	}
-	if !r.node.await(r.turn, r.stream, r.signal) {
+	if !r.node.registry.addWaker(r.turn, r.stream, r.signal) {
 		return nil, nil
 	}
-	defer r.node.forsake(r.turn, r.signal)
+	defer r.node.registry.removeWaker(r.turn, r.signal)
 	timer := time.AfterFunc(pause, r.signal.Wake)
 	defer timer.Stop()
 	return nil, wait(ctx, r, beat)
 }
 
-// wait waits until somebody says something.
+// wait waits until the reader is signalled. It returns errBeat when beat fires first, ErrMoved when the node stops, and
+// ctx's error when ctx is done.
 func wait(ctx context.Context, r *Reader, beat <-chan time.Time) error {
 	select {
 	case <-r.signal:

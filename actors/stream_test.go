@@ -7,16 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// woken counts what a reader is told.
-type woken int
+// wakeCounter counts the calls of Wake.
+type wakeCounter int
 
-func (w *woken) Wake() { *w++ }
+func (w *wakeCounter) Wake() { *w++ }
 
+// runsOf returns a stream with one chunk of two events for each argument.
 func runsOf(frames ...string) (s *stream) {
 	s = newStream(0)
 	for i, f := range frames {
@@ -25,7 +28,7 @@ func runsOf(frames ...string) (s *stream) {
 	return s
 }
 
-func TestATakeGivesWhatFollowsTheCursorAndSharesWhatIsMadeOfIt(t *testing.T) {
+func TestTakeReturnsEventsAfterTheCursorAndRendersAChunkOnce(t *testing.T) {
 	s := runsOf("1\n2\n", "3\n4\n", "5\n6\n")
 	made := 0
 	render := func(frames []byte) []byte {
@@ -34,30 +37,30 @@ func TestATakeGivesWhatFollowsTheCursorAndSharesWhatIsMadeOfIt(t *testing.T) {
 	}
 	for cursor, want := range []string{"1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6\n", "3\n4\n5\n6\n", "4\n5\n6\n", "5\n6\n", "6\n"} {
 		r := &Reader{cursor: int64(cursor)}
-		runs, taken := s.take(r, new(woken), nil)
+		runs, taken := s.take(r, new(wakeCounter), nil)
 		if got := string(joined(runs)); got != want || taken != TakenSome || r.cursor != 6 {
 			t.Errorf("after %d: %q, %v, then after %d", cursor, got, taken, r.cursor)
 		}
 		for _, run := range runs {
 			if text := string(run.Rendered(render)); run.Whole() && text != "made of "+string(run.Frames()) {
-				t.Errorf("%q", text)
+				t.Errorf("the rendered chunk is %q", text)
 			}
 		}
 	}
 	if made != 3 {
-		t.Errorf("rendered %d times", made)
+		t.Errorf("chunks were rendered %d times, want 3", made)
 	}
 }
 
-func TestWhoWaitsIsToldOnceAndWhoLeftIsNot(t *testing.T) {
+func TestAWaitingReaderIsWokenOnceUnlessItLeft(t *testing.T) {
 	s := runsOf("1\n2\n")
 	readers := make([]*Reader, 3)
-	told := make([]woken, 3)
+	wakes := make([]wakeCounter, 3)
 	for i := range readers {
 		readers[i] = &Reader{cursor: 2, stream: s}
-		for range 2 { // asked twice, listed once
-			if runs, taken := s.take(readers[i], &told[i], nil); len(runs) > 0 || taken != TakenLive {
-				t.Fatalf("%v %v", runs, taken)
+		for range 2 { // a second take does not list the reader twice
+			if runs, taken := s.take(readers[i], &wakes[i], nil); len(runs) > 0 || taken != TakenCaughtUp {
+				t.Fatalf("take at the end of the stream returned %v, %v", runs, taken)
 			}
 		}
 	}
@@ -65,31 +68,26 @@ func TestWhoWaitsIsToldOnceAndWhoLeftIsNot(t *testing.T) {
 	readers[1].Leave()
 	s.publish(3, 4, []byte("3\n4\n"), false)
 	s.publish(5, 5, []byte("5\n"), true)
-	if told[0] != 1 || told[1] != 0 || told[2] != 1 {
-		t.Errorf("told %v times", told)
+	if wakes[0] != 1 || wakes[1] != 0 || wakes[2] != 1 {
+		t.Errorf("the readers were woken %v times, want [1 0 1]", wakes)
 	}
-	if runs, taken := s.take(readers[0], &told[0], nil); len(runs) != 2 || taken != TakenAll || !readers[0].ended {
-		t.Errorf("%v %v", runs, taken)
+	if runs, taken := s.take(readers[0], &wakes[0], nil); len(runs) != 2 || taken != TakenEnd || !readers[0].ended {
+		t.Errorf("take after the end was published returned %v, %v", runs, taken)
 	}
-	if runs, taken := s.take(&Reader{cursor: 5}, &told[0], nil); len(runs) != 0 || taken != TakenAll {
-		t.Errorf("behind the end: %v %v", runs, taken)
+	if runs, taken := s.take(&Reader{cursor: 5}, &wakes[0], nil); len(runs) != 0 || taken != TakenEnd {
+		t.Errorf("take with a cursor at the end returned %v, %v", runs, taken)
 	}
 }
 
-// TestMemoryIsBelievedOnlyWhileItIsSure: a resumed stream is looked up unless the turn surely lives here, for its account.
-func TestMemoryIsBelievedOnlyWhileItIsSure(t *testing.T) {
-	n := NewNode(Config{Model: saying(), Logger: zap.NewNop()}) // not started: nobody else renews
+// TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid checks FollowsLocally: a resumed stream needs a lookup in the store
+// unless this node certainly runs the turn, and the turn belongs to the reader's account.
+func TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid(t *testing.T) {
+	n := NewNode(Config{Model: scriptedAnswer(), Logger: zap.NewNop()}) // not started: only the test sets renewed
 	defer n.Stop()
-	account, turn := machineSpec().AccountID, machineSpec().TurnID
+	account, turn := newSpec().AccountID, newSpec().TurnID
 	live := &liveTurn{account: account, stream: runsOf("1\n2\n"), over: true}
-	n.mu.Lock()
-	n.turns[turn] = live
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		delete(n.turns, turn)
-		n.mu.Unlock()
-	}()
+	n.registry.add(turn, live, noActor)
+	defer n.registry.remove(turn, live.epoch)
 	now := time.Now()
 	n.renewed.Store(&now)
 	for _, c := range []struct {
@@ -98,61 +96,62 @@ func TestMemoryIsBelievedOnlyWhileItIsSure(t *testing.T) {
 		want   bool
 	}{
 		{"the owner", n.Follow(account, turn, 0), true},
-		{"the owner, level with it", n.Follow(account, turn, 2), true},
-		{"the owner, ahead of it", n.Follow(account, turn, 3), false},
-		{"a stranger", n.Follow(machineSpec().AccountID, turn, 0), false},
-		{"a turn that is not here", n.Follow(account, machineSpec().TurnID, 0), false},
+		{"the owner, at the end of the stream", n.Follow(account, turn, 2), true},
+		{"the owner, after the end of the stream", n.Follow(account, turn, 3), false},
+		{"another account", n.Follow(newSpec().AccountID, turn, 0), false},
+		{"a turn of another node", n.Follow(account, newSpec().TurnID, 0), false},
 	} {
-		if got := c.reader.Reaches(); got != c.want {
-			t.Errorf("%s: %v", c.what, got)
+		if got := c.reader.FollowsLocally(); got != c.want {
+			t.Errorf("%s: FollowsLocally is %v, want %v", c.what, got, c.want)
 		}
 	}
 	live.stream.finishing()
-	if n.Follow(account, turn, 0).Reaches() {
-		t.Error("while the end is being stored")
+	if n.Follow(account, turn, 0).FollowsLocally() {
+		t.Error("FollowsLocally is true while the end is being stored")
 	}
 	live.stream = runsOf("1\n2\n")
-	long := now.Add(-leaseSure)
-	n.renewed.Store(&long)
-	if n.leased() {
-		t.Error("long after a renewal")
+	expired := now.Add(-leaseValidFor)
+	n.renewed.Store(&expired)
+	if n.leaseIsValid() {
+		t.Error("leaseIsValid is true long after the last renewal")
 	}
 }
 
-// orphanLog is a log at whose end nothing comes.
+// orphanLog is a TurnLog to which nothing is appended. It counts its calls.
 type orphanLog struct {
 	TurnLog
-	head  protocol.TurnHead
-	looks atomic.Int64
+	head  turnlog.Head
+	reads atomic.Int64
 }
 
 func (l *orphanLog) TurnFrames(context.Context, protocol.AccountID, protocol.TurnID, int64, int) ([]byte, int64, error) {
-	l.looks.Add(1)
+	l.reads.Add(1)
 	return nil, 0, nil
 }
 
-func (l *orphanLog) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (protocol.TurnHead, error) {
-	l.looks.Add(1)
+func (l *orphanLog) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (turnlog.Head, error) {
+	l.reads.Add(1)
 	return l.head, nil
 }
 
-// After a crash all readers of a node wait for an owner. What they ask the store meanwhile, takeovers have to wait for.
-func TestReadersOfATurnThatNobodyRunsLeaveTheStoreAloneAndAreToldWhenItLives(t *testing.T) {
+// After a crash all readers of a node wait for their turns to get an owner. Their reads of the store delay the
+// takeovers, so they must be few.
+func TestReadersOfAnUnownedTurnPollSeldomAndAreWokenWhenItRuns(t *testing.T) {
 	here, other := protocol.NewNodeID(), protocol.NewNodeID()
 	const seconds = 10
 	for name, c := range map[string]struct {
-		head protocol.TurnHead
-		most int64 // looks at the store
+		head turnlog.Head
+		most int64 // reads of the store
 	}{
-		"handed on":          {protocol.TurnHead{LastSequence: 2}, 1 + seconds},
-		"of a dead node":     {protocol.TurnHead{LastSequence: 2, Owner: &other, OwnerDead: true}, 1 + seconds},
-		"about to live here": {protocol.TurnHead{LastSequence: 2, Owner: &here}, 1 + seconds},
-		"lives elsewhere":    {protocol.TurnHead{LastSequence: 2, Owner: &other}, 1 + seconds*int64(time.Second/tailPoll)},
+		"released":             {turnlog.Head{LastSequence: 2}, 1 + seconds},
+		"of a dead node":       {turnlog.Head{LastSequence: 2, Owner: &other, OwnerDead: true}, 1 + seconds},
+		"about to run here":    {turnlog.Head{LastSequence: 2, Owner: &here}, 1 + seconds},
+		"runs on another node": {turnlog.Head{LastSequence: 2, Owner: &other}, 1 + seconds*int64(time.Second/tailPoll)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := &orphanLog{head: c.head}
-				n := &Node{id: here, turnLog: log, ctx: t.Context(), turns: map[protocol.TurnID]*liveTurn{}, awaited: map[protocol.TurnID]map[Waker]struct{}{}}
+				n := &Node{id: here, turnLog: log, ctx: t.Context()}
 				account, turn := protocol.NewAccountID(), protocol.NewTurnID()
 				read := make(chan string, 1)
 				go func() {
@@ -163,43 +162,42 @@ func TestReadersOfATurnThatNobodyRunsLeaveTheStoreAloneAndAreToldWhenItLives(t *
 					read <- string(frames)
 				}()
 				<-time.After(seconds*time.Second - 1)
-				if looks := log.looks.Load(); looks > c.most {
-					t.Errorf("%d looks in %d s", looks, seconds)
+				if reads := log.reads.Load(); reads > c.most {
+					t.Errorf("%d reads of the store in %d s, want at most %d", reads, seconds, c.most)
 				}
-				looks := log.looks.Load()
-				n.mu.Lock()
-				n.lives(turn, &liveTurn{account: account, stream: runsOf("1\n2\n", "3\n4\n")})
-				n.mu.Unlock()
+				reads := log.reads.Load()
+				n.registry.add(turn, &liveTurn{account: account, stream: runsOf("1\n2\n", "3\n4\n")}, noActor)
 				synctest.Wait()
-				if frames := <-read; frames != "3\n4\n" || log.looks.Load() != looks {
-					t.Errorf("%q was read, with %d looks more", frames, log.looks.Load()-looks)
+				if frames := <-read; frames != "3\n4\n" || log.reads.Load() != reads {
+					t.Errorf("the reader got %q, with %d more reads of the store", frames, log.reads.Load()-reads)
 				}
-				if len(n.awaited) > 0 {
-					t.Error("who has left is still waited for")
+				if len(n.registry.wakers) > 0 {
+					t.Error("a waker is still registered after the reader was woken")
 				}
 			})
 		})
 	}
 }
 
-func TestACommandGoesOnWhenItsTurnLives(t *testing.T) {
+// noActor is for entries without an actor.
+func noActor() *actor.PID { return nil }
+
+func TestACommandContinuesWhenItsTurnStartsToRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &Node{turns: map[protocol.TurnID]*liveTurn{}, awaited: map[protocol.TurnID]map[Waker]struct{}{}}
+		g := &registry{}
 		turn, begun := protocol.NewTurnID(), time.Now()
 		done := make(chan error, 1)
-		go func() { done <- n.arrival(t.Context(), turn, nil, time.Hour) }()
+		go func() { done <- g.waitUntilRunning(t.Context(), turn, nil, time.Hour) }()
 		synctest.Wait()
-		n.mu.Lock()
-		n.lives(turn, &liveTurn{stream: newStream(0)})
-		n.mu.Unlock()
-		if err := <-done; err != nil || time.Since(begun) > 0 || len(n.awaited) > 0 {
-			t.Errorf("after %s: %v", time.Since(begun), err)
+		g.add(turn, &liveTurn{stream: newStream(0)}, noActor)
+		if err := <-done; err != nil || time.Since(begun) > 0 || len(g.wakers) > 0 {
+			t.Errorf("the turn started to run: waitUntilRunning returned %v after %s", err, time.Since(begun))
 		}
-		if err := n.arrival(t.Context(), turn, nil, time.Hour); err != nil || time.Since(begun) > 0 {
-			t.Errorf("it lives: after %s: %v", time.Since(begun), err)
+		if err := g.waitUntilRunning(t.Context(), turn, nil, time.Hour); err != nil || time.Since(begun) > 0 {
+			t.Errorf("the turn runs already: waitUntilRunning returned %v after %s", err, time.Since(begun))
 		}
-		if err := n.arrival(t.Context(), turn, n.turns[turn].stream, time.Minute); err != nil || time.Since(begun) != time.Minute || len(n.awaited) > 0 {
-			t.Errorf("the known one is dead: after %s: %v", time.Since(begun), err)
+		if err := g.waitUntilRunning(t.Context(), turn, g.find(turn).stream, time.Minute); err != nil || time.Since(begun) != time.Minute || len(g.wakers) > 0 {
+			t.Errorf("the turn runs only with the known stream: waitUntilRunning returned %v after %s, want one minute", err, time.Since(begun))
 		}
 	})
 }

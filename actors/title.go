@@ -7,27 +7,29 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
 	"turnstone/protocol"
 )
 
 const (
-	titleTokens   = 64    // of the model's answer
-	titleExcerpt  = 2_000 // characters of what was said that the model sees
-	maxTitleRunes = 80
+	titleTokens       = 64    // limit of the model's answer
+	titleExcerpt      = 2_000 // characters of each message that the model sees
+	maxGeneratedTitle = 80    // characters; users may set longer titles (protocol.MaxTitle)
 )
 
 const titlePrompt = "Write a title of three to six words for this conversation, in the language of its first message. " +
 	"Answer with the title only: no quotes, no period, no Markdown."
 
-// errNoTitle says that the model's answer is no title.
+// errNoTitle means that the model's answer contains no title.
 var errNoTitle = errors.New("the model wrote no title")
 
-// WriteTitle asks the model for a title of a conversation that begins with question and answer.
-// used is what the call used, also of one that failed.
-func WriteTitle(ctx context.Context, model *MeteredModel, account protocol.AccountID, route Route, question, answer string) (title string, used ModelUsage, err error) {
-	request := ModelRequest{
+// WriteTitle asks the model for a title of a conversation that starts with question and answer. used is the usage of
+// the call, including a call that failed.
+func WriteTitle(ctx context.Context, model *MeteredModel, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
+	request := llm.Request{
 		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
-		Messages: []ModelMessage{
+		Messages: []llm.Message{
 			{Role: "user", Text: excerpt(question)},
 			{Role: "assistant", Text: excerpt(answer)},
 			{Role: "user", Text: "Write the title now."},
@@ -38,8 +40,8 @@ func WriteTitle(ctx context.Context, model *MeteredModel, account protocol.Accou
 	}
 	request.TurnInput = 1
 	var text strings.Builder
-	used, err = model.Stream(ctx, account, request, func(chunk ModelChunk) error {
-		if chunk.Kind == ChunkText {
+	used, err = model.Stream(ctx, account, request, func(chunk llm.Chunk) error {
+		if chunk.Kind == llm.ChunkText {
 			text.WriteString(chunk.Text)
 		}
 		return nil
@@ -61,13 +63,13 @@ func excerpt(text string) string {
 	return string([]rune(text)[:titleExcerpt]) + " …"
 }
 
-// cleanTitle takes the first line, without what models put around a title.
+// cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
 func cleanTitle(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cleanOutput(text)), "\n")
 	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
 	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
-	if runes := []rune(line); len(runes) > maxTitleRunes {
-		line = strings.TrimSpace(string(runes[:maxTitleRunes-1])) + "…"
+	if runes := []rune(line); len(runes) > maxGeneratedTitle {
+		line = strings.TrimSpace(string(runes[:maxGeneratedTitle-1])) + "…"
 	}
 	return line
 }

@@ -4,23 +4,24 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/routing"
 	"turnstone/protocol"
 )
 
 func TestTitlesAreOneCleanLine(t *testing.T) {
-	for said, want := range map[string]string{
+	for answer, want := range map[string]string{
 		"\"Arithmetic With Sevens.\"\n\nHope that helps!": "Arithmetic With Sevens",
 		"## A  Plan\tfor Spring":                          "A Plan for Spring",
 		"日本語のタイトル":                                        "日本語のタイトル",
 		"safe\u202eevil":                                  "safeevil",
 		strings.Repeat("long ", 40):                       strings.TrimSpace(strings.Repeat("long ", 40)[:79]) + "…",
 	} {
-		title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: saying(said)}, protocol.NewAccountID(), Route{}, "question", "answer")
+		title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: scriptedAnswer(answer)}, protocol.NewAccountID(), routing.Route{}, "question", "answer")
 		if err != nil || title != want {
-			t.Errorf("%q became %q, %v; want %q", said, title, err, want)
+			t.Errorf("%q became %q, %v; want %q", answer, title, err, want)
 		}
 	}
-	if title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: saying(" \n")}, protocol.NewAccountID(), Route{}, "question", ""); err == nil {
-		t.Errorf("silence became the title %q", title)
+	if title, _, err := WriteTitle(t.Context(), &MeteredModel{Model: scriptedAnswer(" \n")}, protocol.NewAccountID(), routing.Route{}, "question", ""); err == nil {
+		t.Errorf("an answer without text became the title %q", title)
 	}
 }

@@ -8,30 +8,33 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/actors/llm"
+	"turnstone/actors/turn"
 	"turnstone/protocol"
 )
 
-// maxCancelling is how long a turn may be cancelling.
+// maxCancelling is the longest time that a turn may be in the state cancelling.
 const maxCancelling = 5 * time.Second
 
-// deaf is a model that ignores that it was stopped, in the call that its function names.
-func deaf(call int, gate <-chan struct{}) *script {
-	return &script{play: func(_ context.Context, current int, _ ModelRequest, emit func(ModelChunk) error) error {
-		_ = emit(ModelChunk{Kind: ChunkText, Text: "partial"}) // nobody may listen any more
+// hangingModel returns a model that ignores the end of its context in one call, the one with the given number, until
+// gate is closed.
+func hangingModel(call int, gate <-chan struct{}) *script {
+	return &script{play: func(_ context.Context, current int, _ llm.Request, emit func(llm.Chunk) error) error {
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}) // fails when the turn has ended
 		if current == call {
 			<-gate
 		}
 		for _, name := range []string{"look", "write"} {
-			_ = emit(ModelChunk{Kind: ChunkToolCall, ToolCall: ModelToolCall{ID: name, Name: name, Input: json.RawMessage(`{}`)}})
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: name, Name: name, Input: json.RawMessage(`{}`)}})
 		}
-		return emit(ModelChunk{Kind: ChunkStop, Stop: StopToolCalls})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 	}}
 }
 
-// The clock is a fake one, so the limit is checked to the second.
+// The clock is a fake one, so the limit is checked exactly.
 func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) {
 	for name, c := range map[string]struct {
-		call  int // of the model that hangs; 0: the tools do
+		call  int // the model call that hangs; 0: the tools hang
 		ready func(protocol.Payload) bool
 		tools map[string]protocol.ToolState
 	}{
@@ -46,11 +49,11 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { <-time.After(time.Minute) }) // of the fake clock: timers of the actor system that still run
+				t.Cleanup(func() { <-time.After(time.Minute) }) // on the fake clock: ends the remaining timers of the actor system
 				gate := make(chan struct{})
 				hang := func() (string, error) { <-gate; return "much too late", nil }
 				store := newMemory()
-				n := startNode(t, store, deaf(c.call, gate), func(config *Config) {
+				n := startNode(t, store, hangingModel(c.call, gate), func(config *Config) {
 					config.Tools = []Tool{
 						&probe{spec: ToolSpec{Name: "look", Kind: "compute", Title: "Look", ReadOnly: true}, run: hang},
 						&probe{spec: ToolSpec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
@@ -59,21 +62,21 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				defer close(gate)
 				spec := startTurn(t, n, "hi")
 				read(t, n, spec, 0, c.ready)
-				synctest.Wait() // the other tool runs, too
-				cancel := &Command{Kind: CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+				synctest.Wait() // until the other tool runs, too
+				cancel := &turn.Command{Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
 				if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
 				all := read(t, n, spec, 0, nil)
 				if took := time.Since(began); took > maxCancelling {
-					t.Errorf("it was cancelling for %s", took)
+					t.Errorf("the turn was cancelling for %s, want at most %s", took, maxCancelling)
 				}
 				if end := store.turns[spec.TurnID].finishes; len(end) != 1 || end[0].State != protocol.TurnCancelled {
-					t.Errorf("it ended %+v", end)
+					t.Errorf("the ends of the turn: %+v, want one with the state cancelled", end)
 				}
 				if got := endsOfTools(t, all); len(got) != len(c.tools) || got["look"] != c.tools["look"] || got["write"] != c.tools["write"] {
-					t.Errorf("the tools ended %v, want %v", got, c.tools)
+					t.Errorf("the final states of the tools: %v, want %v", got, c.tools)
 				}
 				if strings.Contains(string(all), "much too late") || !strings.HasSuffix(kinds(all), "turn.state turn.finished") {
 					t.Errorf("events: %s", all)
@@ -83,7 +86,7 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 	}
 }
 
-// endsOfTools reads how the tools of a log ended, by their names.
+// endsOfTools returns the final states of the tools in a log, by their names.
 func endsOfTools(t *testing.T, frames []byte) map[string]protocol.ToolState {
 	t.Helper()
 	names, ends := map[protocol.ToolID]string{}, map[string]protocol.ToolState{}

@@ -8,19 +8,20 @@ import (
 	"testing/synctest"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-func TestTurnsAreAtTheStoreAFewAtATime(t *testing.T) {
+func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &Node{places: make(chan struct{}, maxAtStore)}
+		slots := make(storeSlots, maxStoreSlots)
 		var inside, left atomic.Int64
-		goOn := make(chan struct{})
-		const turns = 3 * maxAtStore
+		proceed := make(chan struct{})
+		const turns = 3 * maxStoreSlots
 		for range turns {
 			go func() {
-				_ = n.atStore(t.Context(), func() error {
+				_ = slots.use(t.Context(), func() error {
 					inside.Add(1)
-					<-goOn
+					<-proceed
 					inside.Add(-1)
 					left.Add(1)
 					return nil
@@ -30,36 +31,36 @@ func TestTurnsAreAtTheStoreAFewAtATime(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		synctest.Wait()
-		if got := inside.Load(); got != maxAtStore {
-			t.Errorf("%d are there at once", got)
+		if got := inside.Load(); got != maxStoreSlots {
+			t.Errorf("%d turns use the store at the same time, want %d", got, maxStoreSlots)
 		}
-		if err := n.atStore(over, func() error { return nil }); !errors.Is(err, context.Canceled) {
-			t.Errorf("a turn that ended while it waited: %v", err)
+		if err := slots.use(over, func() error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("use for a turn that ended while it waited returned %v", err)
 		}
-		close(goOn)
+		close(proceed)
 		synctest.Wait()
 		if got := left.Load(); got != turns {
-			t.Errorf("%d of %d were there", got, turns)
+			t.Errorf("%d of %d turns used the store", got, turns)
 		}
 	})
 
 	store := newMemory()
-	n := makeNode(t, store, saying("fine"), nil)
-	placed := func() {
-		if len(n.places) == 0 {
-			t.Error("a turn is at the store without a place")
+	n := makeNode(t, store, scriptedAnswer("fine"), nil)
+	checkSlot := func() {
+		if len(n.storeSlots) == 0 {
+			t.Error("a turn uses the store without a slot")
 		}
 	}
-	checked := func() error { placed(); return nil }
-	store.onLoad, store.onRead, store.onFinish = placed, checked, checked
+	checkSlotAndSucceed := func() error { checkSlot(); return nil }
+	store.onLoad, store.onRead, store.onFinish = checkSlot, checkSlotAndSucceed, checkSlotAndSucceed
 	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	orphan, err := store.StartTurn(t.Context(), &protocol.TurnStart{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
+	orphan, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&keeper{node: n}).adopt(t.Context()); err != nil {
+	if err := (&leaseKeeper{node: n}).adopt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	read(t, n, orphan.Spec, 0, nil)

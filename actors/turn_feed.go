@@ -7,63 +7,70 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"turnstone/actors/llm"
 )
 
-// maxFeed is how much unread model output one turn may hold: while its log cannot be written, the model's stream is not
-// read any further.
+// maxFeed limits the unread model output of one turn, in bytes: while the turn's log cannot be written, the stream of
+// the model is not read any further.
 const maxFeed = 256 << 10
 
-// modelFeed carries one model call's output from the call's goroutine to the turn's actor. What the actor has not taken
-// yet is merged, so a lagging actor finds few, large pieces; an idle one is woken for the first. On a busy node, text that
-// may wait for a moment rests: the feed takes a place at the node's pacer, which wakes the actor then.
+// modelFeed passes the output of one model call from the call's goroutine to the turn's actor. Output that the actor
+// has not taken yet is merged, so a lagging actor gets few, large pieces. An idle actor is woken for the first piece.
+// On a busy node the feed defers text that may wait: it requests a slot from the node's pacer, which wakes the actor
+// when the slot comes.
 type modelFeed struct {
 	call  int
 	wake  func()     // posts one message to the actor
-	pacer *pacer     // of the node
-	actor *actor.PID // that the pacer wakes
+	pacer *pacer     // the pacer of the node
+	actor *actor.PID // the actor that the pacer wakes
 
-	trimmed bool // owned by the call: the next output is to say that older messages were left out
+	trimmed bool // owned by the call's goroutine: the next output must report that older messages were left out
 
-	mu       sync.Mutex
-	items    []feedItem    // guarded by mu
-	spare    []feedItem    // guarded by mu: taken before, and done with by the next take
-	bytes    int           // guarded by mu
-	notified bool          // guarded by mu: a wake is on its way
-	held     bool          // guarded by mu: the actor decides nothing now, and will look by itself
-	patient  ChunkKind     // guarded by mu: of the text that may rest; 0: none
-	decided  time.Time     // guarded by mu: when the actor decided last
-	asked    bool          // guarded by mu: the pacer has said that what is there need not rest
-	resting  bool          // guarded by mu: held, with text that waits in a place of the pacer
-	place    int           // guarded by mu: of the latest rest
-	seat     seat          // guarded by mu: of that place, while more text may shorten the rest
-	room     chan struct{} // guarded by mu: non-nil while the call waits; closed by take
+	mu         sync.Mutex
+	items      []feedItem    // guarded by mu
+	spare      []feedItem    // guarded by mu: the slice of the last take, reused by the next one
+	bytes      int           // guarded by mu
+	notified   bool          // guarded by mu: wake was called, and the items were neither taken nor deferred since
+	held       bool          // guarded by mu: put does not wake the actor, which will call release or served
+	deferrable llm.ChunkKind // guarded by mu: kind of the text that may be deferred; 0: none
+	decided    time.Time     // guarded by mu: time of the actor's last batch
+	consulted  bool          // guarded by mu: the pacer was consulted after the last take, and is not consulted again
+	deferring  bool          // guarded by mu: held, with text that waits for a slot of the pacer; other output still wakes the actor
+	request    int           // guarded by mu: number of the latest request for a slot
+	slot       pacerSlot     // guarded by mu: the slot of that request; zero after moveUp
+	spaceFreed chan struct{} // guarded by mu: non-nil while the call waits for space; closed by take
 }
 
+// newModelFeed returns the feed of a model call whose output goes to the actor to.
 func newModelFeed(n *Node, to *actor.PID, call int) *modelFeed {
 	return &modelFeed{
 		call: call, wake: func() { n.system.Root.Send(to, feedReady{}) }, pacer: n.pacer, actor: to,
-		place: call << 32, // so that no place of another call is taken for one of this
+		request: call << 32, // each call has its own numbers, so that served ignores the slots of earlier calls
 	}
 }
 
+// feedItem is one piece of a call's output, or its end.
 type feedItem struct {
-	kind  ChunkKind
-	text  string      // ChunkText, ChunkReasoning
-	more  []byte      // the whole text, once pieces were merged
-	chunk *ModelChunk // of another kind
-	over  bool        // the call ended: with err, or after ChunkStop
+	kind  llm.ChunkKind
+	text  string     // of llm.ChunkText and llm.ChunkReasoning
+	more  []byte     // the complete text after pieces were merged
+	chunk *llm.Chunk // of every other kind
+	over  bool       // the call ended: with err, or after llm.ChunkStop
 	err   error
-	hint  int  // estimated input tokens, as the first item
-	trim  bool // older messages were left out; with the first output of the model
+	hint  int  // estimated input tokens; only in the first item
+	trim  bool // older messages were left out; only in the first output of the model
 }
 
-func (i *feedItem) words() string {
+// fullText returns the text, including merged pieces.
+func (i *feedItem) fullText() string {
 	if i.more != nil {
 		return string(i.more)
 	}
 	return i.text
 }
 
+// join appends a piece of text.
 func (i *feedItem) join(text string) {
 	if i.more == nil {
 		i.more = append(make([]byte, 0, 2*(len(i.text)+len(text))), i.text...)
@@ -71,17 +78,17 @@ func (i *feedItem) join(text string) {
 	i.more = append(i.more, text...)
 }
 
-// put adds a piece; it waits while the feed is full.
+// put adds an item. It waits while the feed is full, and returns ctx's error when ctx ends first.
 func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 	f.mu.Lock()
 	for f.bytes > maxFeed && !item.over {
-		if f.room == nil {
-			f.room = make(chan struct{})
+		if f.spaceFreed == nil {
+			f.spaceFreed = make(chan struct{})
 		}
-		room := f.room
+		freed := f.spaceFreed
 		f.mu.Unlock()
 		select {
-		case <-room:
+		case <-freed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -93,33 +100,33 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 		f.items = append(f.items, item)
 	}
 	f.bytes += len(item.text)
-	notify := !f.notified && (!f.held && !f.rest() || f.resting && !f.mayRest())
+	notify := !f.notified && (!f.held && !f.deferText() || f.deferring && !f.mayDefer())
 	f.notified = f.notified || notify
-	var hasten seat
-	if early := f.seat.early; f.resting && !early.IsZero() && !time.Now().Before(early) {
-		hasten, f.seat = f.seat, seat{}
+	var moved pacerSlot
+	if early := f.slot.early; f.deferring && !early.IsZero() && !time.Now().Before(early) {
+		moved, f.slot = f.slot, pacerSlot{}
 	}
-	place := f.place
+	request := f.request
 	f.mu.Unlock()
 	switch {
 	case notify:
 		f.wake()
-	case !hasten.early.IsZero():
-		f.pacer.hasten(f.actor, place, hasten)
+	case !moved.early.IsZero():
+		f.pacer.moveUp(f.actor, request, moved)
 	}
 	return nil
 }
 
-// emit is what the model calls.
-func (f *modelFeed) emit(ctx context.Context, chunk ModelChunk) error {
+// emit adds a chunk of the model.
+func (f *modelFeed) emit(ctx context.Context, chunk llm.Chunk) error {
 	item := feedItem{kind: chunk.Kind, trim: f.trimmed}
 	switch chunk.Kind {
-	case ChunkText, ChunkReasoning:
+	case llm.ChunkText, llm.ChunkReasoning:
 		if chunk.Text == "" {
 			return nil
 		}
 		item.text = storable(chunk.Text)
-	case ChunkUsage, ChunkOpaque: // the reader sees nothing of these
+	case llm.ChunkUsage, llm.ChunkOpaque: // readers do not see these
 		item.chunk, item.trim = &chunk, false
 	default:
 		item.chunk = &chunk
@@ -128,7 +135,7 @@ func (f *modelFeed) emit(ctx context.Context, chunk ModelChunk) error {
 	return f.put(ctx, item)
 }
 
-// storable replaces what Postgres cannot hold as text: NUL, and bytes that are no UTF-8.
+// storable replaces what Postgres cannot store as text: NUL and invalid UTF-8.
 func storable(text string) string {
 	if strings.IndexByte(text, 0) >= 0 {
 		text = strings.ReplaceAll(text, "\x00", "\ufffd")
@@ -136,83 +143,87 @@ func storable(text string) string {
 	return strings.ToValidUTF8(text, "\ufffd")
 }
 
-// take hands all that is there to the actor, which is done with it when it takes again.
+// take removes and returns all items. The slice is valid until the next take.
 func (f *modelFeed) take() []feedItem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	items := f.items
 	clear(f.spare)
 	f.items, f.spare = f.spare[:0], items
-	f.bytes, f.notified, f.asked = 0, false, false
-	if f.room != nil {
-		close(f.room)
-		f.room = nil
+	f.bytes, f.notified, f.consulted = 0, false, false
+	if f.spaceFreed != nil {
+		close(f.spaceFreed)
+		f.spaceFreed = nil
 	}
 	return items
 }
 
-// hold keeps the feed from waking an actor that could only note that it was woken.
+// hold stops put from waking the actor, because the actor cannot decide while a batch is being stored.
 func (f *modelFeed) hold() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held = true
 }
 
-// release ends hold and a rest, and says whether there is something to take of which no wake tells.
-func (f *modelFeed) release() (look bool) {
+// release ends hold, a deferral and mayWait, and reports whether the feed has items for which the actor was not woken.
+func (f *modelFeed) release() (pending bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open()
 }
 
-// served is release when the place of a rest has come; the feed may have left that place before.
-func (f *modelFeed) served(place int) (look bool) {
+// served is release for the slot of a request, which has come. If the text of that request is no longer deferred,
+// served changes nothing and returns false.
+func (f *modelFeed) served(request int) (pending bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.resting && f.place == place && f.open()
+	return f.deferring && f.request == request && f.open()
 }
 
-// open is called under mu.
-func (f *modelFeed) open() (look bool) {
-	look = f.held && !f.notified && len(f.items) > 0
-	f.held, f.resting, f.patient = false, false, 0
-	return look
+// open implements release. The caller holds mu.
+func (f *modelFeed) open() (pending bool) {
+	pending = f.held && !f.notified && len(f.items) > 0
+	f.held, f.deferring, f.deferrable = false, false, 0
+	return pending
 }
 
-// mayWait lets text of a kind rest that comes from now on, until release. What else comes wakes the actor.
-func (f *modelFeed) mayWait(kind ChunkKind, decided time.Time) {
+// mayWait allows the feed to defer text of the given kind that arrives before the next release. Any other output wakes
+// the actor. decided is the time of the actor's last batch.
+func (f *modelFeed) mayWait(kind llm.ChunkKind, decided time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.patient, f.decided = kind, decided
+	f.deferrable, f.decided = kind, decided
 }
 
-// rests lets what is there rest, if it is text of a kind, and so text that comes later. It says whether it does.
-func (f *modelFeed) rests(kind ChunkKind, decided time.Time) bool {
+// defers is mayWait for text that is already in the feed. It reports whether that text is deferred. While it is, put
+// still wakes the actor when anything else arrives.
+func (f *modelFeed) defers(kind llm.ChunkKind, decided time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.patient, f.decided = kind, decided
-	return f.rest()
+	f.deferrable, f.decided = kind, decided
+	return f.deferText()
 }
 
-// maxRest is how much text may wait for a moment.
-const maxRest = 16 << 10
+// maxDeferred is the largest number of bytes of text that may be deferred.
+const maxDeferred = 16 << 10
 
-// mayRest says whether there is nothing but little text of the kind that may; with mu held.
-func (f *modelFeed) mayRest() bool {
-	return len(f.items) == 1 && f.items[0].text != "" && f.items[0].kind == f.patient && f.bytes <= maxRest
+// mayDefer reports whether the feed contains only deferrable text, and at most maxDeferred bytes. The caller holds mu.
+func (f *modelFeed) mayDefer() bool {
+	return len(f.items) == 1 && f.items[0].text != "" && f.items[0].kind == f.deferrable && f.bytes <= maxDeferred
 }
 
-// rest takes a place at the pacer, once for what is there, unless the node is not busy; with mu held.
-func (f *modelFeed) rest() bool {
-	if f.asked || !f.mayRest() {
+// deferText requests a slot from the pacer if the text may be deferred, at most once after each take. It reports
+// whether the text is deferred. On a node that is not busy, text is not deferred. The caller holds mu.
+func (f *modelFeed) deferText() bool {
+	if f.consulted || !f.mayDefer() {
 		return false
 	}
-	f.asked = true
-	seat, waits := f.pacer.wait(f.actor, f.place+1, f.decided)
+	f.consulted = true
+	slot, waits := f.pacer.wait(f.actor, f.request+1, f.decided)
 	if !waits {
 		return false
 	}
-	f.place, f.seat = f.place+1, seat
-	f.held, f.resting, f.notified = true, true, false
+	f.request, f.slot = f.request+1, slot
+	f.held, f.deferring, f.notified = true, true, false
 	return true
 }

@@ -6,83 +6,83 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	"turnstone/protocol"
 )
 
-// How turns are paced; ADR 9 tells by which measurements.
+// The pacing of turns. ADR 9 gives the reasons for the values.
 const (
-	// paceGrid is the grid on which text is taken from the models while a node is busy, so that turns decide together and
-	// their appends share a statement.
+	// paceGrid is the interval between the points in time at which the turns of a busy node decide on text, so that
+	// turns decide together and their appends share a statement.
 	paceGrid = 10 * time.Millisecond
-	// paceFrom is the number of decisions a second and processor from which the grid holds: below, text is shown at once.
+	// paceFrom is the number of decisions per second and processor from which on turns wait for the grid. Below it,
+	// text is shown at once.
 	paceFrom = 500
-	// paceSpread is the number of decisions a second and processor from which a turn decides less often than its model
-	// speaks: one chunk takes several tokens then.
+	// paceSpread is the number of decisions per second and processor from which on a turn decides less often than its
+	// model sends tokens, so that one chunk contains several tokens.
 	paceSpread = 3000
-	// paceStep is how much less often, for each decision above paceSpread.
+	// paceStep is the increase of the interval between two decisions of a turn, for each decision per second and
+	// processor above paceSpread.
 	paceStep = 12 * time.Microsecond
-	// paceSpreadMost is the longest time that a turn lets pass before it decides on the text that comes next: two tokens of
-	// a model that speaks at 30 a second.
+	// paceSpreadMost is the maximum of that interval. With a model of 30 tokens per second, two tokens then share a
+	// decision.
 	paceSpreadMost = 40 * time.Millisecond
-	// paceMost bounds how long text waits for more of it, and with the grid what pacing adds to the delay of a token.
+	// paceMost limits the time that text waits for more text. Pacing delays a token by at most paceMost plus paceGrid.
 	paceMost = 50 * time.Millisecond
 
-	paceWindow = 50 * time.Millisecond // over which decisions are counted
+	paceWindow = 50 * time.Millisecond // the interval over which decisions are counted
 	paceSlots  = int64(paceMost/paceGrid) + 2
 )
 
-// pacer lets the turns of a busy node decide about text together, and seldom enough that the node keeps up. It is asked
-// before a decision about nothing but more text of a part that readers see already; what else happens in a turn is
-// decided at once, and takes along the text that waits.
+// pacer makes the turns of a busy node decide on text together, and seldom enough that the node keeps up. The feed of a
+// turn consults it only if the next decision contains nothing but more text of a part that readers already see.
+// Everything else is decided at once, together with the text that waits.
 //
-// Nothing waits longer than paceMost and the grid. On a quiet node nothing waits at all, and no timer runs.
+// Nothing waits longer than paceMost plus paceGrid. On a quiet node nothing waits, and no timer runs.
 type pacer struct {
 	send func(to *actor.PID, message any)
 	cpus float64
 
 	mu      sync.Mutex
 	origin  time.Time
-	slots   [paceSlots][]pacedTurn // guarded by mu: by grid point
+	slots   [paceSlots][]pacedTurn // guarded by mu: a ring, indexed by grid point modulo paceSlots
 	next    int64                  // guarded by mu: the first grid point that was not served
-	waiting int                    // guarded by mu
-	timer   *time.Timer            // guarded by mu: set while somebody waits
-	since   time.Time              // guarded by mu: when the window began
-	count   int                    // guarded by mu: of the window
-	rate    float64                // guarded by mu: decisions a second and processor
+	waiting int                    // guarded by mu: number of entries in slots
+	timer   *time.Timer            // guarded by mu: armed while turns wait
+	since   time.Time              // guarded by mu: start of the window
+	count   int                    // guarded by mu: decisions in the window
+	rate    float64                // guarded by mu: decisions per second and processor
 }
 
-// pacedTurn is a turn that waits; one without a pid has been given an earlier point.
+// pacedTurn is an entry for a waiting turn. pid is nil after moveUp has moved the turn to an earlier grid point.
 type pacedTurn struct {
-	pid   *actor.PID
-	place int
+	pid     *actor.PID
+	request int
 }
 
-// seat is where a turn waits. Text that comes from early on is reason enough to hasten.
-type seat struct {
+// pacerSlot is the slot of a waiting turn. When more text arrives at or after early, the turn's feed calls moveUp.
+type pacerSlot struct {
 	point int64
 	index int
-	early time.Time // zero: it is as early as can be
+	early time.Time // zero: the turn already has the earliest slot
 }
 
-// paced comes back to an actor that waited for its place.
-type paced struct{ place int }
+// paced is the message to an actor whose slot has come. request is the number that the actor's feed passed to wait.
+type paced struct{ request int }
 
 func newPacer(send func(*actor.PID, any)) *pacer {
 	now := time.Now()
 	return &pacer{send: send, cpus: float64(runtime.GOMAXPROCS(0)), origin: now, since: now}
 }
 
-// wait says whether a turn that decided last at some time has to wait; it gets paced{place} then. A turn that has decided
-// a while ago goes with the others at the next point of the grid. One that has just decided waits for more text, so that
-// the text that came last waits least: see hasten.
-func (p *pacer) wait(pid *actor.PID, place int, last time.Time) (s seat, waits bool) {
+// wait reports whether a turn has to wait; if so, its actor gets paced{request} later. last is the time of the turn's
+// last decision. A turn that decided a while ago waits for the next grid point. A turn that has just decided waits for
+// more text; moveUp shortens this wait when more text arrives, so that the newest text waits least.
+func (p *pacer) wait(pid *actor.PID, request int, last time.Time) (s pacerSlot, waits bool) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.measure(now)
 	if p.rate < paceFrom {
-		return seat{}, false
+		return pacerSlot{}, false
 	}
 	due := now
 	spread := min(paceSpreadMost, time.Duration((p.rate-paceSpread)*float64(paceStep)))
@@ -96,31 +96,31 @@ func (p *pacer) wait(pid *actor.PID, place int, last time.Time) (s seat, waits b
 		p.arm(now)
 	}
 	s.point = min(max(int64((due.Sub(p.origin)+paceGrid-1)/paceGrid), p.next), p.next+paceSlots-1)
-	s.index = p.seat(s.point, pacedTurn{pid, place})
+	s.index = p.addEntry(s.point, pacedTurn{pid, request})
 	return s, true
 }
 
-// seat is called under mu.
-func (p *pacer) seat(point int64, turn pacedTurn) (index int) {
+// addEntry adds a turn to a grid point and returns its index there. The caller holds mu.
+func (p *pacer) addEntry(point int64, turn pacedTurn) (index int) {
 	slot := &p.slots[point%paceSlots]
 	*slot = append(*slot, turn)
 	p.waiting++
 	return len(*slot) - 1
 }
 
-// hasten lets a turn that waits go at the next point of the grid.
-func (p *pacer) hasten(pid *actor.PID, place int, s seat) {
+// moveUp moves a waiting turn to the next grid point.
+func (p *pacer) moveUp(pid *actor.PID, request int, s pacerSlot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	slot := p.slots[s.point%paceSlots]
-	if s.point <= p.next || s.index >= len(slot) || slot[s.index] != (pacedTurn{pid, place}) {
-		return // it goes then anyhow, or has gone
+	if s.point <= p.next || s.index >= len(slot) || slot[s.index] != (pacedTurn{pid, request}) {
+		return // the turn already waits for that point, or was woken
 	}
 	slot[s.index].pid = nil
-	p.seat(p.next, pacedTurn{pid, place})
+	p.addEntry(p.next, pacedTurn{pid, request})
 }
 
-// measure counts a decision.
+// measure counts a decision, and updates the rate at the end of a window. The caller holds mu.
 func (p *pacer) measure(now time.Time) {
 	p.count++
 	took := now.Sub(p.since)
@@ -128,12 +128,13 @@ func (p *pacer) measure(now time.Time) {
 		return
 	}
 	rate := float64(p.count) / took.Seconds() / p.cpus
-	if took < 2*paceWindow { // else it was quiet meanwhile
+	if took < 2*paceWindow { // otherwise the node was quiet in the meantime
 		rate = (p.rate + rate) / 2
 	}
 	p.rate, p.count, p.since = rate, 0, now
 }
 
+// arm sets the timer to the next grid point. The caller holds mu.
 func (p *pacer) arm(now time.Time) {
 	left := p.origin.Add(time.Duration(p.next) * paceGrid).Sub(now)
 	if p.timer == nil {
@@ -143,7 +144,7 @@ func (p *pacer) arm(now time.Time) {
 	p.timer.Reset(left)
 }
 
-// serve wakes the turns whose place has come.
+// serve wakes the turns whose grid point has passed.
 func (p *pacer) serve() {
 	p.mu.Lock()
 	now := time.Now()
@@ -163,29 +164,6 @@ func (p *pacer) serve() {
 		if turn.pid == nil {
 			continue
 		}
-		p.send(turn.pid, paced{turn.place})
+		p.send(turn.pid, paced{turn.request})
 	}
-}
-
-// showing says whether readers see a part to which more text can come.
-func (m *turnMachine) showing() bool { return m.state == protocol.TurnRunning && !m.open.IsZero() }
-
-// openKind is what the model says while the open part is written.
-func (m *turnMachine) openKind() ChunkKind {
-	if m.openType == protocol.PartReasoning {
-		return ChunkReasoning
-	}
-	return ChunkText
-}
-
-// onlyText says whether a decision is nothing but more text of one part.
-func onlyText(d *decision) bool {
-	if len(d.events) != 1 || len(d.records) > 0 || len(d.effects) > 0 || d.ending != nil {
-		return false
-	}
-	switch d.events[0].(type) {
-	case *protocol.AnswerDelta, *protocol.CodeDelta, *protocol.ReasoningDelta:
-		return true
-	}
-	return false
 }

@@ -5,14 +5,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/ready"
+	"turnstone/http/route"
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 )
@@ -20,16 +24,16 @@ import (
 func TestASignInHandsOutASessionAndNothingElseDoes(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	answer := c.expect(201, "POST", "/auth/register", object{"email": " Ada@Example.com ", "password": testPassword, "display_name": "Ada"})
-	c.keep(answer)
-	cookie := answer.header.Get("Set-Cookie")
+	resp := c.expect(201, "POST", "/auth/register", route.Object{"email": " Ada@Example.com ", "password": testPassword, "display_name": "Ada"})
+	c.storeSession(resp)
+	cookie := resp.header.Get("Set-Cookie")
 	for _, part := range []string{"__Host-session=s1_", "Path=/", "HttpOnly", "Secure", "SameSite=Lax", "Max-Age=2592000"} {
 		if !strings.Contains(cookie, part) {
 			t.Errorf("cookie %q lacks %s", cookie, part)
 		}
 	}
-	if answer.header.Get("Cache-Control") != "no-store" || c.account.Email != "Ada@Example.com" {
-		t.Errorf("%+v %v", c.account, answer.header)
+	if resp.header.Get("Cache-Control") != "no-store" || c.account.Email != "Ada@Example.com" {
+		t.Errorf("%+v %v", c.account, resp.header)
 	}
 	if info := c.session(); info.Account != c.account || info.Reauthenticated == nil {
 		t.Errorf("session %+v", info)
@@ -38,12 +42,12 @@ func TestASignInHandsOutASessionAndNothingElseDoes(t *testing.T) {
 		t.Error("the token itself is stored")
 	}
 	other := w.client()
-	other.keep(other.expect(200, "POST", "/auth/login", object{"email": "ada@example.COM", "password": testPassword}))
+	other.storeSession(other.expect(200, "POST", "/auth/login", route.Object{"email": "ada@example.COM", "password": testPassword}))
 	if other.account != c.account {
 		t.Errorf("signed in as %+v", other.account)
 	}
 	if events := w.events(c.account.AccountID); !slices.Equal(events, []string{
-		string(persistence.EventRegistered), string(persistence.EventSessionCreated), string(persistence.EventSignedIn), string(persistence.EventSessionCreated),
+		string(audit.EventRegistered), string(audit.EventSessionCreated), string(audit.EventSignedIn), string(audit.EventSessionCreated),
 	}) {
 		t.Errorf("audit %v", events)
 	}
@@ -58,7 +62,7 @@ func TestRegistrationRefuses(t *testing.T) {
 		code                           protocol.Code
 	}{
 		{"a taken address", "ADA@example.com", testPassword, "A", 409, protocol.CodeEmailTaken},
-		{"no address", "ada", testPassword, "A", 422, protocol.CodeInvalid},
+		{"not an address", "ada", testPassword, "A", 422, protocol.CodeInvalid},
 		{"a name around the address", "Ada <ada2@example.com>", testPassword, "A", 422, protocol.CodeInvalid},
 		{"a short password", "b@example.com", "short12", "A", 422, protocol.CodeInvalid},
 		{"a common password", "b@example.com", "Password123", "A", 422, protocol.CodeInvalid},
@@ -68,32 +72,32 @@ func TestRegistrationRefuses(t *testing.T) {
 		{"a name with a control character", "b@example.com", testPassword, "B\x07", 422, protocol.CodeInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			answer := w.client().do("POST", "/auth/register", object{"email": test.email, "password": test.password, "display_name": test.display})
-			if answer.status != test.status || answer.Code != test.code || answer.header.Get("Set-Cookie") != "" {
-				t.Errorf("%d %s %v", answer.status, answer.body, answer.header)
+			resp := w.client().do("POST", "/auth/register", route.Object{"email": test.email, "password": test.password, "display_name": test.display})
+			if resp.status != test.status || resp.Code != test.code || resp.header.Get("Set-Cookie") != "" {
+				t.Errorf("%d %s %v", resp.status, resp.body, resp.header)
 			}
 		})
 	}
-	closed := newWorld(t, func(c *Config) { c.RegistrationOpen = false })
-	answer := closed.client().do("POST", "/auth/register", object{"email": "b@example.com", "password": testPassword, "display_name": "B"})
-	if answer.status != 403 || answer.Code != protocol.CodeRegistrationClosed {
-		t.Errorf("closed: %d %s", answer.status, answer.body)
+	closed := newWorld(t, func(c *testConfig) { c.RegistrationOpen = false })
+	resp := closed.client().do("POST", "/auth/register", route.Object{"email": "b@example.com", "password": testPassword, "display_name": "B"})
+	if resp.status != 403 || resp.Code != protocol.CodeRegistrationClosed {
+		t.Errorf("closed registration: %d %s", resp.status, resp.body)
 	}
 }
 
 func TestAnAccountWithoutANameGetsThePartOfItsAddressBeforeTheAt(t *testing.T) {
 	w := newWorld(t)
-	for email, body := range map[string]object{
+	for email, body := range map[string]route.Object{
 		"ada@example.com":                         {},
 		"grace@example.com":                       {"display_name": "   "},
 		strings.Repeat("n", 110) + "@example.com": {"display_name": ""},
 	} {
 		body["email"], body["password"] = email, testPassword
 		c := w.client()
-		c.keep(c.expect(201, "POST", "/auth/register", body))
+		c.storeSession(c.expect(201, "POST", "/auth/register", body))
 		name, _, _ := strings.Cut(email, "@")
-		if want := name[:min(len(name), maxDisplayNameRunes)]; c.account.DisplayName != want {
-			t.Errorf("%s is called %q, want %q", email, c.account.DisplayName, want)
+		if want := name[:min(len(name), 100)]; c.account.DisplayName != want {
+			t.Errorf("%s has the display name %q, want %q", email, c.account.DisplayName, want)
 		}
 	}
 }
@@ -115,7 +119,7 @@ func TestSessionsAreListedInPages(t *testing.T) {
 		}
 		for _, device := range list.Data {
 			if len(seen) > 0 && device.LastUsedAt.After(last) {
-				t.Errorf("%v was used after the one before it", device)
+				t.Errorf("%v was used later than the session before it in the list", device)
 			}
 			seen, last = append(seen, device.SessionID), device.LastUsedAt
 		}
@@ -130,41 +134,41 @@ func TestSessionsAreListedInPages(t *testing.T) {
 	}
 }
 
-func TestAFailedSignInDoesNotTellWhy(t *testing.T) {
+func TestAFailedSignInDoesNotRevealTheReason(t *testing.T) {
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
-	wrong := w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "wrong wrong wrong"})
-	unknown := w.client().do("POST", "/auth/login", object{"email": "nobody@example.com", "password": "wrong wrong wrong"})
-	if err := w.DB.DisableAccount(t.Context(), ada.account.AccountID, w.clock.now(), persistence.Requester{}); err != nil {
+	wrong := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "wrong wrong wrong"})
+	unknown := w.client().do("POST", "/auth/login", route.Object{"email": "nobody@example.com", "password": "wrong wrong wrong"})
+	if err := w.DB.Operator.DisableAccount(t.Context(), ada.account.AccountID, w.clock.now(), audit.Requester{}); err != nil {
 		t.Fatal(err)
 	}
-	disabled := w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": testPassword})
+	disabled := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": testPassword})
 	if wrong.status != 401 || !alike(wrong, unknown) || !alike(wrong, disabled) {
 		t.Errorf("%s\n%s\n%s", wrong.body, unknown.body, disabled.body)
 	}
 	ada.expect(401, "GET", "/auth/session", nil)
-	w.writeTallies(t.Context())
-	if !contains(w.events(ada.account.AccountID), persistence.EventSignInFailed) || !contains(w.events(persistence.Nobody), persistence.EventSignInFailed) {
-		t.Error("a failed sign-in is not in the audit")
+	w.auth.WriteTallies(t.Context())
+	if !contains(w.events(ada.account.AccountID), audit.EventSignInFailed) || !contains(w.events(pg.NoAccount), audit.EventSignInFailed) {
+		t.Error("the audit does not contain a failed sign-in")
 	}
 }
 
 func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
 	w := newWorld(t)
 	w.limiter.refuse()
-	answer := w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "x"})
-	if answer.status != 429 || answer.header.Get("Retry-After") != "2" || answer.header.Get("RateLimit") == "" || answer.header.Get("RateLimit-Policy") != `"writes";q=60;w=60` {
-		t.Errorf("%d %v", answer.status, answer.header)
+	resp := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"})
+	if resp.status != 429 || resp.header.Get("Retry-After") != "2" || resp.header.Get("RateLimit") == "" || resp.header.Get("RateLimit-Policy") != `"writes";q=60;w=60` {
+		t.Errorf("%d %v", resp.status, resp.header)
 	}
 	w.limiter.breakDown()
-	if answer := w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "x"}); answer.status != 503 || answer.header.Get("Retry-After") == "" {
-		t.Errorf("%d %v", answer.status, answer.header)
+	if resp := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"}); resp.status != 503 || resp.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", resp.status, resp.header)
 	}
 	w.limiter.set(newTestLimiter().limit, nil)
 	w.limiter.drawn = nil
-	w.client().do("POST", "/auth/login", object{"email": "ada@example.com", "password": "x"})
+	w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"})
 	if len(w.limiter.drawn) != 4 || !strings.HasPrefix(w.limiter.drawn[2], "signin_account ") || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
-		t.Errorf("drawn %v", w.limiter.drawn)
+		t.Errorf("drew from %v", w.limiter.drawn)
 	}
 }
 
@@ -174,7 +178,7 @@ func TestASessionEnds(t *testing.T) {
 		name string
 		end  func(*client)
 	}{
-		{"unused for a week", func(*client) { w.clock.advance(sessionIdle) }},
+		{"unused for a week", func(*client) { w.clock.advance(auth.SessionIdle) }},
 		{"thirty days old", func(c *client) {
 			for range 6 {
 				w.clock.advance(6 * 24 * time.Hour)
@@ -183,9 +187,9 @@ func TestASessionEnds(t *testing.T) {
 		}},
 		{"logged out", func(c *client) {
 			token := c.token()
-			answer := c.expect(204, "POST", "/auth/logout", nil)
-			if c.token() != "" || answer.header.Get("Clear-Site-Data") != `"cache","storage"` {
-				t.Errorf("logout leaves %v", answer.header)
+			resp := c.expect(204, "POST", "/auth/logout", nil)
+			if c.token() != "" || resp.header.Get("Clear-Site-Data") != `"cache","storage"` {
+				t.Errorf("headers of the logout: %v", resp.header)
 			}
 			c.cookies[c.cookieName()] = token
 		}},
@@ -196,9 +200,9 @@ func TestASessionEnds(t *testing.T) {
 			c := w.client().register(strings.ReplaceAll(test.name, " ", "") + "@example.com")
 			c.session()
 			test.end(c)
-			answer := c.expect(401, "GET", "/auth/session", nil)
-			if !strings.Contains(answer.header.Get("Set-Cookie"), "Max-Age=0") {
-				t.Errorf("the cookie stays: %v", answer.header)
+			resp := c.expect(401, "GET", "/auth/session", nil)
+			if !strings.Contains(resp.header.Get("Set-Cookie"), "Max-Age=0") {
+				t.Errorf("the cookie was not cleared: %v", resp.header)
 			}
 		})
 	}
@@ -212,7 +216,7 @@ func TestUseIsWrittenAtMostEveryFiveMinutes(t *testing.T) {
 	w.clock.advance(sessionTouch - time.Second)
 	c.session()
 	if !used().Equal(first) {
-		t.Error("written too early")
+		t.Error("the use was written too early")
 	}
 	w.clock.advance(time.Second)
 	c.session()
@@ -232,23 +236,23 @@ func TestATokenIsReplacedAfterADayOfUse(t *testing.T) {
 		t.Fatal("the token was not replaced")
 	}
 	if late.expect(200, "GET", "/auth/session", nil); late.token() == c.token() {
-		t.Error("a request under way was given another token at once")
+		t.Error("a request with the old token received the new one")
 	}
 	c.session() // the new token's first use
-	if answer := c.do("POST", "/auth/logout", nil, csrfHeader, old); answer.status != 403 || answer.Code != protocol.CodeCSRF {
-		t.Errorf("the CSRF token of the old one still holds: %d", answer.status)
+	if resp := c.do("POST", "/auth/logout", nil, auth.CSRFHeader, old); resp.status != 403 || resp.Code != protocol.CodeCSRF {
+		t.Errorf("the CSRF token of the old session token is still accepted: %d", resp.status)
 	}
 	w.clock.advance(sessionOverlap)
 	late.expect(200, "GET", "/auth/session", nil)
 	w.clock.advance(time.Millisecond)
 	late.expect(401, "GET", "/auth/session", nil)
-	c.expect(401, "GET", "/auth/session", nil) // one of the two is a thief
-	if !contains(w.events(c.account.AccountID), persistence.EventSessionReused) {
-		t.Error("the reuse is not in the audit")
+	c.expect(401, "GET", "/auth/session", nil) // the old token was reused, so one of the two may be stolen
+	if !contains(w.events(c.account.AccountID), audit.EventSessionReused) {
+		t.Error("the audit does not contain the reuse")
 	}
 }
 
-func TestASuccessorThatWasLostOnItsWayIsMadeAgain(t *testing.T) {
+func TestATokenWhoseSuccessorWasLostIsReplacedAgain(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.clock.advance(sessionRotation)
@@ -257,7 +261,7 @@ func TestASuccessorThatWasLostOnItsWayIsMadeAgain(t *testing.T) {
 	w.clock.advance(sessionOverlap)
 	c.session()
 	if c.token() == "" || c.token() == lost.token() {
-		t.Fatal("no other successor")
+		t.Fatal("the token was not replaced again")
 	}
 	c.session()
 	lost.expect(401, "GET", "/auth/session", nil)
@@ -280,7 +284,7 @@ func TestSimultaneousRequestsReplaceATokenOnce(t *testing.T) {
 		tokens[twin.token()] = true
 	}
 	if len(tokens) != 2 || len(query[int](w, `select 1 from sessions`)) != 2 {
-		t.Errorf("%d tokens", len(tokens))
+		t.Errorf("the clients have %d different tokens", len(tokens))
 	}
 }
 
@@ -288,7 +292,7 @@ func TestTheTwentyFirstSessionEndsTheOldest(t *testing.T) {
 	w := newWorld(t)
 	first := w.client().register("ada@example.com")
 	var clients []*client
-	for range persistence.MaxSessions {
+	for range accounts.MaxSessions {
 		w.clock.advance(time.Second)
 		clients = append(clients, w.client().login("ada@example.com"))
 	}
@@ -337,11 +341,11 @@ func TestDevicesAreListedAndEnded(t *testing.T) {
 	c.expect(204, "DELETE", "/auth/sessions/"+theirs.String(), nil)
 	other.expect(401, "GET", "/auth/session", nil)
 	third := w.client().login("ada@example.com")
-	w.clock.advance(sudoLife)
-	if answer := c.do("DELETE", "/auth/sessions", nil); answer.status != 403 || answer.Code != protocol.CodeReauthRequired {
-		t.Errorf("%d %s", answer.status, answer.body)
+	w.clock.advance(sudoLifetime)
+	if resp := c.do("DELETE", "/auth/sessions", nil); resp.status != 403 || resp.Code != protocol.CodeReauthRequired {
+		t.Errorf("%d %s", resp.status, resp.body)
 	}
-	c.keep(c.expect(200, "POST", "/auth/reauthenticate", object{"password": testPassword}))
+	c.storeSession(c.expect(200, "POST", "/auth/reauthenticate", route.Object{"password": testPassword}))
 	c.expect(204, "DELETE", "/auth/sessions", nil)
 	third.expect(401, "GET", "/auth/session", nil)
 	c.session()
@@ -350,166 +354,104 @@ func TestDevicesAreListedAndEnded(t *testing.T) {
 func TestARecentSignInIsOfTheNewTokenOnly(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
-	w.clock.advance(sudoLife)
+	w.clock.advance(sudoLifetime)
 	before := c.twin()
-	if answer := c.do("POST", "/auth/reauthenticate", object{"password": "wrong wrong"}); answer.status != 422 || c.token() != before.token() {
-		t.Errorf("%d %s", answer.status, answer.body)
+	if resp := c.do("POST", "/auth/reauthenticate", route.Object{"password": "wrong wrong"}); resp.status != 422 || c.token() != before.token() {
+		t.Errorf("%d %s", resp.status, resp.body)
 	}
-	answer := c.expect(200, "POST", "/auth/reauthenticate", object{"password": testPassword})
-	c.keep(answer)
+	resp := c.expect(200, "POST", "/auth/reauthenticate", route.Object{"password": testPassword})
+	c.storeSession(resp)
 	if c.token() == before.token() || c.session().Reauthenticated == nil {
-		t.Error("no new token, or not signed in recently")
+		t.Error("the token was not replaced, or the sign-in does not count as recent")
 	}
 	if events := w.events(c.account.AccountID); !slices.Equal(events, []string{
-		string(persistence.EventRegistered), string(persistence.EventSessionCreated), string(persistence.EventReauthenticated), string(persistence.EventSessionRotated),
+		string(audit.EventRegistered), string(audit.EventSessionCreated), string(audit.EventReauthenticated), string(audit.EventSessionRotated),
 	}) {
 		t.Errorf("audit %v", events)
 	}
 	before.expect(403, "DELETE", "/auth/sessions", nil)
 	c.expect(204, "DELETE", "/auth/sessions", nil)
-	w.clock.advance(sudoLife)
+	w.clock.advance(sudoLifetime)
 	c.expect(403, "DELETE", "/auth/sessions", nil)
 }
 
-func TestANewPasswordEndsEverythingButTheOneWhoMadeIt(t *testing.T) {
+func TestAPasswordChangeEndsAllOtherTokens(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	before, other := c.twin(), w.client().login("ada@example.com")
 	const fresh = "a much better secret"
-	if answer := c.do("POST", "/auth/password", object{"current_password": "wrong wrong", "new_password": fresh}); answer.status != 422 {
-		t.Fatalf("%d %s", answer.status, answer.body)
+	if resp := c.do("POST", "/auth/password", route.Object{"current_password": "wrong wrong", "new_password": fresh}); resp.status != 422 {
+		t.Fatalf("%d %s", resp.status, resp.body)
 	}
-	c.keep(c.expect(200, "POST", "/auth/password", object{"current_password": testPassword, "new_password": fresh}))
+	c.storeSession(c.expect(200, "POST", "/auth/password", route.Object{"current_password": testPassword, "new_password": fresh}))
 	before.expect(401, "GET", "/auth/session", nil)
 	other.expect(401, "GET", "/auth/session", nil)
 	c.session()
-	w.client().expect(401, "POST", "/auth/login", object{"email": "ada@example.com", "password": testPassword})
-	w.client().expect(200, "POST", "/auth/login", object{"email": "ada@example.com", "password": fresh})
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": testPassword})
+	w.client().expect(200, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": fresh})
 }
 
 func TestUnsafeRequestsNeedTheTokenOfTheirOwnSession(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.client().register("ada@example.com"), w.client().register("eve@example.com")
 	for name, headers := range map[string][]string{
-		"none":             {csrfHeader, ""},
-		"garbage":          {csrfHeader, "x.y"},
-		"another session":  {csrfHeader, other.csrf},
+		"none":             {auth.CSRFHeader, ""},
+		"garbage":          {auth.CSRFHeader, "x.y"},
+		"another session":  {auth.CSRFHeader, other.csrf},
 		"another site":     {"Sec-Fetch-Site", "cross-site"},
 		"a subdomain":      {"Sec-Fetch-Site", "same-site"},
 		"a foreign origin": {"Origin", "https://evil.example"},
 		"null origin":      {"Origin", "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.do("DELETE", "/auth/sessions", nil, headers...)
-			if answer.status != 403 || answer.header.Get("Access-Control-Allow-Origin") != "" {
-				t.Errorf("%d %s", answer.status, answer.body)
+			resp := c.do("DELETE", "/auth/sessions", nil, headers...)
+			if resp.status != 403 || resp.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%d %s", resp.status, resp.body)
 			}
 		})
 	}
 	c.expect(204, "DELETE", "/auth/sessions", nil, "Origin", "https://turnstone.example", "Sec-Fetch-Site", "same-origin")
-	w.writeTallies(t.Context())
+	w.auth.WriteTallies(t.Context())
 	events := w.events(c.account.AccountID)
-	if !contains(events, persistence.EventCSRFRefused) || !contains(events, persistence.EventOriginRefused) {
+	if !contains(events, audit.EventCSRFRefused) || !contains(events, audit.EventOriginRefused) {
 		t.Errorf("audit %v", events)
 	}
 }
 
-func TestTheSecretBeforeStaysGood(t *testing.T) {
+func TestThePreviousSecretRemainsValid(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	c.session()
 	old := bytes.Repeat([]byte("k"), minSecret)
 	fresh := bytes.Repeat([]byte("n"), minSecret)
-	turned := worldOn(t, w.database, func(config *Config) { config.Secrets = [][]byte{fresh, old} })
-	both := turned.client()
+	rotated := worldOn(t, w.database, func(config *testConfig) { config.Secrets = [][]byte{fresh, old} })
+	both := rotated.client()
 	both.cookies, both.csrf = c.cookies, c.csrf
 	both.expect(204, "DELETE", "/auth/sessions", nil)
-	gone := worldOn(t, w.database, func(config *Config) { config.Secrets = [][]byte{fresh} }).client()
-	gone.cookies = c.cookies
-	gone.expect(401, "GET", "/auth/session", nil)
+	onlyNew := worldOn(t, w.database, func(config *testConfig) { config.Secrets = [][]byte{fresh} }).client()
+	onlyNew.cookies = c.cookies
+	onlyNew.expect(401, "GET", "/auth/session", nil)
 }
 
 func TestOverPlainHTTPOnLoopbackTheCookieHasItsShortName(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.BaseURL.Scheme, c.BaseURL.Host = "http", "localhost:8080" })
-	answer := w.client().expect(201, "POST", "/auth/register", object{"email": "a@example.com", "password": testPassword, "display_name": "A"})
-	if cookie := answer.header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "session=s1_") || strings.Contains(cookie, "Secure") {
+	w := newWorld(t, func(c *testConfig) { c.BaseURL.Scheme, c.BaseURL.Host = "http", "localhost:8080" })
+	resp := w.client().expect(201, "POST", "/auth/register", route.Object{"email": "a@example.com", "password": testPassword, "display_name": "A"})
+	if cookie := resp.header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "session=s1_") || strings.Contains(cookie, "Secure") {
 		t.Errorf("cookie %q", cookie)
 	}
-	if answer.header.Get("Strict-Transport-Security") != "" {
+	if resp.header.Get("Strict-Transport-Security") != "" {
 		t.Error("HSTS over plain http")
 	}
-}
-
-func TestNoMorePasswordsAreHashedAtOnceThanThereIsRoomFor(t *testing.T) {
-	p, err := newPasswords()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range hashesAtOnce {
-		release, err := p.slots.acquire(t.Context(), hasher{key: strconv.Itoa(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer release()
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := p.hash(ctx, hasher{key: "another"}, testPassword); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestRevocationEndsOpenStreams(t *testing.T) {
-	w := newWorld(t)
-	c := w.client().register("ada@example.com")
-	caller := &Caller{Account: c.account}
-	caller.SessionID = query[protocol.SessionID](w, `select session_id from sessions`)[0]
-	follow := func() (context.Context, context.CancelFunc) {
-		return w.untilRevoked(context.WithValue(t.Context(), exchangeKey{}, &exchange{caller: caller}))
-	}
-	t.Run("by asking again", func(t *testing.T) {
-		stream, stop := follow()
-		defer stop()
-		w.recheck(t.Context())
-		if stream.Err() != nil {
-			t.Fatal("a live session's stream was ended")
-		}
-		elsewhere := worldOn(t, w.database).client()
-		elsewhere.clock.advance(w.clock.now().Sub(elsewhere.clock.now()))
-		elsewhere.cookies, elsewhere.csrf = c.cookies, c.csrf
-		elsewhere.expect(204, "POST", "/auth/logout", nil)
-		w.recheck(t.Context())
-		if stream.Err() == nil {
-			t.Fatal("the stream goes on")
-		}
-	})
-	t.Run("by being told", func(t *testing.T) {
-		c.login("ada@example.com")
-		caller.SessionID = query[protocol.SessionID](w, `select session_id from sessions where revoked_at is null`)[0]
-		ctx, cancel := context.WithCancel(t.Context())
-		var run sync.WaitGroup
-		defer run.Wait()
-		defer cancel()
-		run.Go(func() { w.Run(ctx) })
-		stream, stop := follow()
-		defer stop()
-		c.expect(204, "POST", "/auth/logout", nil)
-		select {
-		case <-stream.Done():
-		case <-time.After(5 * time.Second):
-			t.Error("the stream goes on after five seconds")
-		}
-	})
 }
 
 func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.client().register("ada@example.com"), w.client().register("eve@example.com")
-	answer := c.expect(200, "GET", "/account/settings", nil)
-	if answer.header.Get("ETag") != `"v0"` {
-		t.Errorf("ETag %s", answer.header.Get("ETag"))
+	resp := c.expect(200, "GET", "/account/settings", nil)
+	if resp.header.Get("ETag") != `"v0"` {
+		t.Errorf("ETag %s", resp.header.Get("ETag"))
 	}
-	settings := object{"language": "AR-eg", "theme": "dark", "send_key": "mod_enter", "busy_action": "steer", "default_profile": "coding"}
+	settings := route.Object{"language": "AR-eg", "theme": "dark", "send_key": "mod_enter", "busy_action": "steer", "default_profile": "coding"}
 	c.expect(200, "PUT", "/account/settings", settings, "If-Match", `"v0"`)
 	stale := c.expect(409, "PUT", "/account/settings", settings, "If-Match", `"v0"`)
 	var current protocol.Settings
@@ -522,24 +464,24 @@ func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 	c.expect(422, "PUT", "/account/settings", settings, "If-Match", `"v2"`)
 	c.expect(409, "PUT", "/account/settings", settings)
 	settings["version"] = 2
-	if answer := c.expect(200, "PUT", "/account/settings", settings); answer.header.Get("ETag") != `"v3"` {
-		t.Errorf("ETag %s", answer.header.Get("ETag"))
+	if resp := c.expect(200, "PUT", "/account/settings", settings); resp.header.Get("ETag") != `"v3"` {
+		t.Errorf("ETag %s", resp.header.Get("ETag"))
 	}
 	settings["theme"] = "pink"
 	c.expect(422, "PUT", "/account/settings", settings)
 	settings["theme"], settings["language"] = "dark", "no such language"
 	c.expect(422, "PUT", "/account/settings", settings)
-	if answer := other.expect(200, "GET", "/account/settings", nil); answer.header.Get("ETag") != `"v0"` {
-		t.Error("another account's settings")
+	if resp := other.expect(200, "GET", "/account/settings", nil); resp.header.Get("ETag") != `"v0"` {
+		t.Error("the settings of another account changed")
 	}
 }
 
 func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	var down error
 	var draining atomic.Bool
-	w := newWorld(t, func(c *Config) {
+	w := newWorld(t, func(c *testConfig) {
 		c.Draining, c.Scanner = draining.Load, "test-signatures"
-		c.Ready = map[string]Probe{
+		c.Ready = map[string]ready.Probe{
 			"persistence": func(context.Context) error { return nil },
 			"cache":       func(context.Context) error { return down },
 		}
@@ -547,18 +489,18 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	c := w.client().register("ada@example.com")
 	c.expect(200, "GET", "/ready", nil)
 	down = fmt.Errorf("refused")
-	c.expect(200, "GET", "/ready", nil) // the answer of a moment ago
-	w.clock.advance(readyFor)
-	answer := c.expect(503, "GET", "/ready", nil)
-	if got := string(answer.body); got != `{"status":"not_ready","scanner":"test-signatures","checks":{"cache":"down","persistence":"ok"}}`+"\n" {
+	c.expect(200, "GET", "/ready", nil) // the cached result
+	w.clock.advance(reportAge)
+	resp := c.expect(503, "GET", "/ready", nil)
+	if got := string(resp.body); got != `{"status":"not_ready","scanner":"test-signatures","checks":{"cache":"down","persistence":"ok"}}`+"\n" {
 		t.Errorf("%s", got)
 	}
 	down = nil
-	w.clock.advance(readyFor)
+	w.clock.advance(reportAge)
 	c.expect(200, "GET", "/ready", nil)
 	draining.Store(true)
-	if answer := c.expect(503, "GET", "/ready", nil); !strings.Contains(string(answer.body), `"draining":true`) {
-		t.Errorf("while draining: %s", answer.body)
+	if resp := c.expect(503, "GET", "/ready", nil); !strings.Contains(string(resp.body), `"draining":true`) {
+		t.Errorf("while draining: %s", resp.body)
 	}
 	w.client().expect(401, "GET", "/ready", nil)
 	w.client().expect(200, "GET", "/health", nil)
@@ -568,30 +510,31 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	}
 }
 
-// TestReadinessReportsToEveryCallerThatPersistenceIsDown takes Postgres away and asks on the public listener: no session
-// can be checked, so a caller with one, one without one and one with a wrong one get the checks.
+// TestReadinessReportsToEveryCallerThatPersistenceIsDown disconnects Postgres and requests GET /ready of the public
+// listener. No session can be checked then, so every caller gets the checks: with a valid session token, with a wrong
+// one, and with none.
 func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		cookie  func(signedIn *client) string // empty: none
+		cookie  func(signedIn *client) string // the session cookie; empty: none
 		healthy int
-		after   time.Duration // the outage shows. A caller who asks Postgres nothing gets the answer of a moment ago until then.
+		after   time.Duration // until the outage shows: a request that needs no query gets the cached result
 	}{
 		{"signed in", func(c *client) string { return c.cookies[c.cookieName()] }, 200, 0},
 		{"a wrong token", func(*client) string { return tokenPrefix + encode(make([]byte, tokenBytes)) }, 401, 0},
-		{"no cookie", func(*client) string { return "" }, 401, readyFor},
-		{"no token", func(*client) string { return "garbage" }, 401, readyFor},
+		{"no cookie", func(*client) string { return "" }, 401, reportAge},
+		{"no token", func(*client) string { return "garbage" }, 401, reportAge},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			database := pgtest.NewDatabase(t)
-			postgres := newWire(t, database)
+			postgres := newRecordingProxy(t, database)
 			database.URL = postgres.URL
-			w := worldOn(t, database, func(c *Config) {
-				c.Ready = map[string]Probe{"persistence": c.DB.Ready, "cache": func(context.Context) error { return nil }}
+			w := worldOn(t, database, func(c *testConfig) {
+				c.Ready = map[string]ready.Probe{"persistence": c.DB.Ready, "cache": func(context.Context) error { return nil }}
 			})
 			signedIn := w.client().register("ada@example.com")
 			cookie := test.cookie(signedIn)
-			ask := func(status int) *reply { // as a new client each time: a 401 takes the cookie away
+			ask := func(status int) *reply { // with a new client each time, because a 401 clears the cookie
 				c := w.client()
 				if cookie != "" {
 					c.cookies[c.cookieName()] = cookie
@@ -603,12 +546,12 @@ func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
 
 			postgres.close()
 			w.clock.advance(test.after)
-			answer := ask(503)
-			if got := string(answer.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || answer.header.Get("Content-Type") != "application/json" || answer.header.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s %v", got, answer.header)
+			resp := ask(503)
+			if got := string(resp.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || resp.header.Get("Content-Type") != "application/json" || resp.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s %v", got, resp.header)
 			}
-			if answer := signedIn.expect(503, "GET", "/version", nil); answer.Code != protocol.CodeUnavailable {
-				t.Errorf("another route: %s", answer.body)
+			if resp := signedIn.expect(503, "GET", "/version", nil); resp.Code != protocol.CodeUnavailable {
+				t.Errorf("another route: %s", resp.body)
 			}
 		})
 	}

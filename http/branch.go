@@ -11,32 +11,42 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/auth"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
-func (s *Server) branchRoutes() []route {
-	const one = "/conversations/{conversation_id}"
-	return []route{
-		call("POST", one+"/branches", "createBranch",
-			"Makes a new active branch for another version of a message, or a new conversation of the path up to one.", creates, s.createBranch).
-			about("edit and regenerate make a new active branch, whose content the next POST /chat supplies. fork returns a new conversation. Siblings are never deleted.").
-			sends(object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
-			refuses(protocol.CodeTurnInProgress).
-			answers(stdhttp.StatusCreated).documented(answersEither),
-		call("GET", one+"/branches", "listBranches", "Lists the branches of a conversation in the order of their making.", reads, s.listBranches).
-			about("The oldest first."),
-		call("PUT", one+"/active-branch", "setActiveBranch", "Switches a conversation to one of its branches.", writes, s.setActiveBranch).
-			about("The version is required (If-Match or version). Refused while a turn is live.").
-			sends(object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
-			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeTurnInProgress),
+// branchHandlers handle the requests for branches.
+type branchHandlers struct {
+	store Branches
+	keys  *auth.Keys
+}
+
+func (h *branchHandlers) routes() []route.Route {
+	const path = "/conversations/{conversation_id}"
+	return []route.Route{
+		route.Call("POST", path+"/branches", "createBranch",
+			"Create a branch or fork a conversation", route.Creates, h.createBranch).
+			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
+			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
+			WithCodes(protocol.CodeTurnInProgress).
+			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
+		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Reads, h.listBranches).
+			DescribedAs("Lists the branches of a conversation, oldest first."),
+		route.Call("PUT", path+"/active-branch", "setActiveBranch", "Set the active branch", route.Writes, h.setActiveBranch).
+			DescribedAs("Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in `version`. While a turn is live, the request fails with 409 `turn_in_progress`.").
+			WithExample(route.Object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeTurnInProgress),
 	}
 }
 
-// answersEither documents what a new branch is answered with.
-func answersEither(api huma.API, op *huma.Operation) {
+// documentBranchOrFork documents that createBranch responds with a branch or with a conversation.
+func documentBranchOrFork(api huma.API, op *huma.Operation) {
 	schemas := api.OpenAPI().Components.Schemas
 	op.Responses = map[string]*huma.Response{strconv.Itoa(stdhttp.StatusCreated): {
-		Description: "edit and regenerate: the branch. fork: the new conversation.",
+		Description: "The new branch for `edit` and `regenerate`; the new conversation for `fork`.",
 		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
 			schemas.Schema(reflect.TypeFor[protocol.Branch](), true, ""),
 			schemas.Schema(reflect.TypeFor[protocol.Conversation](), true, ""),
@@ -47,34 +57,34 @@ func answersEither(api huma.API, op *huma.Operation) {
 type createBranchInput struct {
 	InConversation
 	Body struct {
-		MessageID protocol.MessageID `json:"message_id" doc:"edit: a message of the user. regenerate: an answer. fork: the last message of the copy."`
+		MessageID protocol.MessageID `json:"message_id" doc:"For edit, a user message. For regenerate, an answer. For fork, the last message to copy."`
 		Mode      string             `json:"mode" enum:"edit,regenerate,fork"`
-		Name      string             `json:"name,omitempty" doc:"Up to 200 characters; with fork the title of the new conversation."`
+		Name      string             `json:"name,omitempty" doc:"Up to 200 characters. For fork, the title of the new conversation."`
 	}
 }
 
-// branchOrFork answers with a protocol.Branch, or with a protocol.Conversation for fork.
+// branchOrFork is a response with a protocol.Branch or, for fork, with a protocol.Conversation.
 type branchOrFork struct {
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
 	Body     any
 }
 
-func (s *Server) createBranch(ctx context.Context, in *createBranchInput) (*branchOrFork, error) {
+func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput) (*branchOrFork, error) {
 	name := strings.TrimSpace(in.Body.Name)
-	if utf8.RuneCountInString(name) > maxTitle {
-		return nil, protocol.Invalid("body.name", fmt.Sprintf("must have at most %d characters", maxTitle))
+	if utf8.RuneCountInString(name) > protocol.MaxTitle {
+		return nil, protocol.Invalid("body.name", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
 	}
-	account := callerOf(ctx).AccountID
+	account := router.CallerOf(ctx).AccountID
 	if in.Body.Mode == protocol.BranchFork {
-		fork, err := s.DB.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name)
+		fork, err := h.store.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name)
 		if err != nil {
 			return nil, err
 		}
-		return &branchOrFork{Location: conversationPath(fork.ConversationID), ETag: ETagOf(fork.Version), Body: fork}, nil
+		return &branchOrFork{Location: conversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
 	}
 	request := &protocol.BranchRequest{MessageID: in.Body.MessageID, Mode: in.Body.Mode}
-	branch, err := s.DB.CreateBranch(ctx, account, in.ConversationID, request, name)
+	branch, err := h.store.CreateBranch(ctx, account, in.ConversationID, request, name)
 	if err != nil {
 		return nil, err
 	}
@@ -86,20 +96,20 @@ type listBranchesInput struct {
 	PageInput
 }
 
-func (s *Server) listBranches(ctx context.Context, in *listBranchesInput) (*body[protocol.List[protocol.Branch]], error) {
+func (h *branchHandlers) listBranches(ctx context.Context, in *listBranchesInput) (*body[protocol.List[protocol.Branch]], error) {
 	scope := "branches " + in.ConversationID.String()
-	after, err := openCursor[protocol.BranchID](ctx, s, in.Cursor, scope)
+	after, err := openCursor[protocol.BranchID](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
 	if after == nil {
 		after = new(protocol.BranchID)
 	}
-	page, next, err := s.DB.ListBranches(ctx, callerOf(ctx).AccountID, in.ConversationID, *after, in.Limit)
+	page, next, err := h.store.ListBranches(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, *after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return listed(ctx, s, scope, page, next), nil
+	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type setActiveBranchInput struct {
@@ -107,14 +117,14 @@ type setActiveBranchInput struct {
 	IfMatch
 	Body struct {
 		BranchID protocol.BranchID `json:"branch_id"`
-		Version  *int64            `json:"version,omitempty" doc:"In place of If-Match; one of them is required."`
+		Version  *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. One of them is required."`
 	}
 }
 
-func (s *Server) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*versioned[protocol.Conversation], error) {
+func (h *branchHandlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*versioned[protocol.Conversation], error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(s.DB.SetActiveBranch(ctx, callerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
+	return conversationChanged(h.store.SetActiveBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
 }

@@ -12,19 +12,19 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 	u := signUp(t, s)
 	id := u.conversation("Tree")
 	path := "/conversations/" + id
-	said := u.say(id, "one", "two", "three", "four")
+	ids := u.storeMessages(id, "one", "two", "three", "four")
 	trunk := u.do(200, "GET", path, nil).at("active_branch_id")
 
-	made := u.do(201, "POST", path+"/branches", map[string]any{"message_id": said[2], "mode": "edit", "name": " Other way "})
+	made := u.do(201, "POST", path+"/branches", map[string]any{"message_id": ids[2], "mode": "edit", "name": " Other way "})
 	wantField(t, made, "name", "Other way")
-	wantField(t, made, "base_message_id", said[1])
+	wantField(t, made, "base_message_id", ids[1])
 	wantField(t, made, "active", true)
 	wantField(t, u.do(200, "GET", path, nil), "active_branch_id", made.at("branch_id"))
-	u.say(id, "three again")
+	u.storeMessages(id, "three again")
 	page := u.do(200, "GET", path+"/messages", nil)
 	wantField(t, page, "data.2.sibling_index", 1.0)
 	wantField(t, page, "data.2.sibling_count", 2.0)
-	wantField(t, page, "data.2.previous_sibling.message_id", said[2])
+	wantField(t, page, "data.2.previous_sibling.message_id", ids[2])
 	wantField(t, page, "data.2.previous_sibling.branch_id", trunk)
 	wantField(t, page, "data.2.next_sibling", nil)
 	wantField(t, page, "branch_id", made.at("branch_id"))
@@ -37,28 +37,28 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 
 	wantField(t, u.do(409, "PUT", path+"/active-branch", map[string]any{"branch_id": trunk}), "code", "version_required")
 	switched := u.do(200, "PUT", path+"/active-branch", map[string]any{"branch_id": trunk}, "If-Match", `"v2"`)
-	wantField(t, switched, "head_message_id", said[3])
+	wantField(t, switched, "head_message_id", ids[3])
 	u.do(404, "PUT", path+"/active-branch", map[string]any{"branch_id": protocol.NewBranchID(), "version": 3})
 
-	fork := u.do(201, "POST", path+"/branches", map[string]any{"message_id": said[1], "mode": "fork"})
+	fork := u.do(201, "POST", path+"/branches", map[string]any{"message_id": ids[1], "mode": "fork"})
 	wantField(t, fork, "title", "Tree (copy)")
 	wantField(t, fork, "message_count", 2.0)
 	if fork.header.Get("Location") != "/conversations/"+fork.at("conversation_id").(string) {
 		t.Errorf("Location %s", fork.header.Get("Location"))
 	}
 	for _, content := range []map[string]any{
-		{"message_id": said[1], "mode": "edit"},
-		{"message_id": said[0], "mode": "regenerate"},
-		{"message_id": said[0], "mode": "prune"},
+		{"message_id": ids[1], "mode": "edit"},
+		{"message_id": ids[0], "mode": "regenerate"},
+		{"message_id": ids[0], "mode": "prune"},
 		{"message_id": "msg_1", "mode": "edit"},
 		{"mode": "edit"},
-		{"message_id": said[0], "mode": "edit", "name": strings.Repeat("n", 201)},
+		{"message_id": ids[0], "mode": "edit", "name": strings.Repeat("n", 201)},
 	} {
 		u.do(422, "POST", path+"/branches", content)
 	}
 	u.do(404, "POST", path+"/branches", map[string]any{"message_id": protocol.NewMessageID(), "mode": "fork"})
 	turn := u.liveTurn(id)
-	busy := u.do(409, "POST", path+"/branches", map[string]any{"message_id": said[0], "mode": "edit"})
+	busy := u.do(409, "POST", path+"/branches", map[string]any{"message_id": ids[0], "mode": "edit"})
 	wantField(t, busy, "code", "turn_in_progress")
 	wantField(t, busy, "current.turn_id", turn)
 	wantField(t, u.do(409, "PUT", path+"/active-branch", map[string]any{"branch_id": made.at("branch_id"), "version": 3}), "code", "turn_in_progress")

@@ -13,15 +13,33 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/actors"
+	"turnstone/actors/turn"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/http/sse"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
 )
 
-// Turns is what lives: the node that owns or finds every turn.
+// chatHandlers handle the requests that start, follow and command turns.
+type chatHandlers struct {
+	turns      Turns
+	store      TurnStore
+	messages   Messages
+	sse        *sse.Server
+	maxStreams int // per account on this node
+	now        func() time.Time
+	router     *router.Router // set by newServer after the router has its routes
+
+	streams streams
+}
+
+// Turns starts, commands and follows live turns. The node implements it: it runs a turn itself or finds its owner.
 type Turns interface {
-	StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error)
-	ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error)
-	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *actors.Command) (protocol.SteeringReceipt, error)
+	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
+	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error)
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
 	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader
 }
@@ -29,23 +47,21 @@ type Turns interface {
 // TurnStore reads turns.
 type TurnStore interface {
 	GetTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.Turn, error)
-	// KeptStart finds what an earlier POST /chat with this key did; nil when it did nothing. The same key with another body
-	// is protocol.CodeIdempotencyMismatch.
-	KeptStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*protocol.KeptStart, error)
-	// GetMessage reads one message; a streaming one with the parts so far and covers_sequence.
-	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
+	// StoredStart returns the result of an earlier POST /chat with this key; nil if there was none. For the same key with
+	// another body, the error is protocol.CodeIdempotencyMismatch.
+	StoredStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*turnlog.StoredStart, error)
 }
 
 // chatRequest is the body of POST /chat.
 type chatRequest struct {
-	ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" nullable:"true" doc:"Absent or null: a new conversation."`
-	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"What the user says; empty only with regenerate."`
-	ExpectedHead   optionalMessageID        `json:"expected_head_message_id,omitempty" doc:"The head that the client saw, null for an empty branch; absent: not checked. Another head is 409 conversation_head_moved."`
-	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Begin a sibling: edit of a user message, or regenerate of an answer."`
-	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Absent: the conversation's, else the account's default, else auto."`
-	IfBusy         string                   `json:"if_busy,omitempty" enum:"reject,queue,steer" default:"reject" doc:"What to do while a turn is live."`
+	ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" nullable:"true" doc:"The conversation to continue. Absent or null: start a new conversation."`
+	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"The message of the user. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered."`
+	ExpectedHead   optionalMessageID        `json:"expected_head_message_id,omitempty" doc:"The last message of the branch, as known to the client; null for an empty branch. If the branch has another head, the request fails with 409 conversation_head_moved. Absent: not checked."`
+	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Start a new branch with another version of a message: edit replaces a user message, regenerate replaces an answer."`
+	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of the account, else auto."`
+	IfBusy         string                   `json:"if_busy,omitempty" enum:"reject,queue,steer" default:"reject" doc:"What to do if a turn is live: reject fails with 409 turn_in_progress, queue adds the input to the follow-ups of the conversation, steer adds the input to the live turn."`
 	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty"`
-	Temporary      bool                     `json:"temporary,omitempty" doc:"Only with a new conversation."`
+	Temporary      bool                     `json:"temporary,omitempty" doc:"Make the new conversation temporary. Has no effect on an existing conversation."`
 }
 
 type chatInput struct {
@@ -53,7 +69,7 @@ type chatInput struct {
 	Body           chatRequest
 }
 
-// optionalMessageID tells absent, null and an identifier apart.
+// optionalMessageID distinguishes an absent field, null and an identifier.
 type optionalMessageID struct {
 	set bool
 	id  *protocol.MessageID
@@ -61,7 +77,7 @@ type optionalMessageID struct {
 
 // Schema implements huma.SchemaProvider.
 func (optionalMessageID) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeString, Nullable: true, Pattern: identifierPattern(protocol.MessageID{}.Prefix()), PatternDescription: "an identifier"}
+	return &huma.Schema{Type: huma.TypeString, Nullable: true, Pattern: route.IdentifierPattern(protocol.MessageID{}.Prefix()), PatternDescription: "an identifier"}
 }
 
 // UnmarshalJSON is not called for an absent field.
@@ -74,77 +90,78 @@ func (o *optionalMessageID) UnmarshalJSON(text []byte) error {
 	return o.id.UnmarshalText([]byte(strings.Trim(string(text), `"`)))
 }
 
-// expected is what the store checks; nil: nothing.
-func (o optionalMessageID) expected() *protocol.ExpectedHead {
+// expected returns the head that the store must check; nil: no check.
+func (o optionalMessageID) expected() *turnlog.ExpectedHead {
 	if !o.set {
 		return nil
 	}
-	return &protocol.ExpectedHead{ID: o.id}
+	return &turnlog.ExpectedHead{ID: o.id}
 }
 
-// postChat begins a turn and streams it. The user's message, the turn and its first transition are committed before the
-// first byte; from then on the client may leave, the turn goes on.
-func (s *Server) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
-	ctx, account := r.Context(), callerOf(r.Context()).AccountID
+// postChat starts a turn and streams it. The user's message, the turn and its first transition are committed before the
+// first byte. After that the client may disconnect; the turn continues.
+func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
+	ctx, account := r.Context(), router.CallerOf(r.Context()).AccountID
 	text, err := inputText(in.Body.Input, protocol.MaxInputRunes)
 	if err != nil {
 		return err
 	}
-	if in.Body.ProjectID != nil { // an account has no projects yet, so this is one that it does not have
+	if in.Body.ProjectID != nil { // there are no projects yet, so the account does not have this one
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	key := in.key(r)
-	bounded, cancel := untilAnswered(ctx)
+	bounded, cancel := router.UntilFirstByte(ctx)
 	defer cancel()
-	kept, err := s.keptStart(bounded, account, key)
+	stored, err := h.storedStart(bounded, account, key)
 	if err != nil {
 		return err
 	}
-	if kept != nil && kept.TurnID == nil { // no stream, so it needs no slot for one
-		return s.repeatAccepted(w, kept.FollowUp, kept.Receipt)
+	if stored != nil && stored.TurnID == nil { // no stream, so no slot is needed
+		return h.repeatAccepted(w, stored.FollowUp, stored.Receipt)
 	}
-	if err := s.streams.enter(account, s.MaxStreams); err != nil {
+	if err := h.streams.acquire(account, h.maxStreams); err != nil {
 		return err
 	}
-	defer s.leaveStream(ctx, account)
-	if kept != nil {
-		w.Header().Set(replayedHeader, "true")
-		return s.streamTurn(w, r, *kept.TurnID, 0)
+	defer h.releaseStreamSlot(ctx, account)
+	if stored != nil {
+		w.Header().Set(router.ReplayedHeader, "true")
+		return h.streamTurn(w, r, *stored.TurnID, 0)
 	}
-	if err := s.draw(w, r, bucketChat, account.String()); err != nil {
+	if err := h.router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
 		return err
 	}
-	start := in.Body.start(account, text, key, s.now())
-	start.RequestID = requestIDOf(ctx)
-	return s.startOrSteer(bounded, w, r, start)
+	start := in.Body.start(account, text, key, h.now())
+	start.RequestID = router.RequestIDOf(ctx)
+	return h.startOrSteer(bounded, w, r, start)
 }
 
-// startAttempts bounds how often a start whose live turn ended before it took the input is made again.
+// startAttempts limits how often one request tries to start a turn. It tries again if the live turn ended before it
+// accepted the input.
 const startAttempts = 3
 
-// startOrSteer starts a turn, or does what the request asks for while a turn is live. A turn that ends while it is being
-// steered is not live any more: the start is made again.
-func (s *Server) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *protocol.TurnStart) error {
+// startOrSteer starts a turn or, while a turn is live, does what if_busy requests. If the live turn ends while it is
+// being steered, the start is attempted again.
+func (h *chatHandlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *turnlog.Start) error {
 	for attempt := 1; ; attempt++ {
-		result, err := s.Turns.StartTurn(ctx, start)
-		err = failpoint.Answer(failpoint.ChatAfterTurnRowBefore200, err)
+		result, err := h.turns.StartTurn(ctx, start)
+		err = failpoint.Respond(failpoint.ChatAfterTurnRowBefore200, err)
 		switch {
 		case err != nil:
 			return err
 		case result.Busy != nil:
-			err := s.steerInstead(w, r, *result.Busy, start)
+			err := h.steerInstead(w, r, *result.Busy, start)
 			if hasEnded(err) && attempt < startAttempts {
 				continue
 			}
 			return err
 		case result.Spec == nil && result.Replayed:
-			return s.repeatAccepted(w, result.FollowUp, result.Receipt)
+			return h.repeatAccepted(w, result.FollowUp, result.Receipt)
 		case result.Spec == nil:
-			return s.answerJSON(w, stdhttp.StatusAccepted, result.FollowUp)
+			return h.respondJSON(w, stdhttp.StatusAccepted, result.FollowUp)
 		case result.Replayed:
-			w.Header().Set(replayedHeader, "true")
+			w.Header().Set(router.ReplayedHeader, "true")
 		}
-		return s.streamTurn(w, r, result.Spec.TurnID, 0)
+		return h.streamTurn(w, r, result.Spec.TurnID, 0)
 	}
 }
 
@@ -154,50 +171,50 @@ func hasEnded(err error) bool {
 	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeSteeringClosed {
 		return false
 	}
-	closed, is := refusal.Current.(actors.SteeringClosed)
-	return is && closed.State.Terminal()
+	closed, isClosed := refusal.Current.(turn.SteeringClosed)
+	return isClosed && closed.State.Terminal()
 }
 
-// repeatAccepted answers a repeat with the 202 of the first request.
-func (s *Server) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
-	w.Header().Set(replayedHeader, "true")
+// repeatAccepted responds to a repeated request with the 202 of the first request.
+func (h *chatHandlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
+	w.Header().Set(router.ReplayedHeader, "true")
 	if receipt != nil {
-		return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 	}
-	return s.answerJSON(w, stdhttp.StatusAccepted, item)
+	return h.respondJSON(w, stdhttp.StatusAccepted, item)
 }
 
-// key is the idempotency key of the request, nil when it has none.
+// key returns the idempotency key of the request; nil if it has none.
 func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 	if in.IdempotencyKey == "" {
 		return nil
 	}
 	return &protocol.IdempotencyKey{
-		Method: r.Method, Path: r.URL.Path, Key: in.IdempotencyKey, BodyHash: sha256.Sum256(exchangeOf(r.Context()).body),
+		Method: r.Method, Path: r.URL.Path, Key: in.IdempotencyKey, BodyHash: sha256.Sum256(router.ExchangeOf(r.Context()).Body),
 	}
 }
 
-func (s *Server) keptStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*protocol.KeptStart, error) {
+func (h *chatHandlers) storedStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*turnlog.StoredStart, error) {
 	if key == nil {
 		return nil, nil //nolint:nilnil // no key, no earlier request
 	}
-	return s.TurnStore.KeptStart(ctx, account, *key)
+	return h.store.StoredStart(ctx, account, *key)
 }
 
-func (c *chatRequest) start(account protocol.AccountID, text string, key *protocol.IdempotencyKey, at time.Time) *protocol.TurnStart {
-	return &protocol.TurnStart{
+func (c *chatRequest) start(account protocol.AccountID, text string, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
+	return &turnlog.Start{
 		AccountID: account, ConversationID: c.ConversationID, Input: text, Expected: c.ExpectedHead.expected(),
 		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, Idempotency: key, At: at,
 	}
 }
 
-// inputText joins what the user typed. Files are checked by their owner: there are none yet, so every one is missing.
+// inputText joins the texts of an input. There are no files yet, so a file is always not found.
 func inputText(items []protocol.InputItem, limit int) (string, error) {
 	var texts []string
 	for _, item := range items {
 		if item.Type == "file" {
 			if item.FileID == nil {
-				return "", protocol.Invalid("body.input", "needs the file_id of a file")
+				return "", protocol.Invalid("body.input", "must have the file_id of each file")
 			}
 			return "", &protocol.Error{Code: protocol.CodeNotFound}
 		}
@@ -213,24 +230,25 @@ func inputText(items []protocol.InputItem, limit int) (string, error) {
 	return text, nil
 }
 
-// streamTurn answers with the events of a turn of the caller's, after a sequence.
-func (s *Server) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
-	return s.streamReader(w, r, turn, s.Turns.Follow(callerOf(r.Context()).AccountID, turn, after))
+// streamTurn responds with the events of a turn of the caller after a sequence.
+func (h *chatHandlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
+	return h.streamReader(w, r, turn, h.turns.Follow(router.CallerOf(r.Context()).AccountID, turn, after))
 }
 
-func (s *Server) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
+func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
 	w.Header().Set("X-Turn-Id", turn.String())
 	w.Header().Set("Location", "/chat/turns/"+turn.String())
-	return s.sendEvents(w, r, nil, reader)
+	return h.sendEvents(w, r, nil, reader)
 }
 
-// TurnInput is embedded by inputs of routes of one turn. It is exported because huma skips what is not.
+// TurnInput is embedded by inputs of routes of one turn. It is exported because huma ignores unexported embedded
+// types.
 type TurnInput struct {
 	TurnID protocol.TurnID `path:"turn_id"`
 }
 
-func (s *Server) getTurn(ctx context.Context, in *TurnInput) (*body[protocol.Turn], error) {
-	turn, err := s.TurnStore.GetTurn(ctx, callerOf(ctx).AccountID, in.TurnID)
+func (h *chatHandlers) getTurn(ctx context.Context, in *TurnInput) (*body[protocol.Turn], error) {
+	turn, err := h.store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
 	if err != nil {
 		return nil, err
 	}
@@ -240,114 +258,113 @@ func (s *Server) getTurn(ctx context.Context, in *TurnInput) (*body[protocol.Tur
 type turnEventsInput struct {
 	TurnInput
 	ResumeInput
-	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot begins with the message so far, in place of the events before it."`
+	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot starts with one event that has the message so far, instead of the events up to that point."`
 }
 
-// getTurnEvents resumes a turn's stream, live or finished.
-func (s *Server) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) error {
+// getTurnEvents streams the events of a turn, live or finished, after a sequence.
+func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) error {
 	after, err := in.cursor()
 	if err != nil {
 		return err
 	}
-	account := callerOf(r.Context()).AccountID
-	reader := s.Turns.Follow(account, in.TurnID, after)
-	if in.Mode != "snapshot" && reader.Reaches() { // lives here: nothing has to be looked up
-		return s.streamLive(w, r, in.TurnID, reader)
+	account := router.CallerOf(r.Context()).AccountID
+	reader := h.turns.Follow(account, in.TurnID, after)
+	if in.Mode != "snapshot" && reader.FollowsLocally() { // the turn runs on this node: no lookup is needed
+		return h.streamLive(w, r, in.TurnID, reader)
 	}
-	bounded, cancel := untilAnswered(r.Context())
+	bounded, cancel := router.UntilFirstByte(r.Context())
 	defer cancel()
-	turn, err := s.TurnStore.GetTurn(bounded, account, in.TurnID)
+	turn, err := h.store.GetTurn(bounded, account, in.TurnID)
 	if err != nil {
 		return err
 	}
-	if turn.State.Terminal() { // to resume a live stream is free
-		if err := s.draw(w, r, bucketReplays, account.String()); err != nil {
+	if turn.State.Terminal() { // resuming a live turn is not limited
+		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 	}
-	if err := s.streams.enter(account, s.MaxStreams); err != nil {
+	if err := h.streams.acquire(account, h.maxStreams); err != nil {
 		return err
 	}
-	defer s.leaveStream(r.Context(), account)
+	defer h.releaseStreamSlot(r.Context(), account)
 	if in.Mode == "snapshot" {
-		return s.streamSnapshot(w, r, turn)
+		return h.streamSnapshot(w, r, turn)
 	}
 	switch {
 	case turn.State.Terminal() && after >= turn.LastSequence:
-		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource stops
+		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
 		return nil
 	case after > turn.LastSequence:
 		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": turn.LastSequence},
-			"The turn has not come so far. Load it anew.")
+			"The turn has no event with this sequence yet. Load the turn again.")
 	}
-	return s.streamTurn(w, r, in.TurnID, after)
+	return h.streamTurn(w, r, in.TurnID, after)
 }
 
-// streamLive answers with the events of a turn of which all that has to be known is in memory.
-func (s *Server) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
-	account := callerOf(r.Context()).AccountID
-	if err := s.streams.enter(account, s.MaxStreams); err != nil {
+// streamLive responds with the events of a turn that runs on this node, without a lookup.
+func (h *chatHandlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
+	account := router.CallerOf(r.Context()).AccountID
+	if err := h.streams.acquire(account, h.maxStreams); err != nil {
 		return err
 	}
-	defer s.leaveStream(r.Context(), account)
-	return s.streamReader(w, r, turn, reader)
+	defer h.releaseStreamSlot(r.Context(), account)
+	return h.streamReader(w, r, turn, reader)
 }
 
-// streamSnapshot begins with the message so far. turn.finished is always sent, so of a finished turn the snapshot covers
-// all but that.
-func (s *Server) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
-	account := callerOf(r.Context()).AccountID
-	message, err := s.TurnStore.GetMessage(r.Context(), account, turn.MessageID)
+// streamSnapshot streams the message so far and then the events that follow. turn.finished is always sent as an event,
+// so the snapshot of a finished turn covers all events but that one.
+func (h *chatHandlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
+	account := router.CallerOf(r.Context()).AccountID
+	message, err := h.messages.GetMessage(r.Context(), account, turn.MessageID)
 	if err != nil {
 		return err
 	}
 	covers := message.CoversSequence
 	if message.Status != protocol.MessageStreaming {
-		if turn, err = s.TurnStore.GetTurn(r.Context(), account, turn.TurnID); err != nil {
+		if turn, err = h.store.GetTurn(r.Context(), account, turn.TurnID); err != nil {
 			return err
 		}
 		covers = turn.LastSequence - 1
 	}
-	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, s.now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
+	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, h.now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
 	if err != nil {
 		return err
 	}
 	w.Header().Set("X-Turn-Id", turn.TurnID.String())
-	return s.sendEvents(w, r, append(frame, '\n'), s.Turns.Follow(account, turn.TurnID, covers))
+	return h.sendEvents(w, r, append(frame, '\n'), h.turns.Follow(account, turn.TurnID, covers))
 }
 
-// chatRoutes are the live turns.
-func (s *Server) chatRoutes() []route {
-	const stops = "The turn's events. The body ends after turn.finished; a client that goes away does not stop the turn."
-	return []route{
-		stream("POST", "/chat", "startTurn", "Say something and follow the answer.", Policy{Conflicts: true}, s.postChat).
-			about("Commits the user's message and the turn, then streams its events. The turn goes on when the client disconnects: resume it with GET /chat/turns/{turn_id}/events. A repeat with the same Idempotency-Key gets the same turn or receipt.").
-			sends(object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
-			refuses(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs).
-			documented(func(api huma.API, op *huma.Operation) {
-				eventStream(stdhttp.StatusOK, stops)(api, op)
+func (h *chatHandlers) routes() []route.Route {
+	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."
+	return []route.Route{
+		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).
+			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt.").
+			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
+			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs).
+			Documented(func(api huma.API, op *huma.Operation) {
+				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
 				op.Responses["202"] = &huma.Response{
-					Description: "A turn is live: the follow-up that was queued, or the receipt of the steering input, as if_busy asked.",
+					Description: "A turn is live. The response is the queued follow-up or the receipt of the steering input, depending on `if_busy`.",
 					Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
 						schemaOf[protocol.FollowUp](api), schemaOf[protocol.SteeringReceipt](api),
 					}}}},
 				}
 			}),
-		call("GET", "/chat/turns/{turn_id}", "getTurn", "Read a turn, live or finished.", reads, s.getTurn).
-			about("The state, the last sequence, the usage once it has ended, and the message that it writes."),
-		stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Follow a turn from any sequence, live or finished.", Policy{Conflicts: true}, s.getTurnEvents).
-			about("Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far. Resuming a live turn costs no quota; the events of a finished turn draw from a limit of their own.").
-			refuses(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
-			documented(func(api huma.API, op *huma.Operation) {
-				eventStream(stdhttp.StatusOK, stops)(api, op)
-				op.Responses["204"] = &huma.Response{Description: "The turn has ended and all of it was seen."}
+		route.Call("GET", "/chat/turns/{turn_id}", "getTurn", "Get a turn", route.Reads, h.getTurn).
+			DescribedAs("Returns a live or finished turn: its state, its last sequence, the identifier of the message that it writes and, once it has ended, its usage."),
+		route.Stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Stream the events of a turn", route.Policy{Conflicts: true}, h.getTurnEvents).
+			DescribedAs("Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.").
+			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
+			Documented(func(api huma.API, op *huma.Operation) {
+				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
+				op.Responses["204"] = &huma.Response{Description: "The turn has ended, and the client has received all of its events."}
 			}),
-		stream("POST", "/chat/steering", "steerTurn", "Steer, cancel or withdraw, while a turn is live.", Policy{Conflicts: true, Cancels: true}, s.postSteering).
-			about("The command is committed before the 202. An input ends applied or returned, exactly once; a repeat with the same client_steering_id gets the first receipt.").
-			sends(object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
-			refuses(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
-			documented(func(api huma.API, op *huma.Operation) {
-				answer[protocol.SteeringReceipt](api, op, stdhttp.StatusAccepted, "It is durable. An input will end applied or returned, once.")
+		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).
+			DescribedAs("Sends a command to a live turn: add an input, withdraw an input that was not applied yet, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
+			WithExample(route.Object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{route.Object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
+			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
+			Documented(func(api huma.API, op *huma.Operation) {
+				route.JSONResponse[protocol.SteeringReceipt](api, op, stdhttp.StatusAccepted, "The command is committed. An input will be applied or returned, exactly once.")
 			}),
 	}
 }

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"crypto/hmac"
 	"encoding/base64"
 	"encoding/binary"
@@ -9,54 +8,60 @@ import (
 	"strconv"
 	"time"
 
+	"turnstone/http/auth"
 	"turnstone/protocol"
 )
 
-// confirmationLife is how long somebody may think about a deletion.
-const confirmationLife = 10 * time.Minute
+// confirmations issue and check the tokens of irreversible requests.
+type confirmations struct {
+	keys *auth.Keys
+	now  func() time.Time
+}
 
-// confirmationCurrent is the current of a 409 confirmation_required.
+// confirmationLifetime is the time for which the token of a confirmation is valid.
+const confirmationLifetime = 10 * time.Minute
+
+// confirmationCurrent is the field current of a 409 confirmation_required.
 type confirmationCurrent struct {
 	Confirmation protocol.Confirmation `json:"confirmation"`
 }
 
-// confirm lets a request that cannot be undone pass when it repeats the token of its own refusal. The token holds for the
-// account, the session, the resource, its version and what would be deleted: when any of it has changed since, the client
-// is asked again, and told what stands now.
-func (s *Server) confirm(ctx context.Context, token, resource string, version int64, willDelete map[string]int) error {
-	caller := callerOf(ctx)
-	subject, err := json.Marshal([]any{caller.AccountID, caller.SessionID, resource, version, willDelete}) // sorts the counts
+// confirm accepts an irreversible request that has the token of an earlier 409 response to it. The token is valid for
+// the account, the session, the resource, its version and the counts of what would be deleted. If any of these has
+// changed since, the response is another 409, with a new token and the current counts.
+func (c *confirmations) confirm(caller *auth.Caller, token, resource string, version int64, willDelete map[string]int) error {
+	subject, err := json.Marshal([]any{caller.AccountID, caller.SessionID, resource, version, willDelete}) // the encoding sorts the counts
 	if err != nil {
 		return err
 	}
-	if s.confirmed(token, subject) {
+	if c.confirmed(token, subject) {
 		return nil
 	}
-	expires := s.now().Add(confirmationLife)
+	expires := c.now().Add(confirmationLifetime)
 	return protocol.Conflict(protocol.CodeConfirmation, confirmationCurrent{protocol.Confirmation{
-		Token: s.confirmationToken(0, expires.Unix(), subject), ExpiresAt: expires, WillDelete: willDelete,
-	}}, "This cannot be undone. Repeat it with X-Confirm: "+strconv.Quote("token")+" of current.confirmation.")
+		Token: c.confirmationToken(0, expires.Unix(), subject), ExpiresAt: expires, WillDelete: willDelete,
+	}}, "This cannot be undone. To confirm, repeat the request with X-Confirm set to "+strconv.Quote("token")+" of current.confirmation.")
 }
 
-func (s *Server) confirmed(token string, subject []byte) bool {
+func (c *confirmations) confirmed(token string, subject []byte) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	const stamp = 8
 	if err != nil || len(raw) <= stamp {
 		return false
 	}
-	expires := int64(binary.BigEndian.Uint64(raw[:stamp])) //nolint:gosec // what we wrote, or the HMAC differs
-	if s.now().Unix() > expires {
+	expires := int64(binary.BigEndian.Uint64(raw[:stamp])) //nolint:gosec // if we did not write it, the HMAC differs
+	if c.now().Unix() > expires {
 		return false
 	}
-	for version := range s.keys.versions() {
-		if hmac.Equal([]byte(token), []byte(s.confirmationToken(version, expires, subject))) {
+	for version := range c.keys.Versions() {
+		if hmac.Equal([]byte(token), []byte(c.confirmationToken(version, expires, subject))) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *Server) confirmationToken(version int, expires int64, subject []byte) string {
+func (c *confirmations) confirmationToken(version int, expires int64, subject []byte) string {
 	stamp := binary.BigEndian.AppendUint64(nil, uint64(expires)) //nolint:gosec // seconds of our own clock
-	return encode(append(stamp, sum(s.keys.live[version].confirms, []byte("confirm1"), stamp, subject)...))
+	return base64.RawURLEncoding.EncodeToString(append(stamp, c.keys.ConfirmationMAC(version, stamp, subject)...))
 }

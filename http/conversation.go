@@ -9,50 +9,62 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
 
-// Bounds of what a client may write of a conversation.
+// conversationHandlers handle the requests for conversations.
+type conversationHandlers struct {
+	store         Conversations
+	turns         Turns // a deletion cancels the live turn
+	confirmations confirmations
+	keys          *auth.Keys
+}
+
+// Bounds of what a client may write to a conversation, in characters.
 const (
-	maxTitle         = 200 // characters, after trimming
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
 )
 
-func (s *Server) conversationRoutes() []route {
-	const one = "/conversations/{conversation_id}"
-	return []route{
-		call("GET", "/conversations", "listConversations", "Lists conversations: pinned ones first, then by last activity.", reads, s.listConversations).
-			about("Order: pinned first, then by last activity, the newest first. Temporary and archived conversations are left out unless asked for."),
-		call("POST", "/conversations", "createConversation", "Creates an empty conversation.", creates, s.createConversation).
-			about("The conversation has an empty active branch. Without a title the service generates one after the first turn.").
-			sends(object{"title": "Six times seven", "profile": "balanced"}).answers(stdhttp.StatusCreated),
-		call("GET", one, "getConversation", "Reads all that paints a conversation's page.", reads, s.getConversation).
-			about("The conversation with its draft, its queue and its live turn: one request is enough to render its page."),
-		call("PUT", one, "putConversation", "Creates a conversation under an identifier of the client, or replaces what may be written of it.", writes, s.putConversation).
-			about("An identifier that the account never used creates a conversation (201). Otherwise the writable fields are replaced (200), for which the version is required (If-Match or version) unless the stored values are repeated. The identifier of a deleted conversation stays 404.").
-			sends(object{"title": "Six times seven", "profile": "balanced", "metadata": object{"colour": "blue"}, "version": 3}).
-			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired).
-			documented(mayCreate),
-		call("PUT", one+"/title", "setTitle", "Names a conversation.", writes, s.setTitle).
-			about("With If-Match or version a change since then is refused; without, the last writer wins. The title of the user is never replaced by a generated one.").
-			sends(object{"title": "Six times seven"}).
-			refuses(protocol.CodeStaleVersion),
-		call("PUT", one+"/read", "markRead", "Remembers how far the account has read, on any device.", writes, s.markRead).
-			about("Decides `unread`. A mark never goes back.").
-			sends(object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"}),
-		call("DELETE", one, "deleteConversation", "Deletes a conversation for good.", writes, s.deleteConversation).
-			about("Durable once answered: the conversation disappears from every read, and a background job erases its contents. While a turn is live the first request gets 409 with a token to repeat in X-Confirm; the turn is then cancelled.").
-			refuses(protocol.CodeStaleVersion, protocol.CodeConfirmation),
+func (h *conversationHandlers) routes() []route.Route {
+	const path = "/conversations/{conversation_id}"
+	return []route.Route{
+		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Reads, h.listConversations).
+			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed."),
+		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
+			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").
+			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated),
+		route.Call("GET", path, "getConversation", "Get a conversation", route.Reads, h.getConversation).
+			DescribedAs("Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request."),
+		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).
+			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.").
+			WithExample(route.Object{"title": "Six times seven", "profile": "balanced", "metadata": route.Object{"colour": "blue"}, "version": 3}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired).
+			Documented(mayCreate),
+		route.Call("PUT", path+"/title", "setTitle", "Set the title of a conversation", route.Writes, h.setTitle).
+			DescribedAs("Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins. A title set by the user is never replaced by a generated one.").
+			WithExample(route.Object{"title": "Six times seven"}).
+			WithCodes(protocol.CodeStaleVersion),
+		route.Call("PUT", path+"/read", "markRead", "Mark a conversation as read", route.Writes, h.markRead).
+			DescribedAs("Stores the newest message that the account has read on any device; `unread` is derived from it. The mark never moves back to an earlier message.").
+			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"}),
+		route.Call("DELETE", path, "deleteConversation", "Delete a conversation", route.Writes, h.deleteConversation).
+			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.").
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeConfirmation),
 	}
 }
 
-// mayCreate is for the one route whose path may name a conversation that the account does not have yet.
+// mayCreate documents the 201 of the one route whose path may name a conversation that the account does not have yet,
+// and exempts the route from the check of ownership.
 func mayCreate(api huma.API, op *huma.Operation) {
 	op.Metadata["unowned"] = true
 	op.Responses = map[string]*huma.Response{}
-	answer[protocol.Conversation](api, op, stdhttp.StatusCreated, "It did not exist and was created.")
+	route.JSONResponse[protocol.Conversation](api, op, stdhttp.StatusCreated, "The conversation did not exist and was created.")
 }
 
 // InConversation is embedded by inputs of routes below a conversation.
@@ -60,17 +72,18 @@ type InConversation struct {
 	ConversationID protocol.ConversationID `path:"conversation_id"`
 }
 
-// created answers 201 with where the new thing is.
+// conversationPath returns the path of a conversation, as in Location.
+func conversationPath(id protocol.ConversationID) string { return "/conversations/" + id.String() }
+
+// created is a response with status 201 and the location of the new resource.
 type created[T any] struct {
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
 	Body     T
 }
 
-func conversationPath(id protocol.ConversationID) string { return "/conversations/" + id.String() }
-
 func conversationCreated(c *protocol.Conversation) *created[protocol.Conversation] {
-	return &created[protocol.Conversation]{Location: conversationPath(c.ConversationID), ETag: ETagOf(c.Version), Body: *c}
+	return &created[protocol.Conversation]{Location: conversationPath(c.ConversationID), ETag: response.ETagOf(c.Version), Body: *c}
 }
 
 type listConversationsInput struct {
@@ -80,50 +93,50 @@ type listConversationsInput struct {
 	ProjectID protocol.ProjectID `query:"project_id"`
 }
 
-// flag reads a filter of three values; nil is any.
+// flag converts a filter with three values; nil is any.
 func flag(value string) *bool {
 	if value == "any" {
 		return nil
 	}
-	is := value == "true"
-	return &is
+	wanted := value == "true"
+	return &wanted
 }
 
-func (s *Server) listConversations(ctx context.Context, in *listConversationsInput) (*body[protocol.List[protocol.Conversation]], error) {
-	filter := &persistence.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned)}
+func (h *conversationHandlers) listConversations(ctx context.Context, in *listConversationsInput) (*body[protocol.List[protocol.Conversation]], error) {
+	filter := &conversations.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned)}
 	if !in.ProjectID.IsZero() {
 		filter.ProjectID = &in.ProjectID
 	}
 	scope := fmt.Sprintf("conversations %s %s %s", in.Archived, in.Pinned, in.ProjectID)
-	after, err := openCursor[persistence.ConversationPosition](ctx, s, in.Cursor, scope)
+	after, err := openCursor[conversations.ConversationPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.DB.ListConversations(ctx, callerOf(ctx).AccountID, filter, after, in.Limit)
+	page, next, err := h.store.ListConversations(ctx, router.CallerOf(ctx).AccountID, filter, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return listed(ctx, s, scope, page, next), nil
+	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type createConversationInput struct {
 	Body struct {
-		Title     string              `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without one the service finds a title after the first turn."`
+		Title     string              `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without a title, the service generates one after the first turn."`
 		ProjectID *protocol.ProjectID `json:"project_id,omitempty" nullable:"true"`
 		Profile   *protocol.Profile   `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
-		Temporary bool                `json:"temporary,omitempty" doc:"Keeps the conversation out of every list, without a generated title, and erases it 24 h after its last activity."`
+		Temporary bool                `json:"temporary,omitempty" doc:"A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity."`
 	}
 }
 
-func (s *Server) createConversation(ctx context.Context, in *createConversationInput) (*created[protocol.Conversation], error) {
-	if in.Body.ProjectID != nil { // an account has no projects yet, so this is one that it does not have
+func (h *conversationHandlers) createConversation(ctx context.Context, in *createConversationInput) (*created[protocol.Conversation], error) {
+	if in.Body.ProjectID != nil { // there are no projects yet, so the account does not have this one
 		return nil, protocol.Errorf(protocol.CodeNotFound, "no such project")
 	}
 	title, err := optionalTitle(in.Body.Title)
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := s.DB.CreateConversation(ctx, callerOf(ctx).AccountID, &persistence.NewConversation{
+	conversation, err := h.store.CreateConversation(ctx, router.CallerOf(ctx).AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, Temporary: in.Body.Temporary,
 	})
 	if err != nil {
@@ -132,7 +145,7 @@ func (s *Server) createConversation(ctx context.Context, in *createConversationI
 	return conversationCreated(conversation), nil
 }
 
-// optionalTitle trims a title that may be left out.
+// optionalTitle trims and checks a title that may be empty.
 func optionalTitle(title string) (string, error) {
 	if title == "" {
 		return "", nil
@@ -142,14 +155,14 @@ func optionalTitle(title string) (string, error) {
 
 func requiredTitle(title string) (string, error) {
 	title = strings.TrimSpace(title)
-	if n := utf8.RuneCountInString(title); n < 1 || n > maxTitle {
-		return "", protocol.Invalid("body.title", fmt.Sprintf("must have 1 to %d characters after trimming", maxTitle))
+	if n := utf8.RuneCountInString(title); n < 1 || n > protocol.MaxTitle {
+		return "", protocol.Invalid("body.title", fmt.Sprintf("must have 1 to %d characters after trimming", protocol.MaxTitle))
 	}
 	return title, nil
 }
 
-func (s *Server) getConversation(ctx context.Context, in *InConversation) (*versioned[protocol.ConversationPage], error) {
-	page, err := s.DB.ConversationPage(ctx, callerOf(ctx).AccountID, in.ConversationID)
+func (h *conversationHandlers) getConversation(ctx context.Context, in *InConversation) (*versioned[protocol.ConversationPage], error) {
+	page, err := h.store.ConversationPage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
 	if err != nil {
 		return nil, err
 	}
@@ -160,14 +173,14 @@ type putConversationInput struct {
 	InConversation
 	IfMatch
 	Body struct {
-		Title    string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: none of the user's; an automatic title stays."`
+		Title    string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays."`
 		Profile  *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
-		Metadata map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Keys up to 64 characters, values up to 512."`
-		Version  *int64            `json:"version,omitempty" doc:"In place of If-Match. Required when something changes."`
+		Metadata map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Keys of 1 to 64 characters with values of up to 512 characters."`
+		Version  *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Required to change an existing conversation."`
 	}
 }
 
-// putConversationOutput answers 200, or 201 with Location.
+// putConversationOutput is a response with status 200, or 201 with Location.
 type putConversationOutput struct {
 	Status   int
 	Location string `header:"Location"`
@@ -175,7 +188,7 @@ type putConversationOutput struct {
 	Body     protocol.Conversation
 }
 
-func (s *Server) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
+func (h *conversationHandlers) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -187,13 +200,13 @@ func (s *Server) putConversation(ctx context.Context, in *putConversationInput) 
 	if err := checkMetadata(in.Body.Metadata); err != nil {
 		return nil, err
 	}
-	write := &persistence.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata}
-	conversation, made, err := s.DB.PutConversation(ctx, callerOf(ctx).AccountID, in.ConversationID, write, version)
+	write := &conversations.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata}
+	conversation, isNew, err := h.store.PutConversation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, write, version)
 	if err != nil {
 		return nil, err
 	}
-	out := &putConversationOutput{Status: stdhttp.StatusOK, ETag: ETagOf(conversation.Version), Body: *conversation}
-	if made {
+	out := &putConversationOutput{Status: stdhttp.StatusOK, ETag: response.ETagOf(conversation.Version), Body: *conversation}
+	if isNew {
 		out.Status, out.Location = stdhttp.StatusCreated, conversationPath(in.ConversationID)
 	}
 	return out, nil
@@ -216,11 +229,11 @@ type setTitleInput struct {
 	IfMatch
 	Body struct {
 		Title   string `json:"title" doc:"1 to 200 characters after trimming."`
-		Version *int64 `json:"version,omitempty" doc:"In place of If-Match. Without either the last writer wins."`
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (s *Server) setTitle(ctx context.Context, in *setTitleInput) (*versioned[protocol.Conversation], error) {
+func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) (*versioned[protocol.Conversation], error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -229,10 +242,10 @@ func (s *Server) setTitle(ctx context.Context, in *setTitleInput) (*versioned[pr
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(s.DB.SetTitle(ctx, callerOf(ctx).AccountID, in.ConversationID, title, version))
+	return conversationChanged(h.store.SetTitle(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, title, version))
 }
 
-// conversationChanged answers with the conversation as it stands now.
+// conversationChanged returns the response with the changed conversation.
 func conversationChanged(c *protocol.Conversation, err error) (*versioned[protocol.Conversation], error) {
 	if err != nil {
 		return nil, err
@@ -243,10 +256,10 @@ func conversationChanged(c *protocol.Conversation, err error) (*versioned[protoc
 type markReadInput struct {
 	InConversation
 	Body struct {
-		MessageID protocol.MessageID `json:"message_id" doc:"The newest message that was seen. A mark never goes back."`
+		MessageID protocol.MessageID `json:"message_id" doc:"The newest message that was read. The mark never moves back."`
 	}
 }
 
-func (s *Server) markRead(ctx context.Context, in *markReadInput) (*versioned[protocol.Conversation], error) {
-	return conversationChanged(s.DB.MarkRead(ctx, callerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
+func (h *conversationHandlers) markRead(ctx context.Context, in *markReadInput) (*versioned[protocol.Conversation], error) {
+	return conversationChanged(h.store.MarkRead(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
 }

@@ -3,41 +3,43 @@ package http
 import (
 	"context"
 
-	"turnstone/persistence"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
 
-// deleteAttempts bounds how often a deletion cancels a turn that another one, which the confirmation covers too, replaced
-// before the conversation was deleted.
+// deleteAttempts limits how often one deletion cancels a turn. It cancels again if another turn, which the confirmation
+// also covers, has become live before the conversation was deleted.
 const deleteAttempts = 3
 
 type deleteConversationInput struct {
 	InConversation
 	IfMatch
-	Confirm string `header:"X-Confirm" doc:"While a turn is live: the token of the 409 confirmation_required before."`
+	Confirm string `header:"X-Confirm" doc:"Required while a turn is live: the token of the preceding 409 confirmation_required."`
 }
 
-// deleteConversation answers as soon as the cancel of the live turn, if there is one, and the deletion are durable. The
-// purge waits for the end of the turn.
-func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationInput) (*nothing, error) {
+// deleteConversation returns as soon as the deletion and the cancel of the live turn, if there is one, are durable. The
+// purge waits until the turn has ended.
+func (h *conversationHandlers) deleteConversation(ctx context.Context, in *deleteConversationInput) (*nothing, error) {
 	version, err := in.version(nil)
 	if err != nil {
 		return nil, err
 	}
-	caller := callerOf(ctx)
-	deletion := &persistence.Deletion{
-		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: exchangeOf(ctx).requester(),
+	caller := router.CallerOf(ctx)
+	deletion := &conversations.Deletion{
+		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: router.ExchangeOf(ctx).Requester(),
 	}
 	for range deleteAttempts {
-		live, err := s.DB.DeleteConversation(ctx, caller.AccountID, deletion)
+		live, err := h.store.DeleteConversation(ctx, caller.AccountID, deletion)
 		if err != nil || live == nil {
 			return nil, err
 		}
-		if err := s.confirmDeletion(ctx, in, live); err != nil {
+		if err := h.confirmDeletion(ctx, in, live); err != nil {
 			return nil, err
 		}
-		// Durable before the deletion: a crash in between leaves a conversation whose turn was stopped, and the client repeats.
-		if err := s.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
+		// The cancel is durable before the deletion: a crash in between leaves a conversation whose turn was cancelled,
+		// and the client repeats the request.
+		if err := h.turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
 			return nil, err
 		}
 		deletion.Cancelled = &live.TurnID
@@ -45,6 +47,6 @@ func (s *Server) deleteConversation(ctx context.Context, in *deleteConversationI
 	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
 }
 
-func (s *Server) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *persistence.LiveWork) error {
-	return s.confirm(ctx, in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete)
+func (h *conversationHandlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
+	return h.confirmations.confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete)
 }

@@ -8,49 +8,53 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// stubborn is a model that begins an answer and does not stop, cancelled or not, until it is released.
-type stubborn chan struct{}
+// uncancellableModel is a model that starts an answer and ignores cancellation. It stops when the channel is closed.
+type uncancellableModel chan struct{}
 
-func (s stubborn) Stream(_ context.Context, _ actors.ModelRequest, emit func(actors.ModelChunk) error) error {
-	if err := emit(actors.ModelChunk{Kind: actors.ChunkText, Text: "So "}); err != nil {
+func (s uncancellableModel) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk) error) error {
+	if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "So "}); err != nil {
 		return err
 	}
 	<-s
-	return emit(actors.ModelChunk{Kind: actors.ChunkStop, Stop: actors.StopEndTurn})
+	return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 }
 
-func (stubborn) Continues() bool { return true }
+func (uncancellableModel) Continues() bool { return true }
 
-func (stubborn) Family() string { return "scripted" }
+func (uncancellableModel) Family() string { return "scripted" }
 
-func (stubborn) Ready(context.Context) error { return nil }
+func (uncancellableModel) Ready(context.Context) error { return nil }
 
-// ending is a client with a conversation whose live turn does not end when it is cancelled.
-type ending struct {
-	*speaking
-	config  *Config
-	fenced  chan struct{}
-	release func()
+// uncancellableTurn is a client with a conversation whose live turn keeps running after it is cancelled, until release
+// is called.
+type uncancellableTurn struct {
+	*streamingTurn
+	config  *testConfig
+	fenced  chan struct{} // closed when the node is fenced
+	release func()        // ends the model's answer
 }
 
-func endingTurn(t *testing.T) *ending {
+// newUncancellableTurn starts the turn and adds one follow-up to the queue of the conversation.
+func newUncancellableTurn(t *testing.T) *uncancellableTurn {
 	t.Helper()
-	model := make(stubborn)
-	e := &ending{speaking: &speaking{}, fenced: make(chan struct{}), release: sync.OnceFunc(func() { close(model) })}
-	w := newWorld(t, func(c *Config) {
+	model := make(uncancellableModel)
+	e := &uncancellableTurn{streamingTurn: &streamingTurn{}, fenced: make(chan struct{}), release: sync.OnceFunc(func() { close(model) })}
+	w := newWorld(t, func(c *testConfig) {
 		e.node = nodeOn(t, c, model, nil, sync.OnceFunc(func() { close(e.fenced) }))
 		c.Turns, e.config = e.node, c
 	})
 	t.Cleanup(e.release)
 	e.client = w.client().register("ada@example.com")
 	var made protocol.Conversation
-	e.expect(201, "POST", "/conversations", object{}).into(t, &made)
+	e.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
 	e.conversation = made.ConversationID.String()
-	result, err := e.node.StartTurn(t.Context(), &protocol.TurnStart{
+	result, err := e.node.StartTurn(t.Context(), &turnlog.Start{
 		AccountID: e.account.AccountID, ConversationID: &made.ConversationID, Input: "Hello", At: time.Now(),
 	})
 	if err != nil {
@@ -61,11 +65,11 @@ func endingTurn(t *testing.T) *ending {
 	return e
 }
 
-// delete deletes the conversation, with its confirmation.
-func (e *ending) delete() {
+// delete deletes the conversation: it repeats the refused request with the confirmation token of the 409.
+func (e *uncancellableTurn) delete() {
 	e.t.Helper()
 	path := "/conversations/" + e.conversation
-	first := shown{reply: e.expect(409, "DELETE", path, nil)}
+	first := decodedReply{reply: e.expect(409, "DELETE", path, nil)}
 	var problem struct {
 		Current struct {
 			Confirmation protocol.Confirmation `json:"confirmation"`
@@ -75,28 +79,28 @@ func (e *ending) delete() {
 	e.expect(204, "DELETE", path, nil, "X-Confirm", problem.Current.Confirmation.Token)
 }
 
-func (e *ending) state() protocol.TurnState {
+func (e *uncancellableTurn) state() protocol.TurnState {
 	e.t.Helper()
 	return query[protocol.TurnState](e.world, `select state from turns`)[0]
 }
 
-// purge erases what the conversation held.
-func (e *ending) purge() {
+// purge purges the conversation and checks that no message, turn or turn event is left.
+func (e *uncancellableTurn) purge() {
 	e.t.Helper()
 	var id protocol.ConversationID
 	if err := id.UnmarshalText([]byte(e.conversation)); err != nil {
 		e.t.Fatal(err)
 	}
-	if done, err := e.DB.PurgeConversation(e.t.Context(), e.account.AccountID, id, 1000); !done || err != nil {
-		e.t.Fatalf("the purge: %v, %v", done, err)
+	if done, err := e.DB.Conversations.PurgeConversation(e.t.Context(), e.account.AccountID, id, 1000); !done || err != nil {
+		e.t.Fatalf("purging the conversation: done %v, error %v", done, err)
 	}
 	if left := query[int](e.world, `select (select count(*) from messages) + (select count(*) from turns) + (select count(*) from turn_events)`)[0]; left != 0 {
-		e.t.Errorf("%d rows are left", left)
+		e.t.Errorf("%d messages, turns and turn events are left", left)
 	}
 }
 
-func TestADeletionIsAnsweredWhileItsTurnStillEndsAndThePurgeWaits(t *testing.T) {
-	e := endingTurn(t)
+func TestADeletionDoesNotWaitForItsTurnButThePurgeDoes(t *testing.T) {
+	e := newUncancellableTurn(t)
 	events := "/chat/turns/" + e.turn.String() + "/events"
 	stream := e.follow(events)
 	e.delete()
@@ -104,8 +108,8 @@ func TestADeletionIsAnsweredWhileItsTurnStillEndsAndThePurgeWaits(t *testing.T) 
 		t.Fatalf("the turn is %s", state)
 	}
 	path := "/conversations/" + e.conversation
-	for _, gone := range []string{path, path + "/messages", path + "/follow-ups", "/chat/turns/" + e.turn.String(), events, events + "?mode=snapshot"} {
-		e.expect(404, "GET", gone, nil)
+	for _, deleted := range []string{path, path + "/messages", path + "/follow-ups", "/chat/turns/" + e.turn.String(), events, events + "?mode=snapshot"} {
+		e.expect(404, "GET", deleted, nil)
 	}
 	e.expect(404, "DELETE", path, nil)
 	e.chat(404, "queue", "too late", "late")
@@ -113,8 +117,8 @@ func TestADeletionIsAnsweredWhileItsTurnStillEndsAndThePurgeWaits(t *testing.T) 
 	if err := id.UnmarshalText([]byte(e.conversation)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.DB.PurgeConversation(t.Context(), e.account.AccountID, id, 1000); protocol.CodeOf(err) != protocol.CodeTurnInProgress {
-		t.Errorf("purging under a live turn: %v", err)
+	if _, err := e.DB.Conversations.PurgeConversation(t.Context(), e.account.AccountID, id, 1000); protocol.CodeOf(err) != protocol.CodeTurnInProgress {
+		t.Errorf("purging a conversation with a live turn: %v", err)
 	}
 	e.release()
 	rest, err := io.ReadAll(stream)
@@ -122,18 +126,18 @@ func TestADeletionIsAnsweredWhileItsTurnStillEndsAndThePurgeWaits(t *testing.T) 
 		t.Errorf("the stream ended with %s, %v", rest, err)
 	}
 	if states := query[protocol.TurnState](e.world, `select state from turns`); len(states) != 1 || states[0] != protocol.TurnCancelled {
-		t.Errorf("the turns are %v", states) // the queue did not go on
+		t.Errorf("the turns are %v", states) // no turn was started from the follow-up
 	}
 	e.purge()
 }
 
 func TestTheTurnOfADeletedConversationIsEndedByTheNextNode(t *testing.T) {
-	e := endingTurn(t)
+	e := newUncancellableTurn(t)
 	e.delete()
 	dead := e.node.ID()
-	nodeOn(t, e.config, make(stubborn), &dead, func() { t.Error("the next node was fenced") })
-	for ended := time.Now().Add(patience); e.state() != protocol.TurnCancelled; {
-		if time.Now().After(ended) {
+	nodeOn(t, e.config, make(uncancellableModel), &dead, func() { t.Error("the next node was fenced") })
+	for deadline := time.Now().Add(testTimeout); e.state() != protocol.TurnCancelled; {
+		if time.Now().After(deadline) {
 			t.Fatalf("the turn is %s", e.state())
 		}
 	}

@@ -11,14 +11,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/http/route"
 	"turnstone/persistence"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
 
-// endingTurns ends a turn in the database when it is cancelled.
+// endingTurns ends a turn in the database when the turn is cancelled.
 type endingTurns struct {
 	Turns
-	db        *persistence.DB
+	db        *persistence.Stores
 	cancelled []protocol.TurnID
 }
 
@@ -31,31 +33,32 @@ func (e *endingTurns) CancelTurn(ctx context.Context, account protocol.AccountID
 	return e.db.Send(ctx, account, batch)
 }
 
-// conversationWorld is a world in which turns end when they are cancelled.
+// conversationWorld returns a world in which a cancelled turn ends at once.
 func conversationWorld(t *testing.T) (*world, *endingTurns) {
 	t.Helper()
 	turns := &endingTurns{}
-	w := newWorld(t, func(config *Config) { config.Turns, turns.db = turns, config.DB })
+	w := newWorld(t, func(config *testConfig) { config.Turns, turns.db = turns, config.DB })
 	return w, turns
 }
 
-// user is somebody who is signed in and looks at bodies.
+// user is a client that is signed in and whose responses are decoded.
 type user struct{ *client }
 
+// signUp registers a new account.
 func signUp(t *testing.T, w *world) *user {
 	t.Helper()
 	return &user{w.client().register(protocol.NewAccountID().String() + "@example.com")}
 }
 
-// shown is an answer with its body decoded.
-type shown struct {
+// decodedReply is a response with its body decoded.
+type decodedReply struct {
 	*reply
 	text   string
 	object any
 }
 
-// at reads a field of the body by its path.
-func (r shown) at(path string) any {
+// at returns the field of the body at a path such as data.0.title, or nil if there is none.
+func (r decodedReply) at(path string) any {
 	value := r.object
 	for name := range strings.SplitSeq(path, ".") {
 		if list, isList := value.([]any); isList {
@@ -72,21 +75,22 @@ func (r shown) at(path string) any {
 	return value
 }
 
-// do asks and expects a status. Headers come as name, value.
-func (u *user) do(status int, method, path string, content any, headers ...string) shown {
+// do sends a request, expects a status and decodes the body. headers alternates names and values.
+func (u *user) do(status int, method, path string, content any, headers ...string) decodedReply {
 	u.t.Helper()
-	got := shown{reply: u.expect(status, method, path, content, headers...)}
+	got := decodedReply{reply: u.expect(status, method, path, content, headers...)}
 	got.text = string(got.body)
 	_ = json.Unmarshal(got.body, &got.object)
 	return got
 }
 
+// conversation creates a conversation and returns its identifier.
 func (u *user) conversation(title string) string {
 	u.t.Helper()
 	return u.do(201, "POST", "/conversations", map[string]any{"title": title}).at("conversation_id").(string)
 }
 
-const sayMessageSQL = `
+const insertMessageSQL = `
 	with place as (
 		select b.branch_id, b.head_message_id, b.head_depth, c.conversation_id
 		from conversations c join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
@@ -102,8 +106,9 @@ const sayMessageSQL = `
 	)
 	update conversations set message_count = message_count + 1, last_activity_at = now() where conversation_id = @conversation`
 
-// say puts messages into the active branch, beginning with the user's.
-func (u *user) say(conversation string, texts ...string) []string {
+// storeMessages stores messages in the active branch, alternately of the user and the assistant, and returns their
+// identifiers.
+func (u *user) storeMessages(conversation string, texts ...string) []string {
 	u.t.Helper()
 	id := u.parse(conversation)
 	batch := &pgx.Batch{}
@@ -111,7 +116,7 @@ func (u *user) say(conversation string, texts ...string) []string {
 	for i, text := range texts {
 		message := protocol.NewMessageID()
 		ids = append(ids, message.String())
-		batch.Queue(sayMessageSQL, pgx.NamedArgs{
+		batch.Queue(insertMessageSQL, pgx.NamedArgs{
 			"account": u.account.AccountID, "conversation": id, "message": message, "role": []string{"user", "assistant"}[i%2], "status": "complete",
 			"parts": []protocol.Part{{Type: protocol.PartText, PartID: protocol.NewPartID(), Text: text}}, "turn": nil,
 		})
@@ -131,7 +136,7 @@ func (u *user) parse(conversation string) protocol.ConversationID {
 	return id
 }
 
-// liveTurn puts a running turn into a conversation, with the log that the payloads make.
+// liveTurn stores a running turn of a conversation, with a log of the payloads, and returns its identifier.
 func (u *user) liveTurn(conversation string, payloads ...protocol.Payload) string {
 	u.t.Helper()
 	turn, message := protocol.NewTurnID(), protocol.NewMessageID()
@@ -140,7 +145,7 @@ func (u *user) liveTurn(conversation string, payloads ...protocol.Payload) strin
 		"parts": []protocol.Part{}, "turn": turn, "next": len(payloads) + 1, "owner": protocol.NewNodeID(),
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(sayMessageSQL, args)
+	batch.Queue(insertMessageSQL, args)
 	batch.Queue(`insert into turns (account_id, turn_id, conversation_id, branch_id, user_message_id, assistant_message_id, spec, state, accepting, owner, next_sequence)
 		select @account, @turn, conversation_id, active_branch_id, @message, @message, '{}', 'running', true, @owner, @next
 		from conversations where conversation_id = @conversation`, args)
@@ -163,7 +168,7 @@ func (u *user) liveTurn(conversation string, payloads ...protocol.Payload) strin
 	return turn.String()
 }
 
-func wantField(t *testing.T, got shown, path string, want any) {
+func wantField(t *testing.T, got decodedReply, path string, want any) {
 	t.Helper()
 	if value := got.at(path); value != want {
 		t.Errorf("%s is %v, want %v in %s", path, value, want, got.text)
@@ -227,7 +232,7 @@ func TestAConversationIsMadeListedReadAndNamed(t *testing.T) {
 	signUp(t, s).do(422, "GET", "/conversations?limit=3&cursor="+cursor, nil)
 	archived := u.do(200, "GET", "/conversations?archived=true", nil)
 	if data, isList := archived.at("data").([]any); !isList || len(data) != 0 {
-		t.Errorf("archived ones: %s", archived.text)
+		t.Errorf("archived conversations: %s", archived.text)
 	}
 }
 
@@ -235,10 +240,10 @@ func TestARepeatedCreationMakesNothingNew(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Once")
-	said := u.say(id, "one")
-	for path, content := range map[string]object{
+	ids := u.storeMessages(id, "one")
+	for path, content := range map[string]route.Object{
 		"/conversations":                     {"title": "Twice"},
-		"/conversations/" + id + "/branches": {"message_id": said[0], "mode": "fork"},
+		"/conversations/" + id + "/branches": {"message_id": ids[0], "mode": "fork"},
 		"/conversations/" + id + "/usage":    {"kind": "k", "quantity": 1, "unit": "u"},
 	} {
 		first := u.do(201, "POST", path, content, "Idempotency-Key", "key-1")
@@ -248,7 +253,7 @@ func TestARepeatedCreationMakesNothingNew(t *testing.T) {
 		}
 	}
 	if list, _ := u.do(200, "GET", "/conversations", nil).at("data").([]any); len(list) != 3 {
-		t.Errorf("%d conversations", len(list))
+		t.Errorf("there are %d conversations", len(list))
 	}
 }
 
@@ -287,7 +292,7 @@ func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 	u := signUp(t, w)
 	id := u.conversation("Live")
 	path := "/conversations/" + id
-	u.say(id, "question")
+	u.storeMessages(id, "question")
 	turn := u.liveTurn(id)
 	u.do(409, "DELETE", path, nil, "If-Match", `"v7"`)
 	first := u.do(409, "DELETE", path, nil)
@@ -297,7 +302,7 @@ func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 	wantField(t, u.do(409, "DELETE", path, nil, "X-Confirm", "no"), "code", "confirmation_required")
 	token := first.at("current.confirmation.token").(string)
 	other := u.conversation("Other")
-	u.say(other, "question")
+	u.storeMessages(other, "question")
 	u.liveTurn(other)
 	u.do(409, "DELETE", "/conversations/"+other, nil, "X-Confirm", token)
 	if len(turns.cancelled) != 0 {
@@ -308,8 +313,8 @@ func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 		t.Errorf("cancelled %v", turns.cancelled)
 	}
 	u.do(404, "GET", path, nil)
-	if events := w.events(u.account.AccountID); !contains(events, persistence.EventConversationDeleted) {
-		t.Errorf("the audit says %v", events)
+	if events := w.events(u.account.AccountID); !contains(events, conversations.EventConversationDeleted) {
+		t.Errorf("the audit contains %v", events)
 	}
 }
 
@@ -317,7 +322,7 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 	s, _ := conversationWorld(t)
 	owner, stranger := signUp(t, s), signUp(t, s)
 	theirs := owner.conversation("secret")
-	said := owner.say(theirs, "one", "two")
+	ids := owner.storeMessages(theirs, "one", "two")
 	branch := owner.do(200, "GET", "/conversations/"+theirs, nil).at("active_branch_id")
 	missing := protocol.NewConversationID().String()
 	for _, ask := range []struct {
@@ -327,16 +332,16 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 		{"GET", "", nil},
 		{"DELETE", "", nil},
 		{"GET", "/messages", nil},
-		{"GET", "/messages?around=" + said[0], nil},
+		{"GET", "/messages?around=" + ids[0], nil},
 		{"GET", "/branches", nil},
 		{"GET", "/follow-ups", nil},
 		{"PATCH", "/follow-ups/" + protocol.NewFollowUpID().String(), map[string]any{"state": "held", "version": 1}},
 		{"GET", "/usage", nil},
 		{"PUT", "/title", map[string]any{"title": "x"}},
-		{"PUT", "/read", map[string]any{"message_id": said[1]}},
+		{"PUT", "/read", map[string]any{"message_id": ids[1]}},
 		{"PUT", "/draft", map[string]any{"content": "x"}},
-		{"POST", "/branches", map[string]any{"message_id": said[0], "mode": "edit"}},
-		{"POST", "/branches", map[string]any{"message_id": said[0], "mode": "fork"}},
+		{"POST", "/branches", map[string]any{"message_id": ids[0], "mode": "edit"}},
+		{"POST", "/branches", map[string]any{"message_id": ids[0], "mode": "fork"}},
 		{"PUT", "/active-branch", map[string]any{"branch_id": branch, "version": 1}},
 		{"POST", "/usage", map[string]any{"kind": "k", "quantity": 1, "unit": "u"}},
 	} {
@@ -346,7 +351,7 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 			texts[i] = strings.ReplaceAll(got.text, got.RequestID, "")
 		}
 		if texts[0] != texts[1] || strings.Contains(texts[0], "secret") {
-			t.Errorf("%s %s tells: %s and %s", ask.method, ask.path, texts[0], texts[1])
+			t.Errorf("%s %s reveals that the conversation exists: %s and %s", ask.method, ask.path, texts[0], texts[1])
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"turnstone/http/route"
 )
 
 // slowBody sends one byte of a text at a time, with a pause before each.
@@ -22,14 +24,14 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return b.text.Read(p[:1])
 }
 
-func TestTheTimeThatABodyTakesDoesNotCount(t *testing.T) {
+func TestReadingTheBodyDoesNotCountTowardsTheTimeout(t *testing.T) {
 	type input struct {
 		Body struct {
 			Text string `json:"text"`
 		}
 	}
 	left := make(chan time.Duration, 1)
-	s := frameServer(t, Config{}, call("POST", "/echo", "echo", "Returns the text.", Policy{Public: true},
+	s := frameServer(t, Config{}, route.Call("POST", "/echo", "echo", "Returns the text.", route.Policy{Public: true},
 		func(ctx context.Context, in *input) (*body[string], error) {
 			deadline, _ := ctx.Deadline()
 			left <- time.Until(deadline)
@@ -37,7 +39,7 @@ func TestTheTimeThatABodyTakesDoesNotCount(t *testing.T) {
 		}))
 	synctest.Test(t, func(t *testing.T) {
 		text := `{"text":"` + strings.Repeat("x", 9) + `"}`
-		const pause = time.Second // of each byte: more than publicTimeout for all of them
+		const pause = time.Second // of each byte: more than the timeout for all of them
 		request := httptest.NewRequestWithContext(t.Context(), stdhttp.MethodPost, "http://localhost/echo",
 			io.NopCloser(&slowBody{strings.NewReader(text), pause}))
 		request.Header.Set("Content-Type", "application/json")
@@ -46,8 +48,9 @@ func TestTheTimeThatABodyTakesDoesNotCount(t *testing.T) {
 		if recorder.Code != stdhttp.StatusOK {
 			t.Fatalf("%d %s", recorder.Code, recorder.Body)
 		}
-		if remaining := <-left; remaining != publicTimeout {
-			t.Errorf("after the body %s were left, want %s", remaining, publicTimeout)
+		const timeout = 10 * time.Second // of a public route
+		if remaining := <-left; remaining != timeout {
+			t.Errorf("after the body %s were left, want %s", remaining, timeout)
 		}
 	})
 }

@@ -1,10 +1,9 @@
-// Package http is Turnstone at the socket: it decides who asks, decodes, asks the package that knows, and encodes.
+// Package http implements Turnstone's HTTP API. A handler decodes the request, calls the package that implements the
+// operation, and encodes the response.
 //
-// Every route is one line of the table in routes.go: a method, a path, a Policy and a handler. From the line come the
-// router's entry, the checks in front of the handler, and the operation in the OpenAPI document, so none of the three
-// can be forgotten. The checks run in one order for every route (security.go draws it): session, origin and CSRF, recent
-// sign-in, replay of an idempotent request, limit, identifiers of the path, ownership, body.
+// Every route is one line of a table (routes.go, and a function in the file of each resource): a method, a path, a
+// policy and a handler. Package router builds three things from that line, so that none can be forgotten: the entry of
+// the router, the checks in front of the handler, and the operation in the OpenAPI document.
 //
-// Handlers are short, hold no state, know no SQL and retry nothing. They return errors; errors.go holds the one table
-// from an error's code to a status and the one writer of problem documents. chi, huma and cors are used here only.
+// Handlers are short, have no state and contain no SQL. They return errors, which package response maps to statuses.
 package http

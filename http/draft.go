@@ -3,16 +3,21 @@ package http
 import (
 	"context"
 
+	"turnstone/http/route"
+	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
-func (s *Server) draftRoutes() []route {
-	return []route{
-		call("PUT", "/conversations/{conversation_id}/draft", "putDraft",
-			"Keeps what was typed and not sent, for every device. The empty draft clears.", writes, s.putDraft).
-			about("An empty draft clears it. With If-Match or version a change since then is refused with the stored draft; without, the last writer wins.").
-			sends(object{"content": "And seven times eight?", "version": 3}).
-			refuses(protocol.CodeStaleVersion),
+// draftHandlers handle the requests for drafts.
+type draftHandlers struct{ store Drafts }
+
+func (h *draftHandlers) routes() []route.Route {
+	return []route.Route{
+		route.Call("PUT", "/conversations/{conversation_id}/draft", "putDraft",
+			"Save a draft", route.Writes, h.putDraft).
+			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins.").
+			WithExample(route.Object{"content": "And seven times eight?", "version": 3}).
+			WithCodes(protocol.CodeStaleVersion),
 	}
 }
 
@@ -21,17 +26,17 @@ type putDraftInput struct {
 	IfMatch
 	Body struct {
 		Content     string            `json:"content" maxLength:"100000"`
-		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"Files that would be sent along; looked at when they are sent."`
-		Version     *int64            `json:"version,omitempty" doc:"In place of If-Match. Without either the last writer wins."`
+		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files to send with the message. They are checked when the message is sent."`
+		Version     *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (s *Server) putDraft(ctx context.Context, in *putDraftInput) (*versioned[protocol.Draft], error) {
+func (h *draftHandlers) putDraft(ctx context.Context, in *putDraftInput) (*versioned[protocol.Draft], error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	draft, err := s.DB.PutDraft(ctx, callerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version)
+	draft, err := h.store.PutDraft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/http/auth"
+	"turnstone/http/route"
 )
 
-// malformed is a request with one thing wrong.
+// malformed is a request with one defect.
 type malformed struct {
 	what    string
 	query   string
@@ -18,64 +21,65 @@ type malformed struct {
 	body    any
 }
 
-// TestEvery400And422NamesTheWrongFields walks every route with malformed input: bodies, fields, queries and headers,
-// refused by huma, by the guard or by a handler. Every 400 and 422 is a problem document with errors.
+// TestEvery400And422NamesTheWrongFields sends malformed input to every route: bodies, fields, queries and headers that
+// huma, the guard or a handler refuses. Every 400 and 422 must be a problem document with errors.
 func TestEvery400And422NamesTheWrongFields(t *testing.T) {
 	m := newMatrix(t)
 	seen := map[string]map[int]bool{}
-	for _, r := range m.routes {
-		seen[r.name()] = map[int]bool{}
-		e := examples[r.name()]
+	for _, r := range m.Routes() {
+		seen[nameOf(r)] = map[int]bool{}
+		e := examples[nameOf(r)]
 		caller, of := m.callerOf(e), m.mine
-		if e.of != nil {
-			of = e.of(m)
+		if e.identifiers != nil {
+			of = e.identifiers(m)
 		}
-		var right object
+		var right route.Object
 		if e.body != nil {
 			right = e.body(m, of)
 		}
-		for _, try := range malformedRequests(operationAt(m.api.OpenAPI(), r.method, r.path), right) {
-			answer := caller.do(r.method, fill(r.path, of)+try.query, try.body, try.headers...)
-			if (answer.status == 401 || answer.status == 403) && e.as != nil { // a request that was not refused changed the session
+		for _, try := range malformedRequests(route.OperationAt(m.OpenAPI(), r.Method, r.Path), right) {
+			resp := caller.do(r.Method, fill(r.Path, of)+try.query, try.body, try.headers...)
+			// An earlier request that succeeded may have changed the session.
+			if (resp.status == 401 || resp.status == 403) && e.client != nil {
 				caller = m.callerOf(e)
-				answer = caller.do(r.method, fill(r.path, of)+try.query, try.body, try.headers...)
+				resp = caller.do(r.Method, fill(r.Path, of)+try.query, try.body, try.headers...)
 			}
-			if answer.status >= 500 {
-				t.Errorf("%s, %s: %d %s", r.name(), try.what, answer.status, answer.body)
+			if resp.status >= 500 {
+				t.Errorf("%s, %s: %d %s", nameOf(r), try.what, resp.status, resp.body)
 			}
-			if answer.status != 400 && answer.status != 422 {
+			if resp.status != 400 && resp.status != 422 {
 				continue
 			}
-			seen[r.name()][answer.status] = true
-			named := len(answer.Errors) > 0
-			for _, wrong := range answer.Errors {
+			seen[nameOf(r)][resp.status] = true
+			named := len(resp.Errors) > 0
+			for _, wrong := range resp.Errors {
 				named = named && wrong.Field != "" && wrong.Message != ""
 			}
-			if !named || answer.header.Get("Content-Type") != "application/problem+json" {
-				t.Errorf("%s, %s: %d %s", r.name(), try.what, answer.status, answer.body)
+			if !named || resp.header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s, %s: %d %s", nameOf(r), try.what, resp.status, resp.body)
 			}
 		}
 	}
-	for _, r := range m.routes {
-		op := operationAt(m.api.OpenAPI(), r.method, r.path)
-		if op.RequestBody != nil && (!seen[r.name()][400] || !seen[r.name()][422]) {
-			t.Errorf("%s: statuses %v, want a 400 and a 422", r.name(), seen[r.name()])
+	for _, r := range m.Routes() {
+		op := route.OperationAt(m.OpenAPI(), r.Method, r.Path)
+		if op.RequestBody != nil && (!seen[nameOf(r)][400] || !seen[nameOf(r)][422]) {
+			t.Errorf("%s: statuses %v, want a 400 and a 422", nameOf(r), seen[nameOf(r)])
 		}
-		if slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Schema.Enum != nil }) && !seen[r.name()][422] {
-			t.Errorf("%s: no 422 for a wrong query", r.name())
+		if slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Schema.Enum != nil }) && !seen[nameOf(r)][422] {
+			t.Errorf("%s: no 422 for a wrong query", nameOf(r))
 		}
 	}
 }
 
 func (m *matrix) callerOf(e example) *client {
-	if e.as != nil {
-		return e.as(m)
+	if e.client != nil {
+		return e.client(m)
 	}
 	return m.owner
 }
 
-// malformedRequests makes requests of a right one, each with one thing wrong.
-func malformedRequests(op *huma.Operation, right object) []malformed {
+// malformedRequests returns requests that differ from a valid one by one defect each.
+func malformedRequests(op *huma.Operation, right route.Object) []malformed {
 	list := []malformed{
 		{what: "NUL in the query", query: "?x=%00"},
 		{what: "a query that is not UTF-8", query: "?x=%ff"},
@@ -90,12 +94,12 @@ func malformedRequests(op *huma.Operation, right object) []malformed {
 			case "query":
 				list = append(list, malformed{what: "query " + param.Name, query: "?" + param.Name + "=" + url.QueryEscape(value), body: asBody(right)})
 			case "header":
-				if param.Name == keyHeader && value == "-1" { // a good key, for another body
+				if param.Name == keyField && value == "-1" { // a valid key, used again with another body
 					again := maps.Clone(right)
 					again["unknown"] = 1
-					list = append(list, malformed{what: "a key", headers: []string{keyHeader, value}, body: asBody(right)},
-						malformed{what: "a key again", headers: []string{keyHeader, value}, body: again})
-				} else if param.Name != csrfHeader {
+					list = append(list, malformed{what: "a key", headers: []string{keyField, value}, body: asBody(right)},
+						malformed{what: "a key again", headers: []string{keyField, value}, body: again})
+				} else if param.Name != auth.CSRFHeader {
 					list = append(list, malformed{what: "header " + param.Name, headers: []string{param.Name, value}, body: asBody(right)})
 				}
 			}
@@ -110,8 +114,8 @@ func malformedRequests(op *huma.Operation, right object) []malformed {
 	for name := range right {
 		for _, value := range []string{"null", "true", "-1", "1e400", `""`, `"\u0000"`, `"nonsense"`, "[null]", `{"x":{}}`} {
 			changed := map[string]json.RawMessage{}
-			for other, kept := range right {
-				changed[other], _ = json.Marshal(kept)
+			for other, unchanged := range right {
+				changed[other], _ = json.Marshal(unchanged)
 			}
 			changed[name] = json.RawMessage(value)
 			list = append(list, malformed{what: "body." + name + " " + value, body: changed})
@@ -120,8 +124,8 @@ func malformedRequests(op *huma.Operation, right object) []malformed {
 	return list
 }
 
-// asBody keeps an absent body absent.
-func asBody(right object) any {
+// asBody returns nil, not a nil map, for an absent body.
+func asBody(right route.Object) any {
 	if right == nil {
 		return nil
 	}

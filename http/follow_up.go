@@ -3,43 +3,56 @@ package http
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-func (s *Server) followUpRoutes() []route {
+// followUpHandlers handle the requests for the queues of conversations.
+type followUpHandlers struct {
+	store FollowUps
+	turns Turns
+	keys  *auth.Keys
+	now   func() time.Time
+}
+
+func (h *followUpHandlers) routes() []route.Route {
 	const queue = "/conversations/{conversation_id}/follow-ups"
-	return []route{
-		call("GET", queue, "listFollowUps",
-			"Lists the follow-ups of a conversation in their order: those that wait, were started or were cancelled, or with state=open only those that wait.", reads, s.listFollowUps).
-			about("In the order of the queue."),
-		call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
-			"Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.", writes, s.changeFollowUp).
-			about("The version is required (If-Match or version). An item that has started or was cancelled cannot be changed.").
-			sends(object{"state": "held", "version": 1}).
-			refuses(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeTooManyLiveTurns),
+	return []route.Route{
+		route.Call("GET", queue, "listFollowUps",
+			"List follow-ups", route.Reads, h.listFollowUps).
+			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
+		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
+			"Change a follow-up", route.Writes, h.changeFollowUp).
+			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.").
+			WithExample(route.Object{"state": "held", "version": 1}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeTooManyLiveTurns),
 	}
 }
 
 type listFollowUpsInput struct {
 	InConversation
 	PageInput
-	State string `query:"state" enum:"open,any" default:"any" doc:"open: only queued and held."`
+	State string `query:"state" enum:"open,any" default:"any" doc:"open: only follow-ups that are queued or held."`
 }
 
-func (s *Server) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {
+func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {
 	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
-	after, err := openCursor[persistence.FollowUpPosition](ctx, s, in.Cursor, scope)
+	after, err := openCursor[conversations.FollowUpPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.DB.ListFollowUps(ctx, callerOf(ctx).AccountID, in.ConversationID, in.State == "any", after, in.Limit)
+	page, next, err := h.store.ListFollowUps(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.State == "any", after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return listed(ctx, s, scope, page, next), nil
+	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type changeFollowUpInput struct {
@@ -47,28 +60,28 @@ type changeFollowUpInput struct {
 	IfMatch
 	FollowUpID protocol.FollowUpID `path:"follow_up_id"`
 	Body       struct {
-		State   string  `json:"state" enum:"queued,held,cancelled"`
-		Content *string `json:"content,omitempty" doc:"What it says from now on; absent: as it is."`
-		Version *int64  `json:"version,omitempty" doc:"In place of If-Match; one of them is required."`
+		State   protocol.FollowUpState `json:"state" enum:"queued,held,cancelled"`
+		Content *string                `json:"content,omitempty" doc:"The new text. Absent: unchanged."`
+		Version *int64                 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. One of them is required."`
 	}
 }
 
-func (s *Server) changeFollowUp(ctx context.Context, in *changeFollowUpInput) (*versioned[protocol.FollowUp], error) {
+func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) (*versioned[protocol.FollowUp], error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
 	if text := in.Body.Content; text != nil {
 		if strings.TrimSpace(*text) == "" {
-			return nil, protocol.Invalid("body.content", "must hold text")
+			return nil, protocol.Invalid("body.content", "must contain text")
 		}
 		if utf8.RuneCountInString(*text) > protocol.MaxInputRunes {
 			return nil, protocol.Invalid("body.content", "is too long")
 		}
 	}
-	item, err := s.Turns.ChangeFollowUp(ctx, &protocol.FollowUpChange{
-		AccountID: callerOf(ctx).AccountID, ConversationID: in.ConversationID, FollowUpID: in.FollowUpID,
-		State: in.Body.State, Content: in.Body.Content, Version: version, At: s.now(),
+	item, err := h.turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
+		AccountID: router.CallerOf(ctx).AccountID, ConversationID: in.ConversationID, FollowUpID: in.FollowUpID,
+		State: in.Body.State, Content: in.Body.Content, Version: version, At: h.now(),
 	})
 	if err != nil {
 		return nil, err

@@ -21,50 +21,57 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
+	"turnstone/http/auth"
+	"turnstone/http/route"
 	"turnstone/persistence"
+	"turnstone/persistence/limits"
 	"turnstone/persistence/pgtest"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/tool"
 )
 
-// The isolation walk: two accounts and somebody without one take random steps through the whole API, live turns
-// included, on a real Postgres, a real Redis and a real node, and nothing of one may reach another or the log. The
-// isolation_spy_test.go says how that is found out, isolation_ask_test.go what is asked.
+// The isolation walk: two accounts and a caller without an account send random requests to the whole API, live turns
+// included, on a real Postgres, a real Redis and a real node. No data of one side may reach another side or the log.
+// isolation_checker_test.go contains the checker, and isolation_requests_test.go generates the requests.
 //
-//	go test ./http -run TestNobodySeesWhatIsAnothers -isolation.seed 7 -isolation.walkers 1
+// The seed determines every choice. With one walker for each account, the order of the requests is determined too,
+// except that turns run concurrently. This command repeats a run:
 //
-// repeats a run: the seed decides every choice, and one walker a side makes their order as firm as turns that live by
-// themselves allow.
+//	go test ./http -run TestNoAccountSeesDataOfAnother -isolation.seed 7 -isolation.walkers 1
 var (
-	isolationSeed      = testflag.Uint64("isolation.seed", 0, "of the isolation walk; 0: a new one")
-	isolationResponses = testflag.Int("isolation.responses", 50_000, "how many responses the isolation walk searches")
-	isolationWalkers   = testflag.Int("isolation.walkers", 4, "of each account of the isolation walk")
+	isolationSeed      = testflag.Uint64("isolation.seed", 0, "seed of the isolation walk; 0: a new one")
+	isolationResponses = testflag.Int("isolation.responses", 50_000, "number of responses that the isolation walk searches")
+	isolationWalkers   = testflag.Int("isolation.walkers", 4, "number of walkers for each account of the isolation walk")
 )
 
-// leastResponses are walked whatever the flag says, so that a walk that stood still is not taken for a good one.
+// leastResponses is the minimum number of responses, whatever the flag says, so that a walk without requests does not
+// pass.
 const leastResponses = 200
 
-// maxRefused is how often a machine that is busy may answer 503 where a walk needs a success.
+// maxRefused limits how often a request that has to succeed is repeated after a 503 of a busy machine.
 const maxRefused = 100
 
 func (s side) email() string    { return markers[s] + "0q@example.com" }
 func (s side) password() string { return markers[s] + " long and secret" }
 
-// isolation is a walk under way.
+// isolation is the state of one walk.
 type isolation struct {
 	*world
-	spy      *spy
-	routes   []route // each as often as it is drawn
-	ofTurns  []route
-	estates  [sides]*estate
-	accounts [sides]protocol.Account
-	serial   atomic.Int64 // of canaries
-	left     atomic.Int64 // responses to go
+	checker    *leakChecker
+	routes     []route.Route // each as many times as its weight
+	ofTurns    []route.Route // those that name a turn
+	receivedBy [sides]*receivedValues
+	accounts   [sides]protocol.Account
+	serial     atomic.Int64 // the number of the last canary
+	remaining  atomic.Int64 // the number of responses to search
 }
 
-// walker takes steps for one side, with a session of its own.
+// walker sends random requests for one side, with a session of its own.
 type walker struct {
 	*isolation
 	side  side
@@ -73,53 +80,54 @@ type walker struct {
 	csrf  string
 }
 
-func (w *walker) estate() *estate { return w.estates[w.side] }
+func (w *walker) received() *receivedValues { return w.receivedBy[w.side] }
 
+// otherSide returns the side of the other account; for the anonymous side, that of a random account.
 func (w *walker) otherSide() side {
-	if w.side == nobody {
-		return side(w.rng.IntN(int(nobody)))
+	if w.side == anonymous {
+		return side(w.rng.IntN(int(anonymous)))
 	}
 	return cobalt - w.side
 }
 
-func (w *walker) other() *estate { return w.estates[w.otherSide()] }
-func (w *walker) canary() string { return w.side.canary(w.serial.Add(1)) }
+func (w *walker) other() *receivedValues { return w.receivedBy[w.otherSide()] }
+func (w *walker) canary() string         { return w.side.canary(w.serial.Add(1)) }
 
-// newIsolation starts a service, with further routes if a test plants some.
-func newIsolation(t *testing.T, planted ...func(*isolation) route) *isolation {
+// newIsolation starts a service. The functions in planted return additional routes.
+func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolation {
 	t.Helper()
 	redis, database := embeddedtest.Redis(t).URL(), pgtest.NewDatabase(t)
-	strong := argonParams
-	argonParams = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32} // else hashes are most of the work
-	t.Cleanup(func() { argonParams = strong })
-	plenty := persistence.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
-	iso := &isolation{spy: newSpy()}
-	log := zap.New(newSpyCore(iso.spy))
+	plenty := limits.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
+	iso := &isolation{checker: newLeakChecker()}
+	log := zap.New(newLeakCheckerCore(iso.checker))
 	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
 	var config Config
-	iso.world = worldOn(t, database, func(c *Config) {
-		c.DB, c.Log, c.Limiter = db, log, limiterWith(t, redis, plenty)
-		turns := persistence.NewTurns(db, persistence.TurnsOptions{Logger: log})
-		t.Cleanup(turns.Close)
+	iso.world = worldOn(t, database, func(c *testConfig) {
+		c.use(db)
+		c.Log, c.Limiter = log, limiterWith(t, redis, plenty)
+		// Otherwise hashing would take most of the time.
+		c.PasswordCost = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+		store := db.StartTurns(turns.Options{Logger: log})
+		t.Cleanup(store.Close)
 		const live = 50
 		node := actors.NewNode(actors.Config{
-			Store: turns, Log: turns, Directory: persistence.NewDirectory(db, persistence.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
-			Model: talkative{scripted.New(scripted.Options{})}, Routes: actors.DefaultRoutes("a", "b", "c"), Tools: tool.All(),
+			Store: store, Log: store, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") },
 		})
 		if err := node.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(node.Stop)
-		c.Turns, c.TurnStore = node, storedTurns{turns, db}
-		config = *c
+		c.Turns, c.TurnStore = node, store
+		config = c.Config
 	})
 	if len(planted) > 0 {
-		if iso.Server, err = newServer(config, func(s *Server) []route {
+		if iso.Server, err = newServer(config, func(s *Server) []route.Route {
 			list := s.table()
 			for _, plant := range planted {
 				list = append(list, plant(iso))
@@ -130,66 +138,81 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route) *isolation {
 		}
 	}
 	for s := range sides {
-		iso.estates[s] = newEstate()
-		if s != nobody {
-			iso.accounts[s] = iso.member(s)
+		iso.receivedBy[s] = newReceivedValues()
+		if s != anonymous {
+			iso.accounts[s] = iso.registerAccount(s)
 		}
 	}
-	iso.routes, iso.ofTurns = iso.drawn(), iso.naming("turn_id")
+	iso.routes, iso.ofTurns = iso.weightedRoutes(), iso.routesNaming("turn_id")
 	return iso
 }
 
-// member registers the account of a side over the API.
-func (iso *isolation) member(s side) protocol.Account {
+// registerAccount registers the account of a side over the API.
+func (iso *isolation) registerAccount(s side) protocol.Account {
 	c := iso.client()
-	c.keep(c.expect(201, "POST", "/auth/register", object{"email": s.email(), "password": s.password(), "display_name": s.canary(0)}))
+	c.storeSession(c.expect(201, "POST", "/auth/register", route.Object{"email": s.email(), "password": s.password(), "display_name": s.canary(0)}))
 	return c.account
 }
 
-// enter gives a walker a new session. It is stored directly: signing in by password is walked too, but costs a hash.
-func (w *walker) enter(ctx context.Context) error {
-	token, session := w.newToken(w.canary())
-	if err := w.DB.CreateSession(ctx, w.accounts[w.side].AccountID, session, persistence.Requester{}); err != nil {
-		return err
+// signIn signs a walker in. It returns false if the service was too busy.
+func (w *walker) signIn(ctx context.Context) bool {
+	body, err := json.Marshal(route.Object{"email": w.side.email(), "password": w.side.password()})
+	if err != nil {
+		panic(err)
 	}
-	w.token = token
-	w.csrf = w.csrfToken(&Caller{SessionID: session.SessionID, tokenHash: session.TokenHash})
-	return nil
+	request := httptest.NewRequestWithContext(ctx, "POST", "https://turnstone.example/auth/login", stdhttp.NoBody)
+	request.Body, request.ContentLength = &readBody{bytes.NewReader(body), body}, int64(len(body))
+	request.RemoteAddr = "192.0.2.1:4711"
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", w.canary())
+	_, resp := w.exchange(request, "POST /auth/login")
+	if resp.status != stdhttp.StatusOK {
+		return false
+	}
+	var info protocol.SessionInfo
+	_ = json.Unmarshal(resp.body, &info) // an empty CSRF token gets 403
+	for _, cookie := range (&stdhttp.Response{Header: resp.header}).Cookies() {
+		if cookie.Name == w.cookieName() {
+			w.token, w.csrf = cookie.Value, info.CSRFToken
+		}
+	}
+	return w.token != ""
 }
 
-// walk takes steps until as many responses were searched as are wanted, or something was found.
+// walk sends requests until the wanted number of responses was searched or a leak was found.
 func (iso *isolation) walk(t *testing.T, seed uint64, responses int) {
 	t.Helper()
 	began := time.Now()
-	iso.left.Store(int64(responses))
+	iso.remaining.Store(int64(responses))
 	var walkers sync.WaitGroup
-	for s := range nobody {
+	for s := range anonymous {
 		for i := range *isolationWalkers {
 			rng := rand.New(rand.NewPCG(seed, uint64(s)<<32|uint64(i))) //nolint:gosec // a seed that can be repeated
 			w := &walker{isolation: iso, side: s, rng: rng}
-			walkers.Go(func() { w.run(t, &walker{isolation: iso, side: nobody, rng: rng}) })
+			walkers.Go(func() { w.run(t, &walker{isolation: iso, side: anonymous, rng: rng}) })
 		}
 	}
 	walkers.Wait()
 	took := time.Since(began)
-	iso.spy.mu.Lock()
+	iso.checker.mu.Lock()
 	t.Logf("seed %d: %d responses (%.1f MB) and %d lines of the log searched in %v, %d identifiers, tokens and cursors known; by status %v",
-		seed, iso.spy.responses, float64(iso.spy.bytes)/1e6, iso.spy.lines, took.Round(time.Millisecond), len(iso.spy.owners), iso.spy.statuses)
-	iso.spy.mu.Unlock()
+		seed, iso.checker.responses, float64(iso.checker.bytes)/1e6, iso.checker.lines, took.Round(time.Millisecond), len(iso.checker.owners), iso.checker.statuses)
+	iso.checker.mu.Unlock()
 }
 
-// run takes steps, one in five as nobody.
+// run sends requests, one in five of them without an account.
 func (w *walker) run(t *testing.T, stranger *walker) {
 	const strangers = 5
 	refused := 0
-	for t.Context().Err() == nil && w.spy.clean() && w.left.Load() > 0 {
+	for t.Context().Err() == nil && w.checker.clean() && w.remaining.Load() > 0 {
 		if w.token == "" {
-			switch err := w.enter(t.Context()); {
-			case protocol.CodeOf(err) == protocol.CodeUnavailable && refused < maxRefused: // the machine is busy
+			signedIn := w.signIn(t.Context())
+			if !signedIn && refused < maxRefused { // the machine is busy
 				refused++
 				continue
-			case err != nil:
-				t.Errorf("storing a session: %v", err)
+			}
+			if !signedIn {
+				t.Errorf("%s was refused %d sign-ins", w.side, refused)
 				return
 			}
 		}
@@ -201,58 +224,58 @@ func (w *walker) run(t *testing.T, stranger *walker) {
 	}
 }
 
-// step asks one request and looks at its answer.
+// step sends one request and checks its response.
 func (w *walker) step(ctx context.Context) {
 	d := w.draft()
 	request := d.request(ctx)
 	defer func() { d.leave() }()
-	q, answer := w.exchange(request, d.route.name())
-	w.judge(d, q, answer)
-	if w.side != nobody && answer.status == stdhttp.StatusUnauthorized && !d.route.policy.Public {
-		w.token = "" // it was ended by another walker of this side
+	q, resp := w.exchange(request, nameOf(d.route))
+	w.checkStatus(d, q, resp)
+	if w.side != anonymous && resp.status == stdhttp.StatusUnauthorized && !d.route.Policy.Public {
+		w.token = "" // another walker of this side ended the session
 	}
-	if answer.status < 300 || answer.status == stdhttp.StatusConflict {
-		w.estate().learn(d.route.name(), d.path, answer.body)
+	if resp.status < 300 || resp.status == stdhttp.StatusConflict {
+		w.received().learn(nameOf(d.route), d.path, resp.body)
 	}
-	if d.route.method == "DELETE" && answer.status < 300 {
-		w.estate().forget(d.path["conversation_id"])
+	if d.route.Method == "DELETE" && resp.status < 300 {
+		w.received().forget(d.path["conversation_id"])
 	}
-	w.follow(ctx, d, answer)
+	w.updateSession(ctx, d, resp)
 }
 
-// exchange sends a request and shows the whole of it to the spy.
-func (w *walker) exchange(request *stdhttp.Request, pattern string) (question, *reply) {
-	recorder := &headNoting{ResponseRecorder: httptest.NewRecorder()}
+// exchange sends a request and passes the whole response to the checker.
+func (w *walker) exchange(request *stdhttp.Request, pattern string) (sentRequest, *reply) {
+	recorder := &turnRecorder{ResponseRecorder: httptest.NewRecorder()}
 	if pattern == "POST /chat" {
-		recorder.began = w.estate().begin
+		recorder.began = w.received().begin
 	}
 	return w.exchangeOn(recorder, request, pattern)
 }
 
-func (w *walker) exchangeOn(recorder *headNoting, request *stdhttp.Request, pattern string) (question, *reply) {
-	q := question{by: w.side, line: request.Method + " " + request.URL.RequestURI(), offered: offeredBy(request)}
+func (w *walker) exchangeOn(recorder *turnRecorder, request *stdhttp.Request, pattern string) (sentRequest, *reply) {
+	q := sentRequest{by: w.side, line: request.Method + " " + request.URL.RequestURI(), offered: sentBy(request)}
 	w.ServeHTTP(recorder, request)
-	answer := &reply{status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.Bytes()}
-	w.spy.response(q, pattern, answer.status, answer.header, answer.body)
-	w.left.Add(-1)
-	return q, answer
+	resp := &reply{status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.Bytes()}
+	w.checker.response(q, pattern, resp.status, resp.header, resp.body)
+	w.remaining.Add(-1)
+	return q, resp
 }
 
-// headNoting tells of a turn as soon as its stream begins.
-type headNoting struct {
+// turnRecorder is a response recorder that calls began with a turn as soon as the stream of the turn starts.
+type turnRecorder struct {
 	*httptest.ResponseRecorder
 	began func(turn string)
 }
 
-func (h *headNoting) WriteHeader(status int) {
+func (h *turnRecorder) WriteHeader(status int) {
 	if turn := h.Header().Get("X-Turn-Id"); turn != "" && h.began != nil {
 		h.began(turn)
 	}
 	h.ResponseRecorder.WriteHeader(status)
 }
 
-// offeredBy is everything that a request brings but its session.
-func offeredBy(request *stdhttp.Request) string {
+// sentBy returns everything that a request sends except its cookies, in lower case.
+func sentBy(request *stdhttp.Request) string {
 	var all bytes.Buffer
 	all.WriteString(request.URL.RequestURI() + "\n")
 	header := request.Header.Clone()
@@ -264,55 +287,56 @@ func offeredBy(request *stdhttp.Request) string {
 	return strings.ToLower(all.String())
 }
 
-// judge looks at what an answer says by its status alone.
-func (w *walker) judge(d *draft, q question, answer *reply) {
-	told := answer.status < 300 || answer.status == stdhttp.StatusConflict || answer.status == stdhttp.StatusGone
-	for id, inPath := range d.named { // of one in the body, 409 may be about the asker's own that the path names
-		if (answer.status < 300 || inPath && told) && w.spy.foreign(w.side, id) {
-			w.spy.leak("%s was answered %d about %s, which is another's: %s\n%s", w.side, answer.status, id, q.line, clipped(answer.body))
+// checkStatus checks what the status of a response discloses.
+func (w *walker) checkStatus(d *draft, q sentRequest, resp *reply) {
+	disclosed := resp.status < 300 || resp.status == stdhttp.StatusConflict || resp.status == stdhttp.StatusGone
+	for id, inPath := range d.foreignIDs { // for an identifier in the body, 409 may be about the own object in the path
+		if (resp.status < 300 || inPath && disclosed) && w.checker.foreign(w.side, id) {
+			w.checker.leak("%s got %d for %s, which belongs to another side: %s\n%s", w.side, resp.status, id, q.line, clipped(resp.body))
 		}
 	}
-	if d.cursor && answer.status < 300 {
-		w.spy.leak("%s went on from another's cursor: %s\n%s", w.side, q.line, clipped(answer.body))
+	if d.cursor && resp.status < 300 {
+		w.checker.leak("%s read a page with a cursor of another side: %s\n%s", w.side, q.line, clipped(resp.body))
 	}
-	if w.side == nobody && told && !d.route.policy.Public {
-		w.spy.leak("nobody was answered %d: %s\n%s", answer.status, q.line, clipped(answer.body))
+	if w.side == anonymous && disclosed && !d.route.Policy.Public {
+		w.checker.leak("a caller without an account got %d: %s\n%s", resp.status, q.line, clipped(resp.body))
 	}
-	if answer.status >= 500 && answer.status != stdhttp.StatusServiceUnavailable {
-		w.spy.leak("%s was answered %d: %s\n%s", w.side, answer.status, q.line, clipped(answer.body))
+	if resp.status >= 500 && resp.status != stdhttp.StatusServiceUnavailable {
+		w.checker.leak("%s got %d: %s\n%s", w.side, resp.status, q.line, clipped(resp.body))
 	}
 }
 
-// follow takes over what an answer says about the session, and makes sure that an ended one is worth nothing.
-func (w *walker) follow(ctx context.Context, d *draft, answer *reply) {
-	if w.token == "" || d.route.policy.Public {
+// updateSession stores the session token and the CSRF token of a response. If the response ended the session,
+// updateSession checks that the token is refused.
+func (w *walker) updateSession(ctx context.Context, d *draft, resp *reply) {
+	if w.token == "" || d.route.Policy.Public {
 		return
 	}
-	for _, cookie := range (&stdhttp.Response{Header: answer.header}).Cookies() {
+	for _, cookie := range (&stdhttp.Response{Header: resp.header}).Cookies() {
 		switch {
 		case cookie.Name != w.cookieName():
 		case cookie.MaxAge >= 0:
 			var info protocol.SessionInfo
-			_ = json.Unmarshal(answer.body, &info) // what tells no CSRF token makes the next unsafe request a 403
+			_ = json.Unmarshal(resp.body, &info) // without a CSRF token in the body, the next unsafe request gets 403
 			w.token, w.csrf = cookie.Value, info.CSRFToken
-		case answer.status < 300:
+		case resp.status < 300:
 			request := httptest.NewRequestWithContext(ctx, "GET", "https://turnstone.example/auth/session", nil)
 			request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: w.token})
 			if q, after := w.exchange(request, "GET /auth/session"); after.status != stdhttp.StatusUnauthorized && after.status != stdhttp.StatusServiceUnavailable {
-				w.spy.leak("%s: a session that had ended was answered %d: %s", w.side, after.status, q.line)
+				w.checker.leak("%s: a request with an ended session got %d: %s", w.side, after.status, q.line)
 			}
 			w.token = ""
 		}
 	}
 }
 
-// wantsTool in what a user says makes the model think aloud and call a tool with the user's words.
+// wantsTool in a user's message makes the model emit reasoning and call a tool with the text of the message.
 const wantsTool = "with a tool"
 
-// talkative is the scripted model, and repeats the user's words in every kind of output.
-type talkative struct{ actors.Model }
+// echoingModel is the scripted model, except that it repeats a message with wantsTool in every kind of output.
+type echoingModel struct{ llm.Model }
 
-func (m talkative) Stream(ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error) error {
+func (m echoingModel) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	last := request.Messages[len(request.Messages)-1]
 	if last.Role != "user" || !strings.Contains(last.Text, wantsTool) {
 		return m.Model.Stream(ctx, request, emit)
@@ -321,12 +345,12 @@ func (m talkative) Stream(ctx context.Context, request actors.ModelRequest, emit
 	if err != nil {
 		return err
 	}
-	for _, chunk := range []actors.ModelChunk{
-		{Kind: actors.ChunkReasoning, Text: "They said: " + last.Text},
-		{Kind: actors.ChunkToolCall, ToolCall: actors.ModelToolCall{ID: "call-1", Name: "calculate", Input: input}},
-		{Kind: actors.ChunkOpaque, Opaque: input},
-		{Kind: actors.ChunkUsage, Usage: actors.ModelUsage{InputTokens: 1, OutputTokens: 1}},
-		{Kind: actors.ChunkStop, Stop: actors.StopToolCalls},
+	for _, chunk := range []llm.Chunk{
+		{Kind: llm.ChunkReasoning, Text: "The message is: " + last.Text},
+		{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "call-1", Name: "calculate", Input: input}},
+		{Kind: llm.ChunkOpaque, Opaque: input},
+		{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 1, OutputTokens: 1}},
+		{Kind: llm.ChunkStop, Stop: llm.StopToolCalls},
 	} {
 		if err := emit(chunk); err != nil {
 			return err
@@ -335,76 +359,76 @@ func (m talkative) Stream(ctx context.Context, request actors.ModelRequest, emit
 	return nil
 }
 
-// attackLive has a side begin a long turn, and another, then nobody, do whatever can be done to a turn while it lives:
-// each is answered as about one that is not there. Then its own side steers it and ends it.
+// attackLive starts a long turn of a side. While the turn is live, the other account tries everything that can be done
+// to a turn and must get 404, and a caller without an account must get 401. Then the owner steers and cancels the turn.
 func (iso *isolation) attackLive(t *testing.T, s side) {
 	t.Helper()
-	owner, other, guest := &walker{isolation: iso, side: s}, &walker{isolation: iso, side: cobalt - s}, &walker{isolation: iso, side: nobody}
+	owner, other, guest := &walker{isolation: iso, side: s}, &walker{isolation: iso, side: cobalt - s}, &walker{isolation: iso, side: anonymous}
 	for _, w := range []*walker{owner, other} {
-		if err := w.enter(t.Context()); err != nil {
-			t.Fatal(err)
+		if !w.signIn(t.Context()) {
+			t.Fatalf("%s cannot sign in", w.side)
 		}
 	}
 	began, ended := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		request := owner.signed(t.Context(), "POST", "/chat", object{"input": []object{{"type": "text", "text": owner.canary() + " [[script tokens=2000 interval=20ms]]"}}})
-		request.Header.Set(keyHeader, owner.canary())
+		request := owner.signed(t.Context(), "POST", "/chat", route.Object{"input": []route.Object{{"type": "text", "text": owner.canary() + " [[script tokens=2000 interval=20ms]]"}}})
+		request.Header.Set(keyField, owner.canary())
 		status := stdhttp.StatusServiceUnavailable
 		for again := 0; status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
 			request.Body = &readBody{bytes.NewReader(request.Body.(*readBody).all), request.Body.(*readBody).all}
-			_, answer := owner.exchangeOn(&headNoting{httptest.NewRecorder(), func(turn string) { began <- turn }}, request, "POST /chat")
-			status = answer.status
+			_, resp := owner.exchangeOn(&turnRecorder{httptest.NewRecorder(), func(turn string) { began <- turn }}, request, "POST /chat")
+			status = resp.status
 		}
 	}()
 	var turn string
 	select {
 	case turn = <-began:
 	case <-ended:
-		t.Fatal("no turn began")
+		t.Fatal("no turn started")
 	}
-	steer := func(w *walker, body object) object {
-		body["turn_id"], body["input"], body["client_steering_id"] = turn, []object{{"type": "text", "text": w.canary()}}, w.canary()
+	steer := func(w *walker, body route.Object) route.Object {
+		body["turn_id"], body["input"], body["client_steering_id"] = turn, []route.Object{{"type": "text", "text": w.canary()}}, w.canary()
 		return body
 	}
-	ask := func(w *walker, status int, method, path, pattern string, body object) (told struct {
+	ask := func(w *walker, status int, method, path, pattern string, body route.Object) (decoded struct {
 		ConversationID string `json:"conversation_id"`
 		FollowUpID     string `json:"follow_up_id"`
 	},
 	) {
-		_, answer := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
-		for again := 0; answer.status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
-			_, answer = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
+		_, resp := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
+		for again := 0; resp.status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
+			_, resp = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
 		}
-		if answer.status != status {
-			t.Errorf("%s: %s %s of a live turn of %s: %d %s, want %d", w.side, method, path, s, answer.status, answer.body, status)
+		if resp.status != status {
+			t.Errorf("%s: %s %s of a live turn of %s: %d %s, want %d", w.side, method, path, s, resp.status, resp.body, status)
 		} else if status < 300 {
-			_ = json.Unmarshal(answer.body, &told) // what is of another shape tells nothing of these
+			_ = json.Unmarshal(resp.body, &decoded) // a body of another shape has none of these fields
 		}
-		return told
+		return decoded
 	}
 	conversation := ask(owner, stdhttp.StatusOK, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil).ConversationID
-	queued := ask(owner, stdhttp.StatusAccepted, "POST", "/chat", "/chat", object{
-		"conversation_id": conversation, "input": []object{{"type": "text", "text": owner.canary()}}, "if_busy": "queue",
+	queued := ask(owner, stdhttp.StatusAccepted, "POST", "/chat", "/chat", route.Object{
+		"conversation_id": conversation, "input": []route.Object{{"type": "text", "text": owner.canary()}}, "if_busy": "queue",
 	})
-	item, held := "/conversations/"+conversation+"/follow-ups/"+queued.FollowUpID, object{"state": "held", "version": 1}
+	item, held := "/conversations/"+conversation+"/follow-ups/"+queued.FollowUpID, route.Object{"state": "held", "version": 1}
 	for w, status := range map[*walker]int{other: stdhttp.StatusNotFound, guest: stdhttp.StatusUnauthorized} {
 		ask(w, status, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil)
 		ask(w, status, "GET", "/chat/turns/"+turn+"/events", "/chat/turns/{turn_id}/events", nil)
 		ask(w, status, "GET", "/chat/turns/"+turn+"/events?mode=snapshot", "/chat/turns/{turn_id}/events", nil)
-		for _, body := range []object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}} {
+		for _, body := range []route.Object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}} {
 			ask(w, status, "POST", "/chat/steering", "/chat/steering", steer(w, body))
 		}
 		ask(w, status, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
 	}
 	ask(owner, stdhttp.StatusOK, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
-	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "input", "delivery": "interrupt"}))
-	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, object{"type": "cancel"}))
+	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, route.Object{"type": "input", "delivery": "interrupt"}))
+	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, route.Object{"type": "cancel"}))
 	<-ended
 }
 
-// signed makes a request of a walker's, with its session if it has one.
-func (w *walker) signed(ctx context.Context, method, path string, body object) *stdhttp.Request {
+// signed returns a request with the session of the walker, if it has one.
+func (w *walker) signed(ctx context.Context, method, path string, body route.Object) *stdhttp.Request {
 	request := httptest.NewRequestWithContext(ctx, method, "https://turnstone.example"+path, nil)
 	if body != nil {
 		content, err := json.Marshal(body)
@@ -416,12 +440,13 @@ func (w *walker) signed(ctx context.Context, method, path string, body object) *
 	}
 	if w.token != "" {
 		request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: w.token})
-		request.Header.Set(csrfHeader, w.csrf)
+		request.Header.Set(auth.CSRFHeader, w.csrf)
 	}
 	return request
 }
 
-// withoutRowSecurity takes the second wall away, so that every statement stands on its own filter by owner.
+// withoutRowSecurity disables row-level security, so that only the owner filter of each statement separates the
+// accounts.
 func (iso *isolation) withoutRowSecurity(t *testing.T) {
 	t.Helper()
 	iso.database.Admin(t, `
@@ -432,16 +457,16 @@ func (iso *isolation) withoutRowSecurity(t *testing.T) {
 		end $$`)
 }
 
-// rest looks at what stands in the database in the end: no row of one account holds a text of another side. A key that
-// somebody guessed is the guesser's own row, so keys do not count.
-func (iso *isolation) rest(t *testing.T) {
+// checkRows checks the rows in the database at the end: no row of one account contains a text of the other. Columns
+// named key are left out: a guessed idempotency key is stored in a row of the account that guessed it.
+func (iso *isolation) checkRows(t *testing.T) {
 	t.Helper()
 	const tablesSQL = `
 		select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id'
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by 1`
 	rows := 0
 	for _, table := range query[string](iso.world, tablesSQL) {
-		for s := range nobody {
+		for s := range anonymous {
 			account, other := iso.accounts[s].AccountID, markers[cobalt-s]
 			counts := query[int](iso.world, fmt.Sprintf(`
 				select count(*)::int from %[1]s t where account_id = $1
@@ -451,71 +476,72 @@ func (iso *isolation) rest(t *testing.T) {
 				pgx.Identifier{table}.Sanitize()), account, other, hex.EncodeToString([]byte(other)))
 			rows += counts[0]
 			if counts[len(counts)-1] > 0 {
-				t.Errorf("%d rows of %s hold texts of %s", counts[len(counts)-1], s, other)
+				t.Errorf("%d rows of %s contain texts of %s", counts[len(counts)-1], s, other)
 			}
 		}
 	}
-	t.Logf("%d rows of both accounts hold nothing of each other", rows)
+	t.Logf("%d rows of both accounts contain no text of the other account", rows)
 }
 
-// covered makes sure that the walks went everywhere: every route answered somebody well but those that cannot here.
-func covered(t *testing.T, walks ...*isolation) {
+// checkCoverage checks that every route was reached and had a success in one of the walks. Routes of a provider cannot
+// succeed, because none is configured.
+func checkCoverage(t *testing.T, walks ...*isolation) {
 	t.Helper()
-	for _, r := range walks[0].Server.routes {
-		answers, good := 0, 0
+	for _, r := range walks[0].Server.Routes() {
+		replies, good := 0, 0
 		for _, iso := range walks {
-			classes := iso.spy.routes[r.name()]
+			classes := iso.checker.routes[nameOf(r)]
 			good += classes[2]
 			for _, count := range classes {
-				answers += count
+				replies += count
 			}
 		}
-		if good == 0 && !strings.Contains(r.path, "{provider}") || answers == 0 {
-			t.Errorf("%s never succeeded in %d answers", r.name(), answers)
+		if good == 0 && !strings.Contains(r.Path, "{provider}") || replies == 0 {
+			t.Errorf("%s never succeeded in %d responses", nameOf(r), replies)
 		}
 	}
 }
 
-func TestNobodySeesWhatIsAnothers(t *testing.T) {
+func TestNoAccountSeesDataOfAnother(t *testing.T) {
 	seed := *isolationSeed
 	if seed == 0 {
-		seed = rand.Uint64() //nolint:gosec // it is printed, to be repeated
+		seed = rand.Uint64() //nolint:gosec // it is printed, so that the run can be repeated
 	}
 	var walks []*isolation
-	for _, half := range []struct {
+	for _, test := range []struct {
 		name    string
 		prepare func(*isolation, *testing.T)
 	}{
-		{"as it is", func(*isolation, *testing.T) {}},
-		{"by the owner filters alone", (*isolation).withoutRowSecurity},
+		{"with row-level security", func(*isolation, *testing.T) {}},
+		{"without row-level security", (*isolation).withoutRowSecurity},
 	} {
-		t.Run(half.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			iso := newIsolation(t)
-			half.prepare(iso, t)
+			test.prepare(iso, t)
 			wanted := max(leastResponses, *isolationResponses/2)
 			iso.walk(t, seed, wanted)
-			for s := range nobody {
+			for s := range anonymous {
 				iso.attackLive(t, s)
 			}
-			if iso.spy.report(t); t.Failed() {
-				t.Fatalf("repeat it with -isolation.seed %d -isolation.walkers %d", seed, *isolationWalkers)
+			if iso.checker.report(t); t.Failed() {
+				t.Fatalf("repeat the run with -isolation.seed %d -isolation.walkers %d", seed, *isolationWalkers)
 			}
-			if responses, lines := iso.spy.searched(); responses < wanted || lines < wanted {
+			if responses, lines := iso.checker.searched(); responses < wanted || lines < wanted {
 				t.Errorf("%d responses and %d lines of the log were searched, want %d", responses, lines, wanted)
 			}
-			iso.rest(t)
+			iso.checkRows(t)
 			walks = append(walks, iso)
 		})
 	}
-	const enough = 40_000 // for the seldom ones to succeed whatever the seed
+	const enough = 40_000 // responses, so that rare requests succeed with any seed
 	if *isolationResponses >= enough && !t.Failed() {
-		covered(t, walks...)
+		checkCoverage(t, walks...)
 	}
 }
 
-// TestTheSpyFindsWhatIsPlanted holds the checker itself against every way in which a thing of one side may come out at
-// another, and against what is none.
-func TestTheSpyFindsWhatIsPlanted(t *testing.T) {
+// TestTheCheckerFindsEveryKindOfLeak tests the checker itself with every way in which data of one side may reach
+// another, and with responses that leak nothing.
+func TestTheCheckerFindsEveryKindOfLeak(t *testing.T) {
 	const cursor = "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9v"
 	theirs := protocol.NewConversationID()
 	uuid := protocol.NodeID(theirs).String()
@@ -526,62 +552,63 @@ func TestTheSpyFindsWhatIsPlanted(t *testing.T) {
 		}
 		return fmt.Sprintf("id: %d\nevent: answer.delta\ndata: %s\n\n", sequence, frame)
 	}
-	line := func(text string) func(*spy) {
-		return func(s *spy) { zap.New(newSpyCore(s)).Info("request", zap.String("said", text)) }
+	line := func(text string) func(*leakChecker) {
+		return func(s *leakChecker) { zap.New(newLeakCheckerCore(s)).Info("request", zap.String("text", text)) }
 	}
-	answer := func(q question, status int, header stdhttp.Header, body string) func(*spy) {
+	respond := func(q sentRequest, status int, header stdhttp.Header, body string) func(*leakChecker) {
 		q.by = amber
-		return func(s *spy) { s.response(q, "GET /", status, header, []byte(body)) }
+		return func(s *leakChecker) { s.response(q, "GET /", status, header, []byte(body)) }
 	}
 	stream := stdhttp.Header{"Content-Type": {"text/event-stream"}}
 	for _, test := range []struct {
 		name  string
-		show  func(*spy)
+		show  func(*leakChecker)
 		leaks bool
 	}{
-		{"nothing", answer(question{}, 200, nil, "fine"), false},
-		{"an own text", answer(question{}, 200, nil, amber.canary(3)), false},
-		{"a text in a body", answer(question{}, 200, nil, `{"title":"`+cobalt.canary(3)+`"}`), true},
-		{"a text in a header", answer(question{}, 200, stdhttp.Header{"Location": {"/" + cobalt.canary(3)}}, ""), true},
-		{"a text in capitals", answer(question{}, 404, nil, strings.ToUpper(cobalt.canary(3))), true},
-		{"a text in hexadecimal", answer(question{}, 500, nil, hex.EncodeToString([]byte(cobalt.canary(3)))), true},
-		{"a text of nobody's", answer(question{}, 200, nil, nobody.canary(3)), true},
-		{"a text cut into events", answer(question{}, 200, stream, delta(1, "cobalt")+delta(2, "heron17q")), true},
-		{"an own text cut into events", answer(question{}, 200, stream, delta(1, "amber")+delta(2, "finch17q")), false},
-		{"the text of the request", answer(question{offered: cobalt.canary(3)}, 200, nil, cobalt.canary(3)), false},
-		{"more than the text of the request", answer(question{offered: cobalt.canary(3)}, 200, nil, cobalt.canary(31)), true},
-		{"an identifier", answer(question{}, 200, nil, `{"id":"`+theirs.String()+`"}`), true},
-		{"an identifier in a header", answer(question{}, 200, stdhttp.Header{"X-Turn-Id": {theirs.String()}}, ""), true},
-		{"an identifier as a UUID", answer(question{}, 200, nil, uuid), true},
-		{"the identifier of the request", answer(question{offered: theirs.String()}, 404, nil, theirs.String()), false},
-		{"a cursor", answer(question{}, 200, nil, `{"next_cursor":"`+cursor+`"}`), true},
+		{"nothing", respond(sentRequest{}, 200, nil, "fine"), false},
+		{"a text of the side itself", respond(sentRequest{}, 200, nil, amber.canary(3)), false},
+		{"a text in a body", respond(sentRequest{}, 200, nil, `{"title":"`+cobalt.canary(3)+`"}`), true},
+		{"a text in a header", respond(sentRequest{}, 200, stdhttp.Header{"Location": {"/" + cobalt.canary(3)}}, ""), true},
+		{"a text in capitals", respond(sentRequest{}, 404, nil, strings.ToUpper(cobalt.canary(3))), true},
+		{"a text in hexadecimal", respond(sentRequest{}, 500, nil, hex.EncodeToString([]byte(cobalt.canary(3)))), true},
+		{"a text of the caller without an account", respond(sentRequest{}, 200, nil, anonymous.canary(3)), true},
+		{"a text split over events", respond(sentRequest{}, 200, stream, delta(1, "cobalt")+delta(2, "heron17q")), true},
+		{"a text of the side itself split over events", respond(sentRequest{}, 200, stream, delta(1, "amber")+delta(2, "finch17q")), false},
+		{"the text of the request", respond(sentRequest{offered: cobalt.canary(3)}, 200, nil, cobalt.canary(3)), false},
+		{"more than the text of the request", respond(sentRequest{offered: cobalt.canary(3)}, 200, nil, cobalt.canary(31)), true},
+		{"an identifier", respond(sentRequest{}, 200, nil, `{"id":"`+theirs.String()+`"}`), true},
+		{"an identifier in a header", respond(sentRequest{}, 200, stdhttp.Header{"X-Turn-Id": {theirs.String()}}, ""), true},
+		{"an identifier as a UUID", respond(sentRequest{}, 200, nil, uuid), true},
+		{"the identifier of the request", respond(sentRequest{offered: theirs.String()}, 404, nil, theirs.String()), false},
+		{"a cursor", respond(sentRequest{}, 200, nil, `{"next_cursor":"`+cursor+`"}`), true},
 		{"a text in the log", line("title " + cobalt.canary(3)), true},
-		{"an address in the log", line(strings.ToUpper(cobalt.email())), true},
-		{"a session in the log", line("cookie s1_abc"), true},
-		{"a share in the log", line("/shared/sh1_abc"), true},
-		{"an account in the log", line(protocol.NewAccountID().String()), true},
+		{"an email address in the log", line(strings.ToUpper(cobalt.email())), true},
+		{"a session token in the log", line("cookie s1_abc"), true},
+		{"a share token in the log", line("/shared/sh1_abc"), true},
+		{"an account identifier in the log", line(protocol.NewAccountID().String()), true},
 		{"a cursor in the log", line("cursor=" + cursor), true},
-		{"a turn in the log", line("turn " + protocol.NewTurnID().String()), false},
+		{"a turn identifier in the log", line("turn " + protocol.NewTurnID().String()), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSpy()
-			s.response(question{by: cobalt}, "GET /", 200, nil, []byte(theirs.String()+" "+cursor+" "+cobalt.canary(3)))
+			s := newLeakChecker()
+			s.response(sentRequest{by: cobalt}, "GET /", 200, nil, []byte(theirs.String()+" "+cursor+" "+cobalt.canary(3)))
 			if !s.clean() {
-				t.Fatal("an own answer is a leak")
+				t.Fatal("a response with data of the side itself counts as a leak")
 			}
 			if test.show(s); s.clean() == test.leaks {
-				t.Errorf("found: %v, want %v", s.leaks, test.leaks)
+				t.Errorf("leaks: %v, want any: %v", s.leaks, test.leaks)
 			}
 		})
 	}
 }
 
-// TestTheWalkFindsARouteThatLeaks plants a route that answers about anybody's conversation. Nobody tells the walk about it.
+// TestTheWalkFindsARouteThatLeaks adds a route that returns a conversation of any account. The walk knows the route
+// from the document only.
 func TestTheWalkFindsARouteThatLeaks(t *testing.T) {
-	iso := newIsolation(t, func(iso *isolation) route {
-		return call("GET", "/planted/{conversation_id}", "planted", "", reads, func(ctx context.Context, in *InConversation) (*body[protocol.ConversationPage], error) {
+	iso := newIsolation(t, func(iso *isolation) route.Route {
+		return route.Call("GET", "/planted/{conversation_id}", "planted", "", route.Reads, func(ctx context.Context, in *InConversation) (*body[protocol.ConversationPage], error) {
 			for _, account := range iso.accounts {
-				if page, err := iso.DB.ConversationPage(ctx, account.AccountID, in.ConversationID); err == nil {
+				if page, err := iso.DB.Conversations.ConversationPage(ctx, account.AccountID, in.ConversationID); err == nil {
 					return ok(*page), nil
 				}
 			}
@@ -590,7 +617,7 @@ func TestTheWalkFindsARouteThatLeaks(t *testing.T) {
 	})
 	const enough = 20_000
 	iso.walk(t, 1, enough)
-	if iso.spy.clean() {
-		t.Errorf("%d responses were searched and the planted route was not found", iso.spy.responses)
+	if iso.checker.clean() {
+		t.Errorf("%d responses were searched and no leak of the planted route was found", iso.checker.responses)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/persistence"
+	"turnstone/http/route"
+	"turnstone/persistence/limits"
 	"turnstone/protocol"
 )
 
@@ -28,11 +29,12 @@ func (w *world) drawn() []string {
 	return buckets
 }
 
-// local makes a bucket real, in the process, while nothing answers for the others.
-func (w *world) local(name bucket, limit persistence.Limit) {
+// localBucket gives one bucket a real limit that is counted in this process. The test limiter decides on the other
+// buckets.
+func (w *world) localBucket(name route.Bucket, limit limits.Limit) {
 	w.t.Helper()
-	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{
-		URL: "unix:///nowhere", Local: map[string]persistence.Limit{string(name): limit},
+	limiter, err := limits.NewLimiter(limits.LimiterConfig{
+		URL: "unix:///nowhere", Local: map[string]limits.Limit{string(name): limit},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -41,7 +43,7 @@ func (w *world) local(name bucket, limit persistence.Limit) {
 	w.limiter.real, w.limiter.buckets = limiter, []string{string(name)}
 }
 
-// follow opens a stream over a real connection and returns it after its first event.
+// follow opens a stream over a real connection, reads the first event, and returns the rest of the body.
 func (c *client) follow(path string) *bufio.Reader {
 	c.t.Helper()
 	server := httptest.NewServer(c)
@@ -68,8 +70,8 @@ func (c *client) follow(path string) *bufio.Reader {
 
 func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testing.T) {
 	const burst = 4
-	s := speak(t, nil)
-	s.local(bucketReplays, persistence.Limit{Rate: 1, Period: time.Hour, Burst: burst})
+	s := startStreamingTurn(t, nil)
+	s.localBucket(route.BucketReplays, limits.Limit{Rate: 1, Period: time.Hour, Burst: burst})
 	s.limiter.breakDown()
 	events := "/chat/turns/" + s.turn.String() + "/events"
 	s.drawn()
@@ -78,7 +80,7 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 		live = append(live, s.follow(events+query))
 	}
 	if ahead := s.expect(409, "GET", events+"?after=99999999", nil); ahead.Code != protocol.CodeSequenceAhead {
-		t.Errorf("ahead: %s", ahead.body)
+		t.Errorf("a sequence ahead of the turn: %s", ahead.body)
 	}
 	s.stop()
 	for _, body := range live {
@@ -92,9 +94,9 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 
 	for n := range burst {
 		query := []string{"", "?mode=snapshot", "?after=1", "?mode=snapshot&after=1"}[n]
-		answer := s.expect(200, "GET", events+query, nil)
-		if want := `"replays";r=` + strconv.Itoa(burst-n-1) + `;t=`; !strings.HasPrefix(answer.header.Get("RateLimit"), want) {
-			t.Errorf("%s: RateLimit %s, want %s…", query, answer.header.Get("RateLimit"), want)
+		resp := s.expect(200, "GET", events+query, nil)
+		if want := `"replays";r=` + strconv.Itoa(burst-n-1) + `;t=`; !strings.HasPrefix(resp.header.Get("RateLimit"), want) {
+			t.Errorf("%s: RateLimit %s, want %s…", query, resp.header.Get("RateLimit"), want)
 		}
 	}
 	over := s.expect(429, "GET", events, nil)
@@ -102,14 +104,14 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 	if over.Code != protocol.CodeRateLimited || err != nil || wait < 1 || over.header.Get("RateLimit-Policy") != `"replays";q=1;w=3600` {
 		t.Errorf("over the limit: %s %v", over.body, over.header)
 	}
-	s.limiter.set(persistence.Decision{Allowed: true, Limit: testQuota}, nil)
-	s.expect(200, "GET", "/conversations/"+s.conversation, nil) // other reads go on
+	s.limiter.set(limits.Decision{Allowed: true, Limit: testQuota}, nil)
+	s.expect(200, "GET", "/conversations/"+s.conversation, nil) // other reads are not limited
 }
 
 func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
-	s := speak(t, nil)
-	start := object{"input": []object{{"type": "text", "text": "Hello"}}}
-	create := object{"title": "Once"}
+	s := startStreamingTurn(t, nil)
+	start := route.Object{"input": []route.Object{{"type": "text", "text": "Hello"}}}
+	create := route.Object{"title": "Once"}
 	s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start")
 	s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create")
 	s.drawn()
@@ -118,8 +120,8 @@ func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
 		s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start"),
 		s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create"),
 	} {
-		if again.header.Get(replayedHeader) != "true" || again.header.Get("RateLimit") != "" {
-			t.Errorf("the repeat got %v", again.header)
+		if again.header.Get(replayedField) != "true" || again.header.Get("RateLimit") != "" {
+			t.Errorf("headers of the repeat: %v", again.header)
 		}
 	}
 	if drawn := s.drawn(); len(drawn) != 0 {
@@ -134,37 +136,24 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 	c := w.client().register("ada@example.com")
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
 	for _, r := range w.table() {
-		if r.policy.Bucket == noBucket || r.policy.Public || r.policy.Sudo || r.path == "/auth/logout" {
+		if r.Policy.Bucket == "" || r.Policy.Public || r.Policy.Sudo || r.Path == "/auth/logout" {
 			continue
 		}
-		answer := c.do(r.method, parameter.ReplaceAllString(r.path, "none"), nil)
-		bucket := `"` + string(r.policy.Bucket) + `"`
-		if answer.header.Get("RateLimit-Policy") != bucket+";q=60;w=60" || answer.header.Get("RateLimit") != bucket+";r=59;t=1" {
-			t.Errorf("%s %s: %d, %q and %q", r.method, r.path, answer.status, answer.header.Get("RateLimit-Policy"), answer.header.Get("RateLimit"))
+		resp := c.do(r.Method, parameter.ReplaceAllString(r.Path, "none"), nil)
+		bucket := `"` + string(r.Policy.Bucket) + `"`
+		if resp.header.Get("RateLimit-Policy") != bucket+";q=60;w=60" || resp.header.Get("RateLimit") != bucket+";r=59;t=1" {
+			t.Errorf("%s %s: %d, %q and %q", r.Method, r.Path, resp.status, resp.header.Get("RateLimit-Policy"), resp.header.Get("RateLimit"))
 		}
 	}
 }
 
-// The time for the limiter counts from the beginning of the request, so that slow look-ups before it do not delay the
-// refusal beyond its promise.
-func TestSlowLookUpsShortenTheWaitForTheLimiter(t *testing.T) {
-	began := time.Now()
-	for before, want := range map[time.Duration]time.Duration{
-		0:                      250 * time.Millisecond,
-		120 * time.Millisecond: 130 * time.Millisecond,
-		150 * time.Millisecond: 100 * time.Millisecond,
-		time.Hour:              100 * time.Millisecond, // its body came slowly
-	} {
-		if got := limiterDeadline(began, began.Add(before)).Sub(began.Add(before)); got != want {
-			t.Errorf("after %v the limiter gets %v, want %v", before, got, want)
-		}
-	}
-	s := speak(t, nil)
+func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
+	s := startStreamingTurn(t, nil)
 	s.limiter.waits = nil
-	s.expect(201, "POST", "/conversations", object{"title": "One"})
+	s.expect(201, "POST", "/conversations", route.Object{"title": "One"})
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > limiterPatience {
-		t.Errorf("the limiter was given %v", s.limiter.waits)
+	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > 250*time.Millisecond {
+		t.Errorf("the limiter had %v to decide", s.limiter.waits)
 	}
 }

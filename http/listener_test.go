@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	stdhttp "net/http"
-	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,11 +16,14 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors"
+	"turnstone/actors/turn"
+	"turnstone/http/listener"
+	"turnstone/http/route"
 	"turnstone/protocol"
 )
 
-// smallBuffers keeps what the system takes of an answer small, so that a reader who does not read is noticed.
+// smallBuffers is a listener whose connections have small send buffers, so that a write to a client that does not read
+// blocks early.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
@@ -32,15 +34,16 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// serving runs a handler on a listener of the product; closed gets a value for each connection that ends.
-func serving(t *testing.T, handler stdhttp.Handler, options ListenerOptions) (address string, closed <-chan struct{}) {
+// startListener serves a handler with listener.New until the test ends and returns the address. closed receives a value
+// for each connection that is closed.
+func startListener(t *testing.T, handler stdhttp.Handler, options listener.Options) (address string, closed <-chan struct{}) {
 	t.Helper()
 	options.Log = zap.NewNop()
 	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := Listener(handler, options)
+	server := listener.New(handler, options)
 	ended, bound := make(chan struct{}, 1000), server.ConnState
 	server.ConnState = func(conn net.Conn, state stdhttp.ConnState) {
 		if bound != nil {
@@ -69,8 +72,8 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// 200 readers ask for much and read nothing. They are disconnected, whoever they are, and hold no more memory than the
-// requests that one account may have under way.
+// 200 clients request 1 MiB each and read nothing. The server disconnects them, whether or not they are signed in, and
+// the heap grows by at most 100 MiB: the number of concurrent requests of one account is limited.
 func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	const readers, size, stall, most = 200, 1 << 20, time.Second, 100 << 20
 	text := strings.Repeat("x", size)
@@ -78,8 +81,8 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	w := newWorld(t)
 	config := w.Config
 	config.Web = fstest.MapFS{"index.html": {Data: []byte("app")}, "assets/large.js": {Data: []byte(text)}}
-	server, err := newServer(config, func(s *Server) []route {
-		return append(s.table(), call("GET", "/large", "getLarge", "", reads, func(context.Context, *nothing) (*body[echoOutput], error) {
+	server, err := newServer(config, func(s *Server) []route.Route {
+		return append(s.table(), route.Call("GET", "/large", "getLarge", "", route.Reads, func(context.Context, *nothing) (*body[echoOutput], error) {
 			return ok(echoOutput{Title: text}), nil
 		}))
 	})
@@ -94,11 +97,11 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	}{
 		"signed in":     {server, "/large"},
 		"not signed in": {server, "/assets/large.js"},
-		"internal": {OnlyHosts("127.0.0.1:9090", nil, stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
-			_, _ = w.Write(content) // nobody reads it
+		"internal": {listener.OnlyHosts("127.0.0.1:9090", nil, stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
+			_, _ = w.Write(content) // fails: the client does not read
 		})), "/debug/pprof/heap"},
 	} {
-		address, closed := serving(t, c.handler, ListenerOptions{WriteStall: stall})
+		address, closed := startListener(t, c.handler, listener.Options{WriteStall: stall})
 		before := heap()
 		for range readers {
 			conn := dial(t, address)
@@ -123,7 +126,7 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	}
 }
 
-// heap is what is held, without what only waits to be collected.
+// heap returns the number of bytes of reachable heap objects. It runs the garbage collector first.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -131,36 +134,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// deadlines notes what is written under which deadline.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set    int
-	pieces []int
-}
-
-func (d *deadlines) SetWriteDeadline(time.Time) error { d.set++; return nil }
-
-func (d *deadlines) Write(b []byte) (int, error) {
-	if d.pieces = append(d.pieces, len(b)); d.set < len(d.pieces) {
-		return 0, fmt.Errorf("piece %d has no deadline of its own", len(d.pieces))
-	}
-	return d.ResponseRecorder.Write(b)
-}
-
-func TestProgressExtendsTheDeadlineOfAnAnswer(t *testing.T) {
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	text := strings.Repeat("x", 3*writePiece+1)
-	patient(stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
-		if n, err := io.WriteString(w, text); n != len(text) || err != nil {
-			t.Errorf("%d bytes, %v", n, err)
-		}
-	}), time.Second).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if len(w.pieces) != 4 || w.set != 5 || w.Body.String() != text {
-		t.Errorf("pieces %v, %d deadlines", w.pieces, w.set)
-	}
-}
-
-// openStreams is a handler with connections that the server knows nothing of.
+// openStreams is a handler that reports hijacked connections, which net/http does not count.
 type openStreams struct {
 	stdhttp.Handler
 	open atomic.Int64
@@ -168,44 +142,44 @@ type openStreams struct {
 
 func (o *openStreams) OpenStreams() int { return int(o.open.Load()) }
 
-func TestAListenerHasAtMostSoManyConnections(t *testing.T) {
+func TestAListenerLimitsItsConnections(t *testing.T) {
 	handler := &openStreams{Handler: stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) { w.WriteHeader(204) })}
 	handler.open.Store(1)
-	address, closed := serving(t, handler, ListenerOptions{MaxConnections: 2})
-	answered := func(conn net.Conn) bool {
-		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // a closed one shows when it is read
+	address, closed := startListener(t, handler, listener.Options{MaxConnections: 2})
+	responds := func(conn net.Conn) bool {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // the read below fails if it is closed
 		n, err := conn.Read(make([]byte, 1))
 		return n == 1 && err == nil
 	}
 	first := dial(t, address)
-	if !answered(first) {
+	if !responds(first) {
 		t.Error("the first connection is closed")
 	}
-	if answered(dial(t, address)) {
-		t.Error("a connection beyond the bound is answered")
+	if responds(dial(t, address)) {
+		t.Error("a connection beyond the limit gets a response")
 	}
 	<-closed
 	handler.open.Store(0)
-	if !answered(dial(t, address)) {
+	if !responds(dial(t, address)) {
 		t.Error("a connection is refused after a stream has ended")
 	}
-	if answered(dial(t, address)) {
-		t.Error("a connection beyond the bound is answered")
+	if responds(dial(t, address)) {
+		t.Error("a connection beyond the limit gets a response")
 	}
 	<-closed
 	_ = first.Close()
 	<-closed
-	if !answered(dial(t, address)) {
-		t.Error("a connection is refused after another one has ended")
+	if !responds(dial(t, address)) {
+		t.Error("a connection is refused after another connection has ended")
 	}
 }
 
-func TestAnAccountHasAtMostSoManyRequestsUnderWay(t *testing.T) {
+func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 	const most = 3
-	w := newWorld(t, func(c *Config) { c.MaxRequests = most })
+	w := newWorld(t, func(c *testConfig) { c.MaxRequests = most })
 	began, proceed := make(chan struct{}), make(chan struct{})
-	server, err := newServer(w.Config, func(s *Server) []route {
-		return append(s.table(), call("GET", "/slow", "getSlow", "", reads, func(context.Context, *nothing) (*body[health], error) {
+	server, err := newServer(w.Config, func(s *Server) []route.Route {
+		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *nothing) (*body[health], error) {
 			began <- struct{}{}
 			<-proceed
 			return ok(health{Status: "ok"}), nil
@@ -216,32 +190,32 @@ func TestAnAccountHasAtMostSoManyRequestsUnderWay(t *testing.T) {
 	}
 	w.Server = server
 	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
-	answers := make(chan *reply, most)
+	replies := make(chan *reply, most)
 	for range most {
-		go func() { answers <- ada.twin().do("GET", "/slow", nil) }()
+		go func() { replies <- ada.twin().do("GET", "/slow", nil) }()
 		<-began
 	}
 	over := ada.twin().do("GET", "/conversations", nil)
 	if over.status != 429 || over.Code != protocol.CodeTooManyRequests || over.header.Get("Retry-After") == "" {
-		t.Errorf("one more: %d %s", over.status, over.body)
+		t.Errorf("a request over the limit: %d %s", over.status, over.body)
 	}
 	eve.expect(200, "GET", "/conversations", nil)
 	close(proceed)
 	for range most {
-		if answer := <-answers; answer.status != 200 {
-			t.Errorf("%d %s", answer.status, answer.body)
+		if resp := <-replies; resp.status != 200 {
+			t.Errorf("%d %s", resp.status, resp.body)
 		}
 	}
 	ada.expect(200, "GET", "/conversations", nil)
 }
 
-// heldCommands lets no command of a turn end before it is released.
+// heldCommands blocks each command of a turn until proceed is closed.
 type heldCommands struct {
 	Turns
 	began, proceed chan struct{}
 }
 
-func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.TurnID, *actors.Command) (protocol.SteeringReceipt, error) {
+func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.TurnID, *turn.Command) (protocol.SteeringReceipt, error) {
 	h.began <- struct{}{}
 	<-h.proceed
 	return protocol.SteeringReceipt{}, nil
@@ -250,38 +224,38 @@ func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.Tur
 func TestACancelHasASlotAlthoughTheOtherRequestsOfItsAccountHang(t *testing.T) {
 	const most = 3
 	held := &heldCommands{began: make(chan struct{}), proceed: make(chan struct{})}
-	w := newWorld(t, func(c *Config) { c.MaxRequests, c.Turns = most, held })
+	w := newWorld(t, func(c *testConfig) { c.MaxRequests, c.Turns = most, held })
 	ada := w.client().register("ada@example.com")
 	turn := protocol.NewTurnID().String()
-	input := func(id string) object {
-		return object{"type": "input", "turn_id": turn, "client_steering_id": id, "input": []object{{"type": "text", "text": "x"}}}
+	input := func(id string) route.Object {
+		return route.Object{"type": "input", "turn_id": turn, "client_steering_id": id, "input": []route.Object{{"type": "text", "text": "x"}}}
 	}
-	cancel := object{"type": "cancel", "turn_id": turn}
-	answers := make(chan *reply, most+cancelSlots)
-	hang := func(body object) {
-		go func() { answers <- ada.twin().do("POST", "/chat/steering", body) }()
+	cancel := route.Object{"type": "cancel", "turn_id": turn}
+	replies := make(chan *reply, most+reservedSlots)
+	hang := func(body route.Object) {
+		go func() { replies <- ada.twin().do("POST", "/chat/steering", body) }()
 		<-held.began
 	}
-	refused := func(what, method, path string, body any) {
+	wantRefused := func(what, method, path string, body any) {
 		t.Helper()
-		if answer := ada.twin().do(method, path, body); answer.status != 429 || answer.Code != protocol.CodeTooManyRequests {
-			t.Errorf("%s: %d %s", what, answer.status, answer.body)
+		if resp := ada.twin().do(method, path, body); resp.status != 429 || resp.Code != protocol.CodeTooManyRequests {
+			t.Errorf("%s: %d %s", what, resp.status, resp.body)
 		}
 	}
 	for n := range most {
 		hang(input(strconv.Itoa(n)))
 	}
-	for range cancelSlots {
-		refused("one more input", "POST", "/chat/steering", input("more"))
-		refused("a withdrawal", "POST", "/chat/steering", object{"type": "withdraw", "turn_id": turn, "steering_id": protocol.NewSteeringID().String()})
-		refused("a read", "GET", "/conversations", nil)
+	for range reservedSlots {
+		wantRefused("another input", "POST", "/chat/steering", input("more"))
+		wantRefused("a withdrawal", "POST", "/chat/steering", route.Object{"type": "withdraw", "turn_id": turn, "steering_id": protocol.NewSteeringID().String()})
+		wantRefused("a read", "GET", "/conversations", nil)
 		hang(cancel)
 	}
-	refused("a cancel beyond the reserve", "POST", "/chat/steering", cancel)
+	wantRefused("a cancel beyond the reserved slots", "POST", "/chat/steering", cancel)
 	close(held.proceed)
-	for range most + cancelSlots {
-		if answer := <-answers; answer.status != 202 {
-			t.Errorf("%d %s", answer.status, answer.body)
+	for range most + reservedSlots {
+		if resp := <-replies; resp.status != 202 {
+			t.Errorf("%d %s", resp.status, resp.body)
 		}
 	}
 	ada.expect(200, "GET", "/conversations", nil)

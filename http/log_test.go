@@ -8,38 +8,40 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"turnstone/http/route"
 )
 
 func TestLogsHoldNothingOfAccounts(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	w := newWorld(t, func(c *Config) {
+	w := newWorld(t, func(c *testConfig) {
 		c.Log = zap.New(core)
 		liveOn(t, c)
 	})
 	const canary = "canary7f3a"
 	c := w.client().register(canary + "@example.com")
-	c.expect(200, "POST", "/chat", object{"input": []object{{"type": "text", "text": canary}}})
-	c.expect(201, "POST", "/conversations", object{"title": canary}, keyHeader, canary)
+	c.expect(200, "POST", "/chat", route.Object{"input": []route.Object{{"type": "text", "text": canary}}})
+	c.expect(201, "POST", "/conversations", route.Object{"title": canary}, keyField, canary)
 	c.do("GET", "/conversations/"+canary+"?cursor="+canary, nil, "X-Forwarded-For", canary, "User-Agent", canary)
-	c.do("POST", "/conversations", object{"title": canary + "\x00"})
-	w.client().do("POST", "/auth/login", object{"email": canary + "@example.com", "password": canary})
+	c.do("POST", "/conversations", route.Object{"title": canary + "\x00"})
+	w.client().do("POST", "/auth/login", route.Object{"email": canary + "@example.com", "password": canary})
 	c.do(canary, "/"+canary, nil)
 	requests := 0
 	for _, entry := range logs.All() {
 		line := entry.Message + fmt.Sprint(entry.ContextMap())
 		if strings.Contains(line, canary) || strings.Contains(line, tokenPrefix) || strings.Contains(line, c.account.AccountID.String()) {
-			t.Errorf("the log says %s", line)
+			t.Errorf("the log contains %s", line)
 		}
 		if entry.Message == "request" {
 			requests++
 			for _, field := range []string{"request_id", "method", "route", "status", "ms"} {
 				if entry.ContextMap()[field] == nil {
-					t.Errorf("a line of a request lacks %s: %s", field, line)
+					t.Errorf("the log line of a request lacks %s: %s", field, line)
 				}
 			}
 		}
 	}
 	if requests != 7 {
-		t.Errorf("%d requests are in the log, want 7", requests)
+		t.Errorf("the log has lines of %d requests, want 7", requests)
 	}
 }

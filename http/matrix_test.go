@@ -13,104 +13,112 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
 	"turnstone/cmd/machine"
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/persistence/limits"
 	"turnstone/persistence/pgtest"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/tool"
 )
 
-// The authorization matrix: every route that the router knows, against every state that a caller can be in, on a real
-// Postgres, a real Redis and a real node. A route that is added without an example here fails the test.
+// The authorization matrix tests every route of the router with every state that a caller can be in, on a real
+// Postgres, a real Redis and a real node. A route without an entry in examples fails the test.
 
-// example is how a route is asked rightly.
+// example is a valid request to a route.
 type example struct {
-	body    func(m *matrix, of things) object // of the caller's own things; nil: no body
-	names   []string                          // fields of the body that name things, as branch.message_id
-	query   string
-	success int                     // 0: 200
-	creates bool                    // a foreign identifier in its path makes an own thing
-	free    bool                    // draws from no limit
-	as      func(m *matrix) *client // who asks rightly, where the matrix's own caller would end itself
-	of      func(m *matrix) things  // what is asked about, where it does not survive
+	body        func(m *matrix, of identifiers) route.Object // with the caller's identifiers; nil: no body
+	names       []string                                     // fields of the body that contain identifiers, for example branch.message_id
+	query       string
+	success     int                         // the status; 0: 200
+	creates     bool                        // a foreign identifier in the path creates an object of the caller
+	free        bool                        // draws from no limit
+	client      func(m *matrix) *client     // the client that sends the request; nil: the owner, whose session must not change
+	identifiers func(m *matrix) identifiers // the identifiers in the request; nil: the owner's, which must stay valid
 }
 
-// things are identifiers of one account, by the name that paths and bodies give them.
-type things map[string]string
+// identifiers contains identifiers of one account by their names in paths and bodies.
+type identifiers map[string]string
 
-// examples has one line for each route.
+// examples has one entry for each route.
 var examples = map[string]example{
 	"GET /health":  {free: true},
 	"GET /ready":   {},
 	"GET /version": {},
 
-	"POST /auth/register": {success: 201, as: (*matrix).nobody, body: func(*matrix, things) object {
-		return object{"email": protocol.NewAccountID().String() + "@example.com", "password": testPassword, "display_name": "New"}
+	"POST /auth/register": {success: 201, client: (*matrix).anonymous, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"email": protocol.NewAccountID().String() + "@example.com", "password": testPassword, "display_name": "New"}
 	}},
-	"POST /auth/login": {as: (*matrix).nobody, body: func(m *matrix, _ things) object {
-		return object{"email": m.owner.account.Email, "password": testPassword}
+	"POST /auth/login": {client: (*matrix).anonymous, body: func(m *matrix, _ identifiers) route.Object {
+		return route.Object{"email": m.owner.account.Email, "password": testPassword}
 	}},
-	"POST /auth/logout":                  {success: 204, as: (*matrix).passing},
+	"POST /auth/logout":                  {success: 204, client: (*matrix).disposableClient},
 	"GET /auth/session":                  {},
 	"GET /auth/sessions":                 {},
-	"DELETE /auth/sessions":              {success: 204, as: (*matrix).passing},
-	"DELETE /auth/sessions/{session_id}": {success: 204, of: func(m *matrix) things { return m.thingsOf(m.owner.again()) }},
-	"POST /auth/password": {as: (*matrix).passing, body: func(*matrix, things) object {
-		return object{"current_password": testPassword, "new_password": "another good secret"}
+	"DELETE /auth/sessions":              {success: 204, client: (*matrix).disposableClient},
+	"DELETE /auth/sessions/{session_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.identifiersOf(m.owner.newSession()) }},
+	"POST /auth/password": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"current_password": testPassword, "new_password": "another good secret"}
 	}},
-	"POST /auth/reauthenticate":          {as: (*matrix).passing, body: func(*matrix, things) object { return object{"password": testPassword} }},
-	"GET /auth/oidc/{provider}/start":    {success: 404}, // none is configured here; see oidc_test.go
+	"POST /auth/reauthenticate":          {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object { return route.Object{"password": testPassword} }},
+	"GET /auth/oidc/{provider}/start":    {success: 404}, // no provider is configured here; see oidc_test.go
 	"GET /auth/oidc/{provider}/callback": {success: 404},
 
 	"GET /account/settings": {},
-	"PUT /account/settings": {body: func(*matrix, things) object {
-		return object{"language": "en", "theme": "dark", "send_key": "enter", "busy_action": "queue", "default_profile": "auto"}
+	"PUT /account/settings": {body: func(*matrix, identifiers) route.Object {
+		return route.Object{"language": "en", "theme": "dark", "send_key": "enter", "busy_action": "queue", "default_profile": "auto"}
 	}},
 
 	"GET /conversations":                         {},
-	"POST /conversations":                        {success: 201, body: func(*matrix, things) object { return object{"title": "New"} }, names: []string{"project_id"}},
+	"POST /conversations":                        {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }, names: []string{"project_id"}},
 	"GET /conversations/{conversation_id}":       {},
-	"PUT /conversations/{conversation_id}":       {success: 201, creates: true, of: unmade, body: func(*matrix, things) object { return object{"title": "Mine"} }},
-	"PUT /conversations/{conversation_id}/title": {body: func(*matrix, things) object { return object{"title": "Named"} }},
+	"PUT /conversations/{conversation_id}":       {success: 201, creates: true, identifiers: missingConversation, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "Mine"} }},
+	"PUT /conversations/{conversation_id}/title": {body: func(*matrix, identifiers) route.Object { return route.Object{"title": "Named"} }},
 	"PUT /conversations/{conversation_id}/read": {
-		body: func(_ *matrix, of things) object { return object{"message_id": of["message_id"]} }, names: []string{"message_id"},
+		body: func(_ *matrix, of identifiers) route.Object { return route.Object{"message_id": of["message_id"]} }, names: []string{"message_id"},
 	},
-	"PUT /conversations/{conversation_id}/draft":    {body: func(*matrix, things) object { return object{"content": "a draft"} }},
+	"PUT /conversations/{conversation_id}/draft":    {body: func(*matrix, identifiers) route.Object { return route.Object{"content": "a draft"} }},
 	"GET /conversations/{conversation_id}/messages": {},
 	"GET /conversations/{conversation_id}/branches": {},
-	"POST /conversations/{conversation_id}/branches": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of things) object {
-		return object{"message_id": of["message_id"], "mode": "fork"}
+	"POST /conversations/{conversation_id}/branches": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"message_id": of["message_id"], "mode": "fork"}
 	}},
-	"PUT /conversations/{conversation_id}/active-branch": {names: []string{"branch_id"}, body: func(m *matrix, of things) object {
-		return object{"branch_id": of["branch_id"], "version": m.versionOf(of)}
+	"PUT /conversations/{conversation_id}/active-branch": {names: []string{"branch_id"}, body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"branch_id": of["branch_id"], "version": m.versionOf(of)}
 	}},
 	"GET /conversations/{conversation_id}/follow-ups": {},
-	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}": {body: func(*matrix, things) object {
-		return object{"state": "held", "version": 1}
+	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}": {body: func(*matrix, identifiers) route.Object {
+		return route.Object{"state": "held", "version": 1}
 	}},
 	"GET /conversations/{conversation_id}/usage": {},
-	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, things) object {
-		return object{"kind": "characters", "quantity": 3, "unit": "character"}
+	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"kind": "characters", "quantity": 3, "unit": "character"}
 	}},
-	"DELETE /conversations/{conversation_id}": {success: 204, of: func(m *matrix) things { return m.conversation(m.owner) }},
+	"DELETE /conversations/{conversation_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.conversation(m.owner) }},
 	"GET /usage": {},
 
-	"POST /chat": {names: []string{"conversation_id", "branch.message_id"}, body: func(_ *matrix, of things) object {
-		return object{"conversation_id": of["conversation_id"], "input": []object{{"type": "text", "text": "Hello"}}}
+	"POST /chat": {names: []string{"conversation_id", "branch.message_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"conversation_id": of["conversation_id"], "input": []route.Object{{"type": "text", "text": "Hello"}}}
 	}},
-	"POST /chat/steering": {success: 409, names: []string{"turn_id"}, body: func(_ *matrix, of things) object {
-		return object{"type": "input", "turn_id": of["turn_id"], "client_steering_id": "one", "input": []object{{"type": "text", "text": "faster"}}}
+	"POST /chat/steering": {success: 409, names: []string{"turn_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"type": "input", "turn_id": of["turn_id"], "client_steering_id": "one", "input": []route.Object{{"type": "text", "text": "faster"}}}
 	}},
 	"GET /chat/turns/{turn_id}":        {},
 	"GET /chat/turns/{turn_id}/events": {free: true},
 }
 
-func unmade(*matrix) things { return things{"conversation_id": protocol.NewConversationID().String()} }
+// missingConversation returns the identifier of a conversation that does not exist.
+func missingConversation(*matrix) identifiers {
+	return identifiers{"conversation_id": protocol.NewConversationID().String()}
+}
 
-// fresh is a new identifier that names nothing, by the name of its field.
-func fresh(name string) string {
+// unusedID returns a new identifier that names nothing, for a field of this name.
+func unusedID(name string) string {
 	switch name[strings.LastIndex(name, ".")+1:] {
 	case "conversation_id":
 		return protocol.NewConversationID().String()
@@ -127,30 +135,31 @@ func fresh(name string) string {
 	case "project_id":
 		return "proj_" + strings.TrimPrefix(protocol.NewTurnID().String(), "turn_")
 	}
-	panic("nobody knows how a " + name + " is spelled: add it to fresh")
+	panic("the identifier type of " + name + " is unknown: add it to unusedID")
 }
 
-// switchLimiter asks a real limiter, one that has run dry, or one whose Redis is not there.
-type switchLimiter struct{ open, dry, dead, now *persistence.Limiter }
+// switchLimiter delegates to its current limiter: open never refuses, each bucket of exhausted has one token, and
+// unreachable cannot connect to Redis.
+type switchLimiter struct{ open, exhausted, unreachable, current *limits.Limiter }
 
-func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (persistence.Decision, error) {
-	if l.now == l.dry { // its buckets hold one, and are not those of the others
-		key = "dry " + key
-		if first, err := l.dry.Take(ctx, bucket, key); err != nil || !first.Allowed {
+func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (limits.Decision, error) {
+	if l.current == l.exhausted { // use up the one token; the prefix makes the keys differ from those of the other limiters
+		key = "exhausted " + key
+		if first, err := l.exhausted.Take(ctx, bucket, key); err != nil || !first.Allowed {
 			return first, err
 		}
 	}
-	return l.now.Take(ctx, bucket, key)
+	return l.current.Take(ctx, bucket, key)
 }
 
-func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence.Limiter {
+func limiterWith(t *testing.T, url string, limit limits.Limit) *limits.Limiter {
 	t.Helper()
-	shared := map[string]persistence.Limit{}
-	for _, b := range []bucket{bucketWrites, bucketChat, bucketCancel, bucketSignIn, bucketSignInAccount, bucketSignInReserve} {
+	shared := map[string]limits.Limit{}
+	for _, b := range []route.Bucket{"writes", route.BucketChat, "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
 		shared[string(b)] = limit
 	}
-	limiter, err := persistence.NewLimiter(persistence.LimiterConfig{URL: url, Shared: shared, Local: map[string]persistence.Limit{
-		string(bucketReads): limit, string(bucketReplays): limit, string(bucketRefusals): {Rate: 10_000, Period: time.Second, Burst: 10_000},
+	limiter, err := limits.NewLimiter(limits.LimiterConfig{URL: url, Shared: shared, Local: map[string]limits.Limit{
+		string(route.BucketReads): limit, string(route.BucketReplays): limit, string(route.BucketRefusals): {Rate: 10_000, Period: time.Second, Burst: 10_000},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -159,35 +168,35 @@ func limiterWith(t *testing.T, url string, limit persistence.Limit) *persistence
 	return limiter
 }
 
-// matrix is a world with two accounts that know nothing of each other.
+// matrix is a world with two accounts that share nothing.
 type matrix struct {
 	*world
 	limits          *switchLimiter
 	meter           *machine.Meter
 	owner, stranger *client
-	mine, theirs    things            // the owner's and the stranger's
+	mine, theirs    identifiers       // the owner's and the stranger's
 	cursor          string            // of the owner's list of conversations
-	bad             map[string]string // tokens that should open nothing, by what is wrong with them
-	turned          *client           // whose token was replaced
-	oldCSRF         string            // its CSRF token of before
+	bad             map[string]string // session tokens that must be refused, by what is wrong with them
+	rotated         *client           // a client whose session token was replaced; nil: not created yet
+	oldCSRF         string            // the CSRF token of rotated before that
 }
 
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
-	return matrixOn(t, pgtest.NewDatabase(t), func(*Config) {})
+	return matrixOn(t, pgtest.NewDatabase(t), func(*testConfig) {})
 }
 
-func matrixOn(t *testing.T, database pgtest.Database, change func(*Config)) *matrix {
+func matrixOn(t *testing.T, database pgtest.Database, change func(*testConfig)) *matrix {
 	t.Helper()
 	redis := embeddedtest.Redis(t).URL()
-	plenty := persistence.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
+	plenty := limits.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
 	m := &matrix{limits: &switchLimiter{
-		open: limiterWith(t, redis, plenty), dry: limiterWith(t, redis, persistence.Limit{Rate: 1, Period: time.Hour, Burst: 1}),
-		dead: limiterWith(t, "unix:///nowhere/redis.sock", plenty),
+		open: limiterWith(t, redis, plenty), exhausted: limiterWith(t, redis, limits.Limit{Rate: 1, Period: time.Hour, Burst: 1}),
+		unreachable: limiterWith(t, "unix:///nowhere/redis.sock", plenty),
 	}, meter: machine.Start()}
 	t.Cleanup(m.meter.Stop)
-	m.limits.now = m.limits.open
-	m.world = worldOn(t, database, func(c *Config) {
+	m.limits.current = m.limits.open
+	m.world = worldOn(t, database, func(c *testConfig) {
 		c.Limiter = m.limits
 		change(c)
 		liveOn(t, c)
@@ -201,61 +210,53 @@ func matrixOn(t *testing.T, database pgtest.Database, change func(*Config)) *mat
 	return m
 }
 
-// liveOn gives a configuration a node of its own, with the scripted model.
-func liveOn(t *testing.T, c *Config) {
+// liveOn sets the node and the store of a configuration to new ones, with the scripted model.
+func liveOn(t *testing.T, c *testConfig) {
 	t.Helper()
 	c.Turns = nodeOn(t, c, scripted.New(scripted.Options{}), nil, func() { t.Error("the node was fenced") })
 }
 
-// nodeOn starts a node with a model, in place of an earlier one if there was one, and sets the store that it writes.
-func nodeOn(t *testing.T, c *Config, model actors.Model, predecessor *protocol.NodeID, fenced func()) *actors.Node {
+// nodeOn starts a node with a model and sets c.TurnStore to the store of the node. A non-nil predecessor is the node
+// that the new one replaces.
+func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.NodeID, fenced func()) *actors.Node {
 	t.Helper()
 	const live = 5
-	turns := persistence.NewTurns(c.DB, persistence.TurnsOptions{Logger: c.Log})
-	t.Cleanup(turns.Close)
+	store := c.DB.StartTurns(turns.Options{Logger: c.Log})
+	t.Cleanup(store.Close)
 	node := actors.NewNode(actors.Config{
-		Store: turns, Log: turns, Directory: persistence.NewDirectory(c.DB, persistence.DirectoryOptions{MaxLiveTurns: live}),
-		Model: model, Routes: actors.DefaultRoutes("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
+		Store: store, Log: store, Directory: turns.NewDirectory(c.DB.DB, turns.DirectoryOptions{MaxLiveTurns: live}),
+		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
 		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced,
 	})
 	if err := node.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
-	c.TurnStore = storedTurns{turns, c.DB}
+	c.TurnStore = store
 	return node
 }
 
-type storedTurns struct {
-	*persistence.Turns
-	db *persistence.DB
-}
-
-func (s storedTurns) GetMessage(ctx context.Context, account protocol.AccountID, id protocol.MessageID) (*protocol.Message, error) {
-	return s.db.GetMessage(ctx, account, id)
-}
-
-// conversation makes one with a finished turn, and tells what it is made of.
-func (m *matrix) conversation(c *client) things {
+// conversation creates a conversation with a finished turn and a held follow-up, and returns their identifiers.
+func (m *matrix) conversation(c *client) identifiers {
 	m.t.Helper()
-	answer := c.expect(200, "POST", "/chat", object{"input": []object{{"type": "text", "text": "Hello"}}})
-	_, rest, _ := strings.Cut(string(answer.body), "data: ")
+	resp := c.expect(200, "POST", "/chat", route.Object{"input": []route.Object{{"type": "text", "text": "Hello"}}})
+	_, rest, _ := strings.Cut(string(resp.body), "data: ")
 	line, _, _ := strings.Cut(rest, "\n")
 	_, payload, err := protocol.DecodeEvent([]byte(line))
 	started, isStart := payload.(*protocol.TurnStarted)
 	if err != nil || !isStart {
-		m.t.Fatalf("the stream begins with %s", line)
+		m.t.Fatalf("the stream starts with %s", line)
 	}
-	of := m.thingsOf(c)
+	of := m.identifiersOf(c)
 	of["conversation_id"], of["branch_id"] = started.ConversationID.String(), started.BranchID.String()
-	of["message_id"], of["turn_id"] = started.UserMessageID.String(), answer.header.Get("X-Turn-Id")
-	of["follow_up_id"] = m.held(c.account.AccountID, started.ConversationID).String()
+	of["message_id"], of["turn_id"] = started.UserMessageID.String(), resp.header.Get("X-Turn-Id")
+	of["follow_up_id"] = m.storeHeldFollowUp(c.account.AccountID, started.ConversationID).String()
 	of["provider"] = "none"
 	return of
 }
 
-// held puts an item into a queue that waits for a word of its owner.
-func (w *world) held(account protocol.AccountID, conversation protocol.ConversationID) protocol.FollowUpID {
+// storeHeldFollowUp stores a held follow-up, which waits until its owner releases it.
+func (w *world) storeHeldFollowUp(account protocol.AccountID, conversation protocol.ConversationID) protocol.FollowUpID {
 	w.t.Helper()
 	id := protocol.NewFollowUpID()
 	w.database.Admin(w.t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position) values ($1, $2, $3, 'held', 'later', 1)`,
@@ -263,21 +264,21 @@ func (w *world) held(account protocol.AccountID, conversation protocol.Conversat
 	return id
 }
 
-// thingsOf are the things of a client that has no conversation.
-func (m *matrix) thingsOf(c *client) things {
+// identifiersOf returns the identifiers of a client that has no conversation.
+func (m *matrix) identifiersOf(c *client) identifiers {
 	m.t.Helper()
 	var list protocol.List[protocol.Device]
 	c.expect(200, "GET", "/auth/sessions", nil).into(m.t, &list)
 	for _, device := range list.Data {
 		if device.Current {
-			return things{"session_id": device.SessionID.String(), "provider": "none"}
+			return identifiers{"session_id": device.SessionID.String(), "provider": "none"}
 		}
 	}
-	m.t.Fatal("no session is the current one")
+	m.t.Fatal("no session of the list is the current one")
 	return nil
 }
 
-func (m *matrix) versionOf(of things) int64 {
+func (m *matrix) versionOf(of identifiers) int64 {
 	var id protocol.ConversationID
 	if id.UnmarshalText([]byte(of["conversation_id"])) != nil {
 		return 0
@@ -285,31 +286,31 @@ func (m *matrix) versionOf(of things) int64 {
 	return query[int64](m.world, `select coalesce(max(version), 0) from conversations where conversation_id = $1`, id)[0]
 }
 
-// passing is somebody who does not mind being signed out.
-func (m *matrix) passing() *client {
+// disposableClient returns the client of a new account, for requests that end or change its session.
+func (m *matrix) disposableClient() *client {
 	return m.client().register(protocol.NewAccountID().String() + "@example.com")
 }
 
-// nobody is somebody who is not signed in.
-func (m *matrix) nobody() *client { return m.client() }
+// anonymous returns a client that is not signed in.
+func (m *matrix) anonymous() *client { return m.client() }
 
-// again is another session of the same account.
-func (c *client) again() *client { return c.client().login(c.account.Email) }
+// newSession returns a client with another session of the same account.
+func (c *client) newSession() *client { return c.client().login(c.account.Email) }
 
-func (t route) name() string { return t.method + " " + t.path }
+func nameOf(r route.Route) string { return r.Method + " " + r.Path }
 
-// fill puts things into a path.
-func fill(path string, of things) string {
-	for _, name := range namesIn(path) {
+// fill replaces the names in a path by identifiers.
+func fill(path string, of identifiers) string {
+	for _, name := range pathNames(path) {
 		path = strings.ReplaceAll(path, "{"+name+"}", of[name])
 	}
 	return path
 }
 
-// ask asks as the example says, about some things.
-func (m *matrix) ask(c *client, r route, of things, headers ...string) *reply {
+// ask sends the example of a route, with these identifiers.
+func (m *matrix) ask(c *client, r route.Route, of identifiers, headers ...string) *reply {
 	m.t.Helper()
-	e := examples[r.name()]
+	e := examples[nameOf(r)]
 	var content any
 	if e.body != nil {
 		content = e.body(m, of)
@@ -317,38 +318,42 @@ func (m *matrix) ask(c *client, r route, of things, headers ...string) *reply {
 	return m.send(c, r, of, content, headers...)
 }
 
-func (m *matrix) send(c *client, r route, of things, content any, headers ...string) *reply {
+func (m *matrix) send(c *client, r route.Route, of identifiers, content any, headers ...string) *reply {
 	m.t.Helper()
-	answer := c.do(r.method, fill(r.path, of)+examples[r.name()].query, content, headers...)
-	m.checkHeaders(r, answer)
-	return answer
+	resp := c.do(r.Method, fill(r.Path, of)+examples[nameOf(r)].query, content, headers...)
+	m.checkHeaders(r, resp)
+	return resp
 }
 
-// checkHeaders holds what every answer must carry.
-func (m *matrix) checkHeaders(r route, answer *reply) {
+// checkHeaders checks the headers that every response must have.
+func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
 	for name, want := range map[string]string{
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
-		"Content-Security-Policy": contentSecurityPolicy, "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
+		"Content-Security-Policy": apiPolicy, "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
 		"Server": "", "X-Powered-By": "", "Access-Control-Allow-Origin": "",
 	} {
-		if got := answer.header.Get(name); got != want {
-			m.t.Errorf("%s: %s is %q, want %q", r.name(), name, got, want)
+		if got := resp.header.Get(name); got != want {
+			m.t.Errorf("%s: %s is %q, want %q", nameOf(r), name, got, want)
 		}
 	}
-	if !strings.HasPrefix(answer.header.Get("X-Request-Id"), "req_") {
-		m.t.Errorf("%s: no X-Request-Id", r.name())
+	if !strings.HasPrefix(resp.header.Get("X-Request-Id"), "req_") {
+		m.t.Errorf("%s: no X-Request-Id", nameOf(r))
 	}
-	cache := answer.header.Get("Cache-Control")
-	if want := r.policy.cacheControl(); cache != want && !(r.streams && strings.HasPrefix(cache, "no-cache")) {
-		m.t.Errorf("%s: Cache-Control is %q, want %q", r.name(), cache, want)
+	cache := resp.header.Get("Cache-Control")
+	want := "private, no-cache"
+	if r.Policy.NoStore {
+		want = "no-store"
 	}
-	if answer.status >= 400 && (answer.header.Get("Content-Type") != "application/problem+json" || answer.Problem.Status != answer.status || answer.RequestID == "") && r.path != "/ready" {
-		m.t.Errorf("%s: %d is no problem document: %s", r.name(), answer.status, answer.body)
+	if cache != want && !(r.Streams && strings.HasPrefix(cache, "no-cache")) {
+		m.t.Errorf("%s: Cache-Control is %q, want %q", nameOf(r), cache, want)
+	}
+	if resp.status >= 400 && (resp.header.Get("Content-Type") != "application/problem+json" || resp.Problem.Status != resp.status || resp.RequestID == "") && r.Path != "/ready" {
+		m.t.Errorf("%s: %d is not a problem document: %s", nameOf(r), resp.status, resp.body)
 	}
 }
 
-// rows counts what requests can make.
+// rows returns the counts, and some sums of versions, of the rows that requests can create or change.
 func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
@@ -360,38 +365,38 @@ func (m *matrix) rows() string {
 func TestTheAuthorizationMatrix(t *testing.T) {
 	m := newMatrix(t)
 	known := map[string]bool{}
-	for _, r := range m.routes {
-		known[r.name()] = true
-		if _, has := examples[r.name()]; !has {
-			t.Errorf("%s has no example: add one", r.name())
+	for _, r := range m.Routes() {
+		known[nameOf(r)] = true
+		if _, has := examples[nameOf(r)]; !has {
+			t.Errorf("%s has no example: add one", nameOf(r))
 		}
 	}
 	for name := range examples {
 		if !known[name] {
-			t.Errorf("%s has an example but is no route", name)
+			t.Errorf("%s has an example but is not a route", name)
 		}
 	}
 	if t.Failed() {
 		return
 	}
 	var cells int
-	each := func(name string, cell func(m *matrix, r route) int) {
+	each := func(name string, cell func(m *matrix, r route.Route) int) {
 		t.Run(name, func(t *testing.T) {
 			outer := m.t
 			m.t = t
 			defer func() { m.t = outer }()
-			for _, r := range m.routes {
+			for _, r := range m.Routes() {
 				before := m.owner.token()
 				cells += cell(m, r)
 				if m.owner.token() != before {
-					t.Fatalf("%s %s replaced the owner's token: the matrix went wrong", name, r.name())
+					t.Fatalf("%s %s replaced the owner's token: the following results would be wrong", name, nameOf(r))
 				}
 			}
 		})
 	}
 	each("without a valid session", (*matrix).withoutSession)
 	each("without the CSRF token", (*matrix).withoutCSRF)
-	each("from another site", (*matrix).fromElsewhere)
+	each("from another site", (*matrix).fromOtherSite)
 	each("without a recent sign-in", (*matrix).withoutSudo)
 	each("over the limit", (*matrix).overLimit)
 	each("with a foreign identifier in the path", (*matrix).foreignPath)
@@ -399,13 +404,14 @@ func TestTheAuthorizationMatrix(t *testing.T) {
 	each("with a foreign identifier in the query", (*matrix).foreignQuery)
 	each("with a foreign cursor", (*matrix).foreignCursor)
 	each("by another method", (*matrix).otherMethods)
-	each("rightly", (*matrix).rightly)
-	t.Logf("%d routes, %d cells", len(m.routes), cells)
+	each("with a valid request", (*matrix).validRequest)
+	t.Logf("%d routes, %d cells", len(m.Routes()), cells)
 }
 
-// withoutSession: whatever is wrong with the session, every route but the public ones answers the same 401.
-func (m *matrix) withoutSession(r route) int {
-	if r.policy.Public {
+// withoutSession checks that every route that is not public returns the same 401, whatever is wrong with the session.
+// Like the functions below, it returns the number of cells that it tested.
+func (m *matrix) withoutSession(r route.Route) int {
+	if r.Policy.Public {
 		return 0
 	}
 	states := m.badSessions()
@@ -416,70 +422,70 @@ func (m *matrix) withoutSession(r route) int {
 		if states[name] != "" {
 			c.cookies[c.cookieName()] = states[name]
 		}
-		answer := m.ask(c, r, m.mine)
-		if answer.status != 401 || !strings.Contains(answer.header.Get("Set-Cookie"), "Max-Age=0") {
-			m.t.Errorf("%s, %s: %d %s", r.name(), name, answer.status, answer.body)
+		resp := m.ask(c, r, m.mine)
+		if resp.status != 401 || !strings.Contains(resp.header.Get("Set-Cookie"), "Max-Age=0") {
+			m.t.Errorf("%s, %s: %d %s", nameOf(r), name, resp.status, resp.body)
 		}
 		if first == nil {
-			first = answer
+			first = resp
 		}
-		if !alike(first, answer) {
-			m.t.Errorf("%s, %s: %s differs from %s", r.name(), name, answer.body, first.body)
+		if !alike(first, resp) {
+			m.t.Errorf("%s, %s: %s differs from %s", nameOf(r), name, resp.body, first.body)
 		}
 	}
 	return len(states)
 }
 
-// badSessions are made once: tokens that should open nothing.
+// badSessions returns session tokens that must be refused, by what is wrong with them. The first call creates them.
 func (m *matrix) badSessions() map[string]string {
 	if m.bad != nil {
 		return m.bad
 	}
-	spoil := func(sql string) string {
-		c := m.passing()
+	invalidate := func(sql string) string {
+		c := m.disposableClient()
 		m.database.Admin(m.t, sql, c.account.AccountID, m.clock.now())
 		return c.token()
 	}
 	m.bad = map[string]string{
 		"no cookie": "", "garbage": "garbage", "unknown": tokenPrefix + encode(make([]byte, tokenBytes)),
-		"unused too long": spoil(`update sessions set last_used_at = $2::timestamptz - interval '7 days' where account_id = $1`),
-		"too old":         spoil(`update sessions set expires_at = $2 where account_id = $1`),
-		"revoked":         spoil(`update sessions set revoked_at = $2 where account_id = $1`),
-		"disabled":        spoil(`update accounts set disabled_at = $2 where account_id = $1`),
+		"unused too long": invalidate(`update sessions set last_used_at = $2::timestamptz - interval '7 days' where account_id = $1`),
+		"too old":         invalidate(`update sessions set expires_at = $2 where account_id = $1`),
+		"revoked":         invalidate(`update sessions set revoked_at = $2 where account_id = $1`),
+		"disabled":        invalidate(`update accounts set disabled_at = $2 where account_id = $1`),
 	}
 	return m.bad
 }
 
-// withoutCSRF: an unsafe request needs the token of its session as it is now.
-func (m *matrix) withoutCSRF(r route) int {
-	if r.policy.Public || safe(r.method) {
+// withoutCSRF checks that an unsafe request needs the CSRF token that belongs to the current token of its session.
+func (m *matrix) withoutCSRF(r route.Route) int {
+	if r.Policy.Public || route.Safe(r.Method) {
 		return 0
 	}
-	if m.turned == nil {
-		m.turned = m.passing()
-		m.oldCSRF = m.turned.csrf
-		m.turned.keep(m.turned.expect(200, "POST", "/auth/reauthenticate", object{"password": testPassword}))
-		m.turned.session()
+	if m.rotated == nil {
+		m.rotated = m.disposableClient()
+		m.oldCSRF = m.rotated.csrf
+		m.rotated.storeSession(m.rotated.expect(200, "POST", "/auth/reauthenticate", route.Object{"password": testPassword}))
+		m.rotated.session()
 	}
 	states := map[string]struct {
 		c     *client
 		token string
 	}{
 		"none": {m.owner, ""}, "garbage": {m.owner, "garbage"}, "of another session": {m.owner, m.stranger.csrf},
-		"of the token before": {m.turned, m.oldCSRF},
+		"of the previous session token": {m.rotated, m.oldCSRF},
 	}
 	for name, state := range states {
-		answer := m.ask(state.c, r, m.mine, csrfHeader, state.token)
-		if answer.status != 403 || answer.Code != protocol.CodeCSRF {
-			m.t.Errorf("%s, %s: %d %s", r.name(), name, answer.status, answer.body)
+		resp := m.ask(state.c, r, m.mine, auth.CSRFHeader, state.token)
+		if resp.status != 403 || resp.Code != protocol.CodeCSRF {
+			m.t.Errorf("%s, %s: %d %s", nameOf(r), name, resp.status, resp.body)
 		}
 	}
 	return len(states)
 }
 
-// fromElsewhere: no other site, subdomain or opaque origin may ask for a change, public routes included.
-func (m *matrix) fromElsewhere(r route) int {
-	if safe(r.method) {
+// fromOtherSite checks that no other site, subdomain or opaque origin may request a change, on public routes too.
+func (m *matrix) fromOtherSite(r route.Route) int {
+	if route.Safe(r.Method) {
 		return 0
 	}
 	before := m.rows()
@@ -492,63 +498,65 @@ func (m *matrix) fromElsewhere(r route) int {
 		{"Sec-Fetch-Site", "same-site"},
 	}
 	for _, headers := range states {
-		answer := m.ask(m.owner, r, m.mine, headers...)
-		if answer.status != 403 || answer.Code != protocol.CodeOrigin {
-			m.t.Errorf("%s, %v: %d %s", r.name(), headers, answer.status, answer.body)
+		resp := m.ask(m.owner, r, m.mine, headers...)
+		if resp.status != 403 || resp.Code != protocol.CodeOrigin {
+			m.t.Errorf("%s, %v: %d %s", nameOf(r), headers, resp.status, resp.body)
 		}
 	}
 	if after := m.rows(); after != before {
-		m.t.Errorf("%s had an effect: %s, then %s", r.name(), before, after)
+		m.t.Errorf("%s had an effect: %s, then %s", nameOf(r), before, after)
 	}
 	return len(states)
 }
 
-func (m *matrix) withoutSudo(r route) int {
-	if !r.policy.Sudo {
+// withoutSudo checks that a route with the sudo policy returns 403 if the last sign-in is ten minutes old.
+func (m *matrix) withoutSudo(r route.Route) int {
+	if !r.Policy.Sudo {
 		return 0
 	}
-	c := m.passing()
+	c := m.disposableClient()
 	m.database.Admin(m.t, `update sessions set reauthenticated_at = $2::timestamptz - interval '10 minutes' where account_id = $1`, c.account.AccountID, m.clock.now())
-	if answer := m.ask(c, r, m.mine); answer.status != 403 || answer.Code != protocol.CodeReauthRequired {
-		m.t.Errorf("%s: %d %s", r.name(), answer.status, answer.body)
+	if resp := m.ask(c, r, m.mine); resp.status != 403 || resp.Code != protocol.CodeReauthRequired {
+		m.t.Errorf("%s: %d %s", nameOf(r), resp.status, resp.body)
 	}
 	return 1
 }
 
-// overLimit: over it 429, undecided 503, and nothing was done. Reads are counted here, so they are never undecided.
-func (m *matrix) overLimit(r route) int {
-	if examples[r.name()].free {
+// overLimit checks that a request over the limit gets 429, that it gets 503 if the limiter cannot decide, and that
+// neither has an effect. Reads are counted in this process, so their limiter can always decide.
+func (m *matrix) overLimit(r route.Route) int {
+	if examples[nameOf(r)].free {
 		return 0
 	}
-	defer func() { m.limits.now = m.limits.open }()
+	defer func() { m.limits.current = m.limits.open }()
 	before := m.rows()
-	m.limits.now = m.limits.dry
-	answer := m.ask(m.owner, r, m.mine)
-	wait, err := strconv.Atoi(answer.header.Get("Retry-After"))
-	if answer.status != 429 || answer.Code != protocol.CodeRateLimited || err != nil || wait < 1 || answer.header.Get("RateLimit") == "" {
-		m.t.Errorf("%s over the limit: %d %s %v", r.name(), answer.status, answer.body, answer.header)
+	m.limits.current = m.limits.exhausted
+	resp := m.ask(m.owner, r, m.mine)
+	wait, err := strconv.Atoi(resp.header.Get("Retry-After"))
+	if resp.status != 429 || resp.Code != protocol.CodeRateLimited || err != nil || wait < 1 || resp.header.Get("RateLimit") == "" {
+		m.t.Errorf("%s over the limit: %d %s %v", nameOf(r), resp.status, resp.body, resp.header)
 	}
-	if r.policy.Bucket == bucketReads {
+	if r.Policy.Bucket == route.BucketReads {
 		return 1
 	}
-	m.limits.now = m.limits.dead
+	m.limits.current = m.limits.unreachable
 	began := time.Now()
-	answer = m.ask(m.owner, r, m.mine)
-	m.meter.Check(m.t, r.name()+" without a limiter", began, time.Since(began), 300*time.Millisecond)
-	if answer.status != 503 || answer.header.Get("Retry-After") == "" {
-		m.t.Errorf("%s without a limiter: %d %s", r.name(), answer.status, answer.body)
+	resp = m.ask(m.owner, r, m.mine)
+	m.meter.Check(m.t, nameOf(r)+" without a limiter", began, time.Since(began), 300*time.Millisecond)
+	if resp.status != 503 || resp.header.Get("Retry-After") == "" {
+		m.t.Errorf("%s without a limiter: %d %s", nameOf(r), resp.status, resp.body)
 	}
 	if after := m.rows(); after != before {
-		m.t.Errorf("%s had an effect: %s, then %s", r.name(), before, after)
+		m.t.Errorf("%s had an effect: %s, then %s", nameOf(r), before, after)
 	}
 	return 2
 }
 
-// foreignPath: another account's identifier answers as one that names nothing and as one that is none, byte for byte,
-// also when the body is wrong, and whatever the caller claims to be.
-func (m *matrix) foreignPath(r route) int {
-	names, cells := namesIn(r.path), 0
-	if len(names) == 0 || r.policy.Public || examples[r.name()].creates {
+// foreignPath checks that an identifier of another account gets the same response, byte for byte, as one that names
+// nothing and as a malformed one, also with a wrong body and with headers that claim another caller.
+func (m *matrix) foreignPath(r route.Route) int {
+	names, cells := pathNames(r.Path), 0
+	if len(names) == 0 || r.Policy.Public || examples[nameOf(r)].creates {
 		return 0
 	}
 	for _, name := range names {
@@ -561,13 +569,13 @@ func (m *matrix) foreignPath(r route) int {
 		wrongBody := func(value string) *reply {
 			own[name] = value
 			cells++
-			return m.send(m.stranger, r, own, object{"nonsense": 1}, "Content-Type", "text/plain")
+			return m.send(m.stranger, r, own, route.Object{"nonsense": 1}, "Content-Type", "text/plain")
 		}
-		missing := ask(fresh(name))
+		missing := ask(unusedID(name))
 		if missing.status != 404 || missing.Code != protocol.CodeNotFound {
-			m.t.Errorf("%s, %s missing: %d %s", r.name(), name, missing.status, missing.body)
+			m.t.Errorf("%s, %s missing: %d %s", nameOf(r), name, missing.status, missing.body)
 		}
-		for what, answer := range map[string]*reply{
+		for what, resp := range map[string]*reply{
 			"foreign":                      ask(m.mine[name]),
 			"malformed":                    ask(strings.ToUpper(m.mine[name])),
 			"of another kind":              ask("acct_" + strings.TrimLeft(m.mine[name], "abcdefghijklmnopqrstuvwxyz_")),
@@ -575,15 +583,16 @@ func (m *matrix) foreignPath(r route) int {
 			"foreign, with a wrong body":   wrongBody(m.mine[name]),
 			"malformed, with a wrong body": wrongBody("nonsense"),
 		} {
-			if !alike(missing, answer) || !sameHeaders(missing, answer) {
-				m.t.Errorf("%s, %s %s: %d %s %v, missing: %d %s %v", r.name(), name, what, answer.status, answer.body, answer.header, missing.status, missing.body, missing.header)
+			if !alike(missing, resp) || !sameHeaders(missing, resp) {
+				m.t.Errorf("%s, %s %s: %d %s %v, missing: %d %s %v", nameOf(r), name, what, resp.status, resp.body, resp.header, missing.status, missing.body, missing.header)
 			}
 		}
 	}
 	return cells
 }
 
-// sameHeaders compares what is not made anew for each request.
+// sameHeaders reports whether two responses have the same headers, except for those that differ between any two
+// requests.
 func sameHeaders(a, b *reply) bool {
 	strip := func(r *reply) map[string][]string {
 		header := maps.Clone(r.header)
@@ -595,15 +604,16 @@ func sameHeaders(a, b *reply) bool {
 	return maps.EqualFunc(strip(a), strip(b), slices.Equal)
 }
 
-// foreignBody: an identifier in a body is 404 when it names nothing of the caller's, and 422 when it is none.
-func (m *matrix) foreignBody(r route) int {
-	e := examples[r.name()]
+// foreignBody checks that an identifier in a body gets 404 if it names nothing of the caller, and 422 if it is
+// malformed.
+func (m *matrix) foreignBody(r route.Route) int {
+	e := examples[nameOf(r)]
 	for _, name := range e.names {
 		with := func(value string) *reply {
 			content := e.body(m, m.theirs)
 			parent, field, nested := strings.Cut(name, ".")
 			if nested {
-				content[parent] = object{field: value, "mode": "edit"}
+				content[parent] = route.Object{field: value, "mode": "edit"}
 			} else {
 				content[parent] = value
 			}
@@ -611,26 +621,26 @@ func (m *matrix) foreignBody(r route) int {
 			return m.send(m.stranger, r, m.theirs, content)
 		}
 		field := name[strings.LastIndex(name, ".")+1:]
-		foreign := fresh(name)
+		foreign := unusedID(name)
 		if m.mine[field] != "" {
 			foreign = m.mine[field]
 		}
-		missing, theirs, malformed := with(fresh(name)), with(foreign), with("nonsense")
+		missing, theirs, malformed := with(unusedID(name)), with(foreign), with("nonsense")
 		if missing.status != 404 || !alike(missing, theirs) || !sameHeaders(missing, theirs) {
-			m.t.Errorf("%s, %s: missing %d %s, foreign %d %s", r.name(), name, missing.status, missing.body, theirs.status, theirs.body)
+			m.t.Errorf("%s, %s: missing %d %s, foreign %d %s", nameOf(r), name, missing.status, missing.body, theirs.status, theirs.body)
 		}
 		if malformed.status != 422 || len(malformed.Errors) == 0 || malformed.Errors[0].Field != "body."+name {
-			m.t.Errorf("%s, %s malformed: %d %s", r.name(), name, malformed.status, malformed.body)
+			m.t.Errorf("%s, %s malformed: %d %s", nameOf(r), name, malformed.status, malformed.body)
 		}
 	}
 	return 3 * len(e.names)
 }
 
-// foreignQuery: an identifier in the query answers as one that names nothing when it is another account's, and 422 when it
-// is none.
-func (m *matrix) foreignQuery(r route) int {
+// foreignQuery checks that an identifier of another account in the query gets the same response as one that names
+// nothing, and that a malformed one gets 422.
+func (m *matrix) foreignQuery(r route.Route) int {
 	cells := 0
-	for _, param := range operationAt(m.api.OpenAPI(), r.method, r.path).Parameters {
+	for _, param := range route.OperationAt(m.OpenAPI(), r.Method, r.Path).Parameters {
 		prefix, _, isID := strings.Cut(strings.TrimPrefix(param.Schema.Pattern, "^"), "_")
 		if param.In != "query" || !isID {
 			continue
@@ -638,87 +648,89 @@ func (m *matrix) foreignQuery(r route) int {
 		field := map[string]string{"conv": "conversation_id", "msg": "message_id", "br": "branch_id", "turn": "turn_id", "proj": "project_id"}[prefix]
 		with := func(value string) *reply {
 			cells++
-			return m.stranger.do(r.method, fill(r.path, m.theirs)+"?"+param.Name+"="+value, nil)
+			return m.stranger.do(r.Method, fill(r.Path, m.theirs)+"?"+param.Name+"="+value, nil)
 		}
 		foreign := m.mine[field]
 		if foreign == "" {
-			foreign = fresh(field)
+			foreign = unusedID(field)
 		}
-		missing, theirs, malformed := with(fresh(field)), with(foreign), with("nonsense")
+		missing, theirs, malformed := with(unusedID(field)), with(foreign), with("nonsense")
 		if !alike(missing, theirs) || missing.status != 404 && missing.status != 200 || malformed.status != 422 {
-			m.t.Errorf("%s, %s: missing %d %s, foreign %d %s, malformed %d", r.name(), param.Name, missing.status, missing.body, theirs.status, theirs.body, malformed.status)
+			m.t.Errorf("%s, %s: missing %d %s, foreign %d %s, malformed %d", nameOf(r), param.Name, missing.status, missing.body, theirs.status, theirs.body, malformed.status)
 		}
 	}
 	return cells
 }
 
-// foreignCursor: another account's cursor is as good as garbage.
-func (m *matrix) foreignCursor(r route) int {
-	op := operationAt(m.api.OpenAPI(), r.method, r.path)
+// foreignCursor checks that a cursor of another account gets the same response as garbage, and that an invalid limit
+// gets 422.
+func (m *matrix) foreignCursor(r route.Route) int {
+	op := route.OperationAt(m.OpenAPI(), r.Method, r.Path)
 	if !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == "cursor" }) {
 		return 0
 	}
-	path := fill(r.path, m.theirs)
-	foreign, garbage := m.stranger.do(r.method, path+"?cursor="+m.cursor, nil), m.stranger.do(r.method, path+"?cursor=garbage", nil)
+	path := fill(r.Path, m.theirs)
+	foreign, garbage := m.stranger.do(r.Method, path+"?cursor="+m.cursor, nil), m.stranger.do(r.Method, path+"?cursor=garbage", nil)
 	if foreign.status != 422 || !alike(foreign, garbage) {
-		m.t.Errorf("%s: foreign %d %s, garbage %d %s", r.name(), foreign.status, foreign.body, garbage.status, garbage.body)
+		m.t.Errorf("%s: foreign %d %s, garbage %d %s", nameOf(r), foreign.status, foreign.body, garbage.status, garbage.body)
 	}
 	for _, limit := range []string{"0", "101", "x", "-1"} {
-		if answer := m.owner.do(r.method, fill(r.path, m.mine)+"?limit="+limit, nil); answer.status != 422 {
-			m.t.Errorf("%s, limit %s: %d", r.name(), limit, answer.status)
+		if resp := m.owner.do(r.Method, fill(r.Path, m.mine)+"?limit="+limit, nil); resp.status != 422 {
+			m.t.Errorf("%s, limit %s: %d", nameOf(r), limit, resp.status)
 		}
 	}
 	return 6
 }
 
-// otherMethods: a method that a path does not take is 405 for one who is signed in, and tells nobody else anything.
-func (m *matrix) otherMethods(r route) int {
-	path, cells := fill(r.path, m.mine), 0
+// otherMethods checks that a method that a path does not support gets 405 with a session, and 401 without an Allow
+// header otherwise. HEAD has the status of GET, or 405 if GET returns a stream.
+func (m *matrix) otherMethods(r route.Route) int {
+	path, cells := fill(r.Path, m.mine), 0
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "NONSENSE"} {
-		if _, taken := m.policies[method+" "+r.path]; taken {
+		if route.OperationAt(m.OpenAPI(), method, r.Path) != nil {
 			continue
 		}
 		cells += 2
-		signedIn, nobody := m.owner.do(method, path, nil), m.client().do(method, path, nil)
-		if signedIn.status != 405 || signedIn.Code != protocol.CodeMethodNotAllowed || !slices.Contains(signedIn.header.Values("Allow"), r.method) {
-			m.t.Errorf("%s by %s: %d %v", r.path, method, signedIn.status, signedIn.header)
+		signedIn, signedOut := m.owner.do(method, path, nil), m.client().do(method, path, nil)
+		if signedIn.status != 405 || signedIn.Code != protocol.CodeMethodNotAllowed || !slices.Contains(signedIn.header.Values("Allow"), r.Method) {
+			m.t.Errorf("%s by %s: %d %v", r.Path, method, signedIn.status, signedIn.header)
 		}
-		if nobody.status != 401 || nobody.header.Get("Allow") != "" {
-			m.t.Errorf("%s by %s of nobody: %d", r.path, method, nobody.status)
+		if signedOut.status != 401 || signedOut.header.Get("Allow") != "" {
+			m.t.Errorf("%s by %s without a session: %d", r.Path, method, signedOut.status)
 		}
 	}
-	if r.method == "GET" && !r.streams {
+	if r.Method == "GET" && !r.Streams {
 		cells++
 		get, head := m.owner.do("GET", path, nil), m.owner.do("HEAD", path, nil)
 		if get.status != head.status {
-			m.t.Errorf("%s: GET %d, HEAD %d", r.path, get.status, head.status)
+			m.t.Errorf("%s: GET %d, HEAD %d", r.Path, get.status, head.status)
 		}
 	}
-	if r.streams && r.method == "GET" {
+	if r.Streams && r.Method == "GET" {
 		cells++
 		if head := m.owner.do("HEAD", path, nil); head.status != 405 {
-			m.t.Errorf("%s: HEAD of a stream is %d", r.path, head.status)
+			m.t.Errorf("%s: HEAD of a stream is %d", r.Path, head.status)
 		}
 	}
 	return cells
 }
 
-// rightly: the example is a good one, so that the refusals above were for the reason that was tested.
-func (m *matrix) rightly(r route) int {
-	e := examples[r.name()]
+// validRequest checks that the example succeeds, so that the refusals above have the reason that was tested.
+func (m *matrix) validRequest(r route.Route) int {
+	e := examples[nameOf(r)]
 	c, of := m.owner, m.mine
-	if e.as != nil {
-		c = e.as(m)
+	if e.client != nil {
+		c = e.client(m)
 	}
-	if e.of != nil {
-		of = e.of(m)
+	if e.identifiers != nil {
+		of = e.identifiers(m)
 	}
 	want := e.success
 	if want == 0 {
 		want = 200
 	}
-	if answer := m.ask(c, r, of); answer.status != want {
-		m.t.Errorf("%s: %d %s, want %d", r.name(), answer.status, answer.body, want)
+	if resp := m.ask(c, r, of); resp.status != want {
+		m.t.Errorf("%s: %d %s, want %d", nameOf(r), resp.status, resp.body, want)
 	}
 	return 1
 }

@@ -3,15 +3,24 @@ package http
 import (
 	"context"
 
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
 
-func (s *Server) messageRoutes() []route {
-	return []route{
-		call("GET", "/conversations/{conversation_id}/messages", "listMessages",
-			"Pages the messages of a branch, both ways or around one. A page is oldest first whatever its direction.", reads, s.listMessages).
-			about("Without a cursor: the newest messages of the active branch. A streaming message has covers_sequence: continue with GET /chat/turns/{turn_id}/events?after= it."),
+// messageHandlers handle the requests for messages.
+type messageHandlers struct {
+	store Messages
+	keys  *auth.Keys
+}
+
+func (h *messageHandlers) routes() []route.Route {
+	return []route.Route{
+		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
+			"List messages", route.Reads, h.listMessages).
+			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
 	}
 }
 
@@ -23,43 +32,43 @@ const (
 type listMessagesInput struct {
 	InConversation
 	PageInput
-	BranchID  protocol.BranchID  `query:"branch_id" doc:"Default: the active branch; with around, one that shows the message."`
-	Direction string             `query:"direction" enum:"older,newer" doc:"Where the pages lead: older (default) from the head to the beginning, newer the other way. A cursor knows its own."`
-	Around    protocol.MessageID `query:"around" doc:"Puts this message into the middle of the page. Not with a cursor."`
+	BranchID  protocol.BranchID  `query:"branch_id" doc:"The branch to list. Default: the active branch or, with around, a branch that contains the message."`
+	Direction string             `query:"direction" enum:"older,newer" doc:"The order of the pages: older (default) goes from the head of the branch to its first message, newer goes the other way. A cursor has a direction of its own."`
+	Around    protocol.MessageID `query:"around" doc:"Return the page with this message in the middle. Cannot be combined with a cursor."`
 }
 
-// messageList is a page of a branch.
+// messageList is a page of the messages of a branch.
 type messageList struct {
-	BranchID    protocol.BranchID  `json:"branch_id" doc:"The branch that is paged."`
-	Data        []protocol.Message `json:"data" doc:"Oldest first, in both directions."`
-	NextCursor  *string            `json:"next_cursor" doc:"Goes on in the direction of this page."`
+	BranchID    protocol.BranchID  `json:"branch_id" doc:"The branch of the messages."`
+	Data        []protocol.Message `json:"data" doc:"The messages, oldest first in both directions."`
+	NextCursor  *string            `json:"next_cursor" doc:"The cursor of the next page in the direction of this one; null if there is none."`
 	HasMore     bool               `json:"has_more"`
-	OlderCursor *string            `json:"older_cursor" doc:"Goes on towards the beginning; null at the beginning."`
-	NewerCursor *string            `json:"newer_cursor" doc:"Goes on towards the head; null at the head."`
+	OlderCursor *string            `json:"older_cursor" doc:"The cursor of the page with older messages; null if there are none."`
+	NewerCursor *string            `json:"newer_cursor" doc:"The cursor of the page with newer messages; null if there are none."`
 }
 
-// messagePosition is a place in a branch: the page ends before Depth, or, with Newer, begins after it.
+// messagePosition is a position in a branch: the page ends before Depth or, with Newer, starts after it.
 type messagePosition struct {
 	Branch protocol.BranchID `json:"b"`
 	Depth  int               `json:"d"`
 	Newer  bool              `json:"n"`
 }
 
-func (s *Server) listMessages(ctx context.Context, in *listMessagesInput) (*body[messageList], error) {
-	query, err := s.messageQuery(ctx, in)
+func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInput) (*body[messageList], error) {
+	query, err := h.messageQuery(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.DB.Messages(ctx, callerOf(ctx).AccountID, query)
+	page, err := h.store.Messages(ctx, router.CallerOf(ctx).AccountID, query)
 	if err != nil {
 		return nil, err
 	}
 	list := messageList{BranchID: page.BranchID, Data: page.Messages}
 	if page.Older {
-		list.OlderCursor = s.messageCursor(ctx, in, messagePosition{Branch: page.BranchID, Depth: page.First})
+		list.OlderCursor = h.messageCursor(ctx, in, messagePosition{Branch: page.BranchID, Depth: page.First})
 	}
 	if page.Newer {
-		list.NewerCursor = s.messageCursor(ctx, in, messagePosition{Branch: page.BranchID, Depth: page.Last, Newer: true})
+		list.NewerCursor = h.messageCursor(ctx, in, messagePosition{Branch: page.BranchID, Depth: page.Last, Newer: true})
 	}
 	list.NextCursor = list.OlderCursor
 	if query.Newer {
@@ -69,22 +78,23 @@ func (s *Server) listMessages(ctx context.Context, in *listMessagesInput) (*body
 	return ok(list), nil
 }
 
-// messageQuery reads what is asked for. A cursor says all of it; what stands beside it must not contradict.
-func (s *Server) messageQuery(ctx context.Context, in *listMessagesInput) (*persistence.MessageQuery, error) {
-	query := &persistence.MessageQuery{ConversationID: in.ConversationID, Limit: in.Limit, Newer: in.Direction == newer}
+// messageQuery returns the query of a request. A cursor determines the branch, the direction and the position; other
+// parameters must not contradict it.
+func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInput) (*conversations.MessageQuery, error) {
+	query := &conversations.MessageQuery{ConversationID: in.ConversationID, Limit: in.Limit, Newer: in.Direction == newer}
 	if !in.BranchID.IsZero() {
 		query.BranchID = &in.BranchID
 	}
 	if !in.Around.IsZero() {
 		query.Around = &in.Around
 	}
-	at, err := openCursor[messagePosition](ctx, s, in.Cursor, in.scope())
+	at, err := openCursor[messagePosition](router.CallerOf(ctx), h.keys, in.Cursor, in.scope())
 	if err != nil || at == nil {
 		return query, err
 	}
 	switch {
 	case query.Around != nil:
-		return nil, protocol.Invalid("query.around", "does not go with a cursor")
+		return nil, protocol.Invalid("query.around", "cannot be combined with a cursor")
 	case query.BranchID != nil && in.BranchID != at.Branch:
 		return nil, protocol.Invalid("query.branch_id", "is not the branch of the cursor")
 	case in.Direction != "" && query.Newer != at.Newer:
@@ -101,6 +111,6 @@ func (s *Server) messageQuery(ctx context.Context, in *listMessagesInput) (*pers
 
 func (in *listMessagesInput) scope() string { return "messages " + in.ConversationID.String() }
 
-func (s *Server) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
-	return sealCursor(ctx, s, in.scope(), &at)
+func (h *messageHandlers) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
+	return sealCursor(router.CallerOf(ctx), h.keys, in.scope(), &at)
 }

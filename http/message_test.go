@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/http/route"
 	"turnstone/protocol"
 )
 
-// texts lists the messages of a page by their text.
-func texts(page shown) []string {
+// texts returns the text of the first part of each message on a page.
+func texts(page decodedReply) []string {
 	var all []string
 	data, _ := page.at("data").([]any)
 	for i := range data {
@@ -23,12 +24,12 @@ func TestMessagesPageBothWaysAndAround(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Long")
-	said := u.say(id, "1", "2", "3", "4", "5", "6", "7", "8", "9")
+	ids := u.storeMessages(id, "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	path := "/conversations/" + id + "/messages?limit=4"
-	want := func(page shown, next bool, expected ...string) {
+	want := func(page decodedReply, next bool, expected ...string) {
 		t.Helper()
 		if got := texts(page); !slices.Equal(got, expected) {
-			t.Errorf("the page holds %v, want %v", got, expected)
+			t.Errorf("the page has the messages %v, want %v", got, expected)
 		}
 		wantField(t, page, "has_more", next)
 		if (page.at("next_cursor") != nil) != next {
@@ -49,14 +50,14 @@ func TestMessagesPageBothWaysAndAround(t *testing.T) {
 	want(page, true, "1", "2", "3", "4")
 	want(u.do(200, "GET", path+"&direction=newer&cursor="+page.at("next_cursor").(string), nil), true, "5", "6", "7", "8")
 
-	page = u.do(200, "GET", path+"&around="+said[4], nil)
+	page = u.do(200, "GET", path+"&around="+ids[4], nil)
 	want(page, true, "3", "4", "5", "6")
 	want(u.do(200, "GET", path+"&cursor="+page.at("older_cursor").(string), nil), false, "1", "2")
 	want(u.do(200, "GET", path+"&cursor="+page.at("newer_cursor").(string), nil), false, "7", "8", "9")
 
 	cursor := page.at("newer_cursor").(string)
 	for _, query := range []string{
-		"&direction=older&cursor=" + cursor, "&around=" + said[0] + "&cursor=" + cursor, "&direction=up", "&around=msg_1", "&branch_id=br_1",
+		"&direction=older&cursor=" + cursor, "&around=" + ids[0] + "&cursor=" + cursor, "&direction=up", "&around=msg_1", "&branch_id=br_1",
 		"&branch_id=" + protocol.NewBranchID().String() + "&cursor=" + cursor,
 	} {
 		u.do(422, "GET", path+query, nil)
@@ -66,11 +67,11 @@ func TestMessagesPageBothWaysAndAround(t *testing.T) {
 	u.do(422, "GET", "/conversations/"+u.conversation("Other")+"/messages?cursor="+cursor, nil)
 }
 
-func TestAStreamingMessageTellsWhatItCovers(t *testing.T) {
+func TestAStreamingMessageReportsTheSequenceThatItCovers(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Live")
-	u.say(id, "question")
+	u.storeMessages(id, "question")
 	part := protocol.NewPartID()
 	turn := u.liveTurn(id, &protocol.AnswerStarted{PartID: part, Format: "markdown"},
 		&protocol.AnswerDelta{PartID: part, Delta: "so "}, &protocol.AnswerDelta{PartID: part, Offset: 3, Delta: "far"})
@@ -90,10 +91,10 @@ func TestAReadMarkClearsUnread(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Read")
-	said := u.say(id, "question", "answer")
+	ids := u.storeMessages(id, "question", "answer")
 	path := "/conversations/" + id
 	wantField(t, u.do(200, "GET", path, nil), "unread", true)
-	marked := u.do(200, "PUT", path+"/read", map[string]any{"message_id": said[1]})
+	marked := u.do(200, "PUT", path+"/read", map[string]any{"message_id": ids[1]})
 	wantField(t, marked, "unread", false)
 	wantField(t, marked, "version", 1.0)
 	u.do(422, "PUT", path+"/read", map[string]any{"message_id": "msg_1"})
@@ -126,14 +127,14 @@ func TestAnItemOfTheQueueIsChanged(t *testing.T) {
 	m := newMatrix(t)
 	c := m.owner
 	path := "/conversations/" + m.mine["conversation_id"] + "/follow-ups/" + m.mine["follow_up_id"]
-	unversioned := c.expect(409, "PATCH", path, object{"state": "queued"})
+	unversioned := c.expect(409, "PATCH", path, route.Object{"state": "queued"})
 	if unversioned.Code != protocol.CodeVersionRequired || !strings.Contains(string(unversioned.body), `"later"`) {
 		t.Errorf("without a version: %s", unversioned.body)
 	}
-	if stale := c.expect(409, "PATCH", path, object{"state": "queued", "version": 7}); stale.Code != protocol.CodeStaleVersion {
+	if stale := c.expect(409, "PATCH", path, route.Object{"state": "queued", "version": 7}); stale.Code != protocol.CodeStaleVersion {
 		t.Errorf("with another version: %s", stale.body)
 	}
-	for _, content := range []object{
+	for _, content := range []route.Object{
 		{"state": "started", "version": 1},
 		{"version": 1},
 		{"state": "held", "content": " ", "version": 1},
@@ -141,21 +142,21 @@ func TestAnItemOfTheQueueIsChanged(t *testing.T) {
 	} {
 		c.expect(422, "PATCH", path, content)
 	}
-	c.expect(422, "PATCH", path, object{"state": "held", "version": 2}, "If-Match", `"v1"`)
-	edited := c.expect(200, "PATCH", path, object{"state": "held", "content": "What is 6*7?"}, "If-Match", `"v1"`)
+	c.expect(422, "PATCH", path, route.Object{"state": "held", "version": 2}, "If-Match", `"v1"`)
+	edited := c.expect(200, "PATCH", path, route.Object{"state": "held", "content": "What is 6*7?"}, "If-Match", `"v1"`)
 	if edited.header.Get("ETag") != `"v2"` {
 		t.Errorf("ETag %s", edited.header.Get("ETag"))
 	}
 	var item protocol.FollowUp
-	c.expect(200, "PATCH", path, object{"state": "queued", "version": 2}).into(t, &item)
+	c.expect(200, "PATCH", path, route.Object{"state": "queued", "version": 2}).into(t, &item)
 	if item.State != protocol.FollowUpStarted || item.TurnID == nil || item.Content != "What is 6*7?" {
-		t.Fatalf("released: %+v", item)
+		t.Fatalf("the released follow-up: %+v", item)
 	}
 	events := c.expect(200, "GET", "/chat/turns/"+item.TurnID.String()+"/events", nil)
 	if !strings.Contains(string(events.body), "turn.finished") {
-		t.Errorf("the turn: %s", events.body)
+		t.Errorf("the events of the turn: %s", events.body)
 	}
-	if late := c.expect(409, "PATCH", path, object{"state": "cancelled", "version": item.Version}); late.Code != protocol.CodeConflict {
+	if late := c.expect(409, "PATCH", path, route.Object{"state": "cancelled", "version": item.Version}); late.Code != protocol.CodeConflict {
 		t.Errorf("after it was started: %s", late.body)
 	}
 }

@@ -8,28 +8,31 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/http/auth"
 	"turnstone/http/oidctest"
-	"turnstone/persistence"
+	"turnstone/http/route"
+	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
 
-// oidcWorld is a world with one provider.
-func oidcWorld(t *testing.T, change ...func(*Config)) (*world, *oidctest.Provider) {
+// oidcWorld returns a world with the provider "main", which the test controls, and "other", which is unreachable.
+func oidcWorld(t *testing.T, change ...func(*testConfig)) (*world, *oidctest.Provider) {
 	t.Helper()
 	clock := &testClock{at: time.Now().Truncate(time.Millisecond)}
 	provider := oidctest.New(t, clock.now)
-	w := newWorld(t, append([]func(*Config){func(c *Config) {
+	w := newWorld(t, append([]func(*testConfig){func(c *testConfig) {
 		c.Now = clock.now
-		c.Providers = []OIDCProvider{{
+		c.Providers = []auth.Provider{{
 			Name: "main", Issuer: provider.Issuer, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, Scopes: []string{"email", "profile"},
 		}, {Name: "other", Issuer: "http://127.0.0.1:1", ClientID: "x"}}
 	}}, change...)...)
 	w.clock = clock
-	t.Cleanup(w.Server.providers.client.CloseIdleConnections)
+	t.Cleanup(w.auth.Close)
 	return w, provider
 }
 
-// atProvider follows the redirect of the start as a browser does, up to the way back.
+// atProvider follows the redirect of the start to the provider, as a browser does, and returns the path and the query
+// of the callback to which the provider redirects.
 func (c *client) atProvider(start *reply) string {
 	c.t.Helper()
 	browser := &stdhttp.Client{CheckRedirect: func(*stdhttp.Request, []*stdhttp.Request) error { return stdhttp.ErrUseLastResponse }}
@@ -41,11 +44,12 @@ func (c *client) atProvider(start *reply) string {
 	defer response.Body.Close()
 	back := response.Header.Get("Location")
 	if response.StatusCode != stdhttp.StatusFound || !strings.HasPrefix(back, "https://turnstone.example/auth/oidc/main/callback?") {
-		c.t.Fatalf("the provider answers %d, sends to %q", response.StatusCode, back)
+		c.t.Fatalf("the provider returns %d and redirects to %q", response.StatusCode, back)
 	}
 	return strings.TrimPrefix(back, "https://turnstone.example")
 }
 
+// oidc signs in at the provider and returns the response of the callback.
 func (c *client) oidc(query string) *reply {
 	c.t.Helper()
 	return c.do("GET", c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start"+query, nil)), nil)
@@ -57,9 +61,9 @@ func TestAProvidersIdentityMakesAnAccountAndFindsItAgain(t *testing.T) {
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{})
 	c := w.client()
-	answer := c.oidc("?return_to=/c/new")
-	if answer.status != 302 || answer.header.Get("Location") != "/c/new" || c.cookies["__Host-oidc"] != "" {
-		t.Fatalf("%d %v %s", answer.status, answer.header, answer.body)
+	resp := c.oidc("?return_to=/c/new")
+	if resp.status != 302 || resp.header.Get("Location") != "/c/new" || c.cookies["__Host-oidc"] != "" {
+		t.Fatalf("%d %v %s", resp.status, resp.header, resp.body)
 	}
 	first := c.session().Account
 	if first.Email != "ada@example.com" || first.DisplayName != "Ada" {
@@ -68,19 +72,19 @@ func TestAProvidersIdentityMakesAnAccountAndFindsItAgain(t *testing.T) {
 	again := w.client()
 	again.oidc("")
 	if again.session().Account.AccountID != first.AccountID {
-		t.Error("another account for the same identity")
+		t.Error("the second sign-in with the identity created another account")
 	}
-	if !contains(w.events(first.AccountID), persistence.EventIdentityLinked) {
-		t.Error("the link is not in the audit")
+	if !contains(w.events(first.AccountID), audit.EventIdentityLinked) {
+		t.Error("the audit does not contain the link")
 	}
-	// An account without a password sets its first one after a recent sign-in only.
-	w.clock.advance(sudoLife)
-	body := object{"new_password": "a first password"}
+	// An account without a password may set its first one only after a recent sign-in.
+	w.clock.advance(sudoLifetime)
+	body := route.Object{"new_password": "a first password"}
 	again.expect(403, "POST", "/auth/password", body)
 	again.oidc("")
 	again.session()
 	again.expect(200, "POST", "/auth/password", body)
-	w.client().expect(200, "POST", "/auth/login", object{"email": "ada@example.com", "password": "a first password"})
+	w.client().expect(200, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "a first password"})
 }
 
 func TestAnAddressThatMatchesNeverLinks(t *testing.T) {
@@ -117,16 +121,16 @@ func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T)
 	if again := owner.session().Account; again != mine || again.AccountID == squatter.account.AccountID {
 		t.Errorf("%+v, then %+v", mine, again)
 	}
-	// The address signs the account with a password in, and only that one.
-	if answer := owner.do("POST", "/auth/password", object{"new_password": "a first password"}); answer.status != 409 || answer.Code != protocol.CodeEmailTaken {
-		t.Errorf("a second password with one address: %d %s", answer.status, answer.body)
+	// The password of the address signs in to the account that registered with it, and to no other.
+	if resp := owner.do("POST", "/auth/password", route.Object{"new_password": "a first password"}); resp.status != 409 || resp.Code != protocol.CodeEmailTaken {
+		t.Errorf("a second account with a password for one address: %d %s", resp.status, resp.body)
 	}
 	owner.session()
-	w.client().expect(401, "POST", "/auth/login", object{"email": person.Email, "password": "a first password"})
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": person.Email, "password": "a first password"})
 	if in := w.client().login(person.Email); in.account != squatter.account {
-		t.Errorf("the password signs %+v in", in.account)
+		t.Errorf("the password signs in to %+v", in.account)
 	}
-	w.client().expect(409, "POST", "/auth/register", object{"email": person.Email, "password": testPassword, "display_name": "B"})
+	w.client().expect(409, "POST", "/auth/register", route.Object{"email": person.Email, "password": testPassword, "display_name": "B"})
 }
 
 func TestAnAccountOfAProviderLeavesItsAddressToAPassword(t *testing.T) {
@@ -136,7 +140,7 @@ func TestAnAccountOfAProviderLeavesItsAddressToAPassword(t *testing.T) {
 	owner.oidc("")
 	other := w.client().register(person.Email)
 	if owner.session().Account.AccountID == other.account.AccountID {
-		t.Error("registering an address has taken an account over")
+		t.Error("registering an address took over an account")
 	}
 }
 
@@ -146,47 +150,47 @@ func TestOnlyASignedInAccountLinks(t *testing.T) {
 	w.client().expect(401, "GET", "/auth/oidc/main/start?link=true", nil)
 	ada := w.client().register("ada@example.com")
 	ada.expect(403, "GET", "/auth/oidc/main/start?link=true", nil, "Sec-Fetch-Site", "cross-site")
-	w.clock.advance(sudoLife)
+	w.clock.advance(sudoLifetime)
 	ada.expect(403, "GET", "/auth/oidc/main/start?link=true", nil)
-	ada.keep(ada.expect(200, "POST", "/auth/reauthenticate", object{"password": testPassword}))
+	ada.storeSession(ada.expect(200, "POST", "/auth/reauthenticate", route.Object{"password": testPassword}))
 	before := ada.token()
-	if answer := ada.oidc("?link=true"); answer.status != 302 {
-		t.Fatalf("%d %s", answer.status, answer.body)
+	if resp := ada.oidc("?link=true"); resp.status != 302 {
+		t.Fatalf("%d %s", resp.status, resp.body)
 	}
 	if ada.session(); ada.token() == before {
-		t.Error("the token was not replaced though the ways to sign in changed")
+		t.Error("the token was not replaced although an identity was linked")
 	}
 	other := w.client()
 	other.oidc("")
 	if other.session().Account.AccountID != ada.account.AccountID {
-		t.Error("the linked identity signs another account in")
+		t.Error("the linked identity signs in to another account")
 	}
 	eve := w.client().register("eve@example.com")
-	if answer := eve.oidc("?link=true"); answer.status != 409 {
-		t.Errorf("another account's identity: %d %s", answer.status, answer.body)
+	if resp := eve.oidc("?link=true"); resp.status != 409 {
+		t.Errorf("another account's identity: %d %s", resp.status, resp.body)
 	}
-	// The flow belongs to the account that began it.
+	// The flow belongs to the account that started it.
 	bob := w.client().register("bob@example.com")
 	back := bob.atProvider(bob.expect(302, "GET", "/auth/oidc/main/start?link=true", nil))
 	bob.cookies[bob.cookieName()] = eve.token()
 	bob.expect(401, "GET", back, nil)
 }
 
-func TestASignInAtAProviderIsRefusedWhen(t *testing.T) {
+func TestAnInvalidSignInAtAProviderIsRefused(t *testing.T) {
 	w, provider := oidcWorld(t)
 	for name, faults := range map[string]oidctest.Faults{
-		"the nonce is another":       {Nonce: "other"},
-		"the token is for another":   {Audience: "other"},
-		"the token is of another":    {Issuer: "https://other.example"},
-		"the token is old":           {Expired: true},
+		"the nonce differs":          {Nonce: "other"},
+		"the audience differs":       {Audience: "other"},
+		"the issuer differs":         {Issuer: "https://other.example"},
+		"the token has expired":      {Expired: true},
 		"the key is not published":   {WrongKey: true},
 		"there is no identity token": {NoIDToken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider.SignIn(person, faults)
 			c := w.client()
-			if answer := c.oidc(""); answer.status != 401 || c.token() != "" {
-				t.Errorf("%d %s", answer.status, answer.body)
+			if resp := c.oidc(""); resp.status != 401 || c.token() != "" {
+				t.Errorf("%d %s", resp.status, resp.body)
 			}
 		})
 	}
@@ -201,36 +205,36 @@ func TestASignInAtAProviderIsRefusedWhen(t *testing.T) {
 		query.Set(name, value)
 		return parsed.Path + "?" + query.Encode()
 	}
-	t.Run("the state is another", func(t *testing.T) {
+	t.Run("the state is unknown", func(t *testing.T) {
 		c, back := begin()
 		c.expect(403, "GET", change(back, "state", "other"), nil)
 	})
-	t.Run("the browser is another", func(t *testing.T) {
+	t.Run("another browser returns", func(t *testing.T) {
 		_, back := begin()
 		w.client().expect(403, "GET", back, nil)
 	})
-	t.Run("the state comes twice", func(t *testing.T) {
+	t.Run("the state is used twice", func(t *testing.T) {
 		c, back := begin()
 		cookie := c.cookies["__Host-oidc"]
 		c.expect(302, "GET", back, nil)
 		c.cookies["__Host-oidc"] = cookie
 		c.expect(403, "GET", back, nil)
 	})
-	t.Run("it took too long", func(t *testing.T) {
+	t.Run("the flow has expired", func(t *testing.T) {
 		c, back := begin()
-		w.clock.advance(flowLife)
+		w.clock.advance(flowLifetime)
 		c.expect(403, "GET", back, nil)
 	})
-	t.Run("the verifier is another", func(t *testing.T) {
+	t.Run("the verifier differs", func(t *testing.T) {
 		c, back := begin()
 		w.database.Admin(t, `update oidc_flows set verifier = 'another verifier of forty-three characters or more'`)
 		c.expect(401, "GET", back, nil)
 	})
-	t.Run("another provider answers", func(t *testing.T) {
+	t.Run("the response names another issuer", func(t *testing.T) {
 		c, back := begin()
 		c.expect(401, "GET", change(back, "iss", "https://other.example"), nil)
 	})
-	t.Run("the person declined", func(t *testing.T) {
+	t.Run("the user declined", func(t *testing.T) {
 		c, back := begin()
 		c.expect(401, "GET", change(back, "error", "access_denied"), nil)
 	})
@@ -246,34 +250,34 @@ func TestASignInAtAProviderIsRefusedWhen(t *testing.T) {
 	}
 }
 
-func TestABrowserThatIsTurnedAwayIsSentToTheAppWithTheReason(t *testing.T) {
+func TestARefusedBrowserIsRedirectedToTheAppWithTheReason(t *testing.T) {
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{NoIDToken: true})
 	c := w.client()
 	back := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil, "Sec-Fetch-Mode", "navigate"))
-	for _, one := range []struct{ path, told string }{
+	for _, one := range []struct{ path, reason string }{
 		{back, "unauthenticated"},
-		{back, "csrf"}, // the state works once
+		{back, "csrf"}, // a state is valid once
 		{"/auth/oidc/main/callback?state=other&error=access_denied", "csrf"},
 		{"/auth/oidc/other/start", "unavailable"},
 		{"/auth/oidc/unknown/start", "not_found"},
 		{"/auth/oidc/main/start?link=true", "unauthenticated"},
 	} {
-		answer := c.expect(302, "GET", one.path, nil, "Sec-Fetch-Mode", "navigate")
-		if answer.header.Get("Location") != "/?refused="+one.told || answer.header.Get("Retry-After") != "" || c.token() != "" || len(answer.body) > 0 {
-			t.Errorf("%s: %v %s", one.path, answer.header, answer.body)
+		resp := c.expect(302, "GET", one.path, nil, "Sec-Fetch-Mode", "navigate")
+		if resp.header.Get("Location") != "/?refused="+one.reason || resp.header.Get("Retry-After") != "" || c.token() != "" || len(resp.body) > 0 {
+			t.Errorf("%s: %v %s", one.path, resp.header, resp.body)
 		}
 	}
 	again := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil))
 	if to := c.expect(302, "GET", again+"&error=access_denied", nil, "Sec-Fetch-Mode", "navigate").header.Get("Location"); to != "/?refused=unauthenticated" {
-		t.Errorf("who declined is sent to %s", to)
+		t.Errorf("a user who declined is redirected to %s", to)
 	}
 }
 
 func TestClosedRegistrationHoldsForProvidersToo(t *testing.T) {
-	w, provider := oidcWorld(t, func(c *Config) { c.RegistrationOpen = false })
+	w, provider := oidcWorld(t, func(c *testConfig) { c.RegistrationOpen = false })
 	provider.SignIn(person, oidctest.Faults{})
-	if answer := w.client().oidc(""); answer.status != 403 || answer.Code != protocol.CodeRegistrationClosed {
-		t.Errorf("%d %s", answer.status, answer.body)
+	if resp := w.client().oidc(""); resp.status != 403 || resp.Code != protocol.CodeRegistrationClosed {
+		t.Errorf("%d %s", resp.status, resp.body)
 	}
 }

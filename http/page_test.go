@@ -8,27 +8,28 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/persistence"
+	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
 
-// largestItem is more than one item of any list here has as JSON.
+// largestItem is more than the size of any list item in these tests, in bytes of JSON.
 const largestItem = 500_000
 
-// largest is a text of as many characters as a message may have, each of four bytes.
+// largest returns a text with the maximum number of characters of a message, each of four bytes except for the number
+// at the start.
 func largest(number int) string {
 	return fmt.Sprintf("%03d", number) + strings.Repeat("\U0001F30A", protocol.MaxInputRunes-3)
 }
 
-// wantBounded fails for a page that is larger than the bound and one item.
-func wantBounded(t *testing.T, page shown) {
+// wantBounded fails the test if a page is larger than the bound plus one item.
+func wantBounded(t *testing.T, page decodedReply) {
 	t.Helper()
-	if len(page.body) > persistence.PageBytes+largestItem {
-		t.Errorf("a page of %d bytes", len(page.body))
+	if len(page.body) > pg.PageBytes+largestItem {
+		t.Errorf("a page has %d bytes", len(page.body))
 	}
 }
 
-// allPages reads a list to its end and returns one field of every item.
+// allPages reads a list to its end and returns one field of every item, in one list and by page.
 func (u *user) allPages(path, field string) (found []string, pages [][]string) {
 	u.t.Helper()
 	for cursor := ""; len(found) <= 100; {
@@ -42,7 +43,7 @@ func (u *user) allPages(path, field string) (found []string, pages [][]string) {
 		found, pages = append(found, texts...), append(pages, texts)
 		next, more := page.at("next_cursor").(string)
 		if page.at("has_more") != more || len(data) == 0 {
-			u.t.Fatalf("a page of %d items, has_more %v", len(data), page.at("has_more"))
+			u.t.Fatalf("a page has %d items and has_more %v", len(data), page.at("has_more"))
 		}
 		if !more {
 			return found, pages
@@ -50,7 +51,7 @@ func (u *user) allPages(path, field string) (found []string, pages [][]string) {
 		path, _, _ = strings.Cut(path, "&cursor=")
 		cursor = "&cursor=" + next
 	}
-	u.t.Fatalf("%s: more items than there are", path)
+	u.t.Fatalf("%s: the list has more items than exist", path)
 	return nil, nil
 }
 
@@ -63,20 +64,20 @@ func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T)
 	for i := range texts {
 		texts[i] = largest(i)
 	}
-	said := u.say(id, texts...)
+	ids := u.storeMessages(id, texts...)
 	path := "/conversations/" + id + "/messages?limit=100"
 
 	newest, _ := u.allPages(path+"&direction=newer", "message_id")
-	if !slices.Equal(newest, said) {
-		t.Errorf("towards the head: %d messages, want %d", len(newest), messages)
+	if !slices.Equal(newest, ids) {
+		t.Errorf("newer messages: %d, want %d", len(newest), messages)
 	}
 	_, pages := u.allPages(path, "message_id")
 	slices.Reverse(pages)
-	if older := slices.Concat(pages...); !slices.Equal(older, said) {
-		t.Errorf("towards the beginning: %d messages, want %d", len(older), messages)
+	if older := slices.Concat(pages...); !slices.Equal(older, ids) {
+		t.Errorf("older messages: %d, want %d", len(older), messages)
 	}
 	for _, middle := range []int{0, messages / 2, messages - 1} {
-		page := u.do(200, "GET", path+"&around="+said[middle], nil)
+		page := u.do(200, "GET", path+"&around="+ids[middle], nil)
 		wantBounded(t, page)
 		var found []string
 		if cursor, more := page.at("older_cursor").(string); more {
@@ -88,15 +89,15 @@ func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T)
 		shows := false
 		for i := range data {
 			one := page.at(fmt.Sprintf("data.%d.message_id", i)).(string)
-			shows = shows || one == said[middle]
+			shows = shows || one == ids[middle]
 			found = append(found, one)
 		}
 		if cursor, more := page.at("newer_cursor").(string); more {
 			newer, _ := u.allPages(path+"&cursor="+cursor, "message_id")
 			found = append(found, newer...)
 		}
-		if !shows || !slices.Equal(found, said) {
-			t.Errorf("around message %d: %d messages, shown %v", middle, len(found), shows)
+		if !shows || !slices.Equal(found, ids) {
+			t.Errorf("around message %d: %d messages, the message itself is on the page: %v", middle, len(found), shows)
 		}
 	}
 }
@@ -136,7 +137,7 @@ func TestPagesOfTheLargestConversationsAreBounded(t *testing.T) {
 	}
 	const conversations = 60
 	for range conversations {
-		u.do(201, "PUT", "/conversations/"+protocol.NewConversationID().String(), map[string]any{"title": strings.Repeat("\U0001F30A", maxTitle), "metadata": metadata})
+		u.do(201, "PUT", "/conversations/"+protocol.NewConversationID().String(), map[string]any{"title": strings.Repeat("\U0001F30A", protocol.MaxTitle), "metadata": metadata})
 	}
 	found, pages := u.allPages("/conversations?limit=100", "conversation_id")
 	slices.Sort(found)

@@ -3,155 +3,134 @@ package http
 import (
 	"fmt"
 	"io/fs"
-	stdhttp "net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
+	"github.com/alexedwards/argon2id"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/http/ready"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/http/sse"
+	"turnstone/http/webapp"
 )
 
-// Config is what a Server needs. Nothing in it changes after New.
+// Config has the dependencies and settings of a Server. It must not change after New.
 type Config struct {
-	DB        *persistence.DB
-	Secrets   [][]byte // one, or two while the first replaces the second
-	Limiter   Limiter
+	Stores
+	Secrets   [][]byte // one secret; during a rotation two, the new one first
+	Limiter   router.Limiter
 	Turns     Turns
 	TurnStore TurnStore
 	Log       *zap.Logger
-	Now       func() time.Time // nil: the clock
+	Now       func() time.Time // nil: time.Now
 	Metrics   prometheus.Registerer
 
 	RegistrationOpen bool
-	MaxStreams       int // open streams of one account on this node; 0: 50
-	MaxRequests      int // requests of one account that this node works on at once; 0: 32
-	Providers        []OIDCProvider
-	Environment      string // as production
+	PasswordCost     *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
+	MaxStreams       int              // limit of open streams per account on this node; 0: 50
+	MaxRequests      int              // limit of concurrent requests per account on this node; 0: 32
+	Providers        []auth.Provider
+	Environment      string // for example production
 	BuildSHA         string // empty: unknown
-	ModelFamily      string // as openai
-	Ready            map[string]Probe
+	ModelFamily      string // for example openai
+	Ready            map[string]ready.Probe
 	Draining         func() bool // nil: never
-	Scanner          string      // the engine that judges files
+	Scanner          string      // the engine that scans files for malware
 	Web              fs.FS       // the built web app; nil: none
 
-	BaseURL        *url.URL       // where browsers reach the service; http only on loopback
-	Listen         string         // the address that is listened on: its host is a name of the service
+	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
+	Listen         string         // the listen address; requests may name its host in Host
 	AllowedOrigins []string       // other origins that may call with credentials
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // the proxies whose X-Forwarded-For is trusted
 }
 
-// Server answers the API. It holds no state of requests; what lives is in the packages behind it.
+// Server handles the requests of the API. Conversations and turns belong to the packages that it calls; a Server itself
+// has only caches, counters and the open streams.
 type Server struct {
 	Config
+	*router.Router
 	log       *zap.Logger
 	now       func() time.Time
-	router    *chi.Mux
-	api       huma.API
-	origins   *stdhttp.CrossOriginProtection
-	metrics   *metrics
-	keys      *keys
-	passwords *passwords
-	providers *providers
-	shell     *shell
-	ready     *readiness
-	watches   watches
-	tallies   tallies
-	streams   streams
-	requests  perAccount // under way
-	hosts     hosts
-	live      liveStreams
-	pump      pump
-	routes    []route
-	policies  map[string]Policy // by "METHOD /pattern"
+	auth      *auth.Service
+	readiness *ready.Checker
+	sse       *sse.Server
+
+	system        systemHandlers
+	accounts      accountHandlers
+	chat          chatHandlers
+	conversations conversationHandlers
+	messages      messageHandlers
+	drafts        draftHandlers
+	branches      branchHandlers
+	followUps     followUpHandlers
+	usage         usageHandlers
 }
 
-// New builds the handler and the document of all routes.
+// New returns a Server with its routes, the pages of the web app and the OpenAPI document.
 func New(config Config) (*Server, error) { return newServer(config, (*Server).table) }
 
-func newServer(config Config, table func(*Server) []route) (*Server, error) {
+func newServer(config Config, table func(*Server) []route.Route) (*Server, error) {
 	s := &Server{Config: config, log: config.Log, now: config.Now}
 	if s.MaxStreams == 0 {
 		s.MaxStreams = defaultStreams
 	}
-	if s.MaxRequests == 0 {
-		s.MaxRequests = defaultRequests
-	}
-	s.hosts = newHosts(config.Listen, config.BaseURL.Host)
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
-	var err error
-	if s.keys, err = newKeys(config.Secrets); err != nil {
-		return nil, fmt.Errorf("the secret: %w", err)
+	s.sse = sse.NewServer(s.log)
+	s.readiness = ready.New(config.Ready, config.Scanner, s.log, s.now)
+	limits, err := router.NewLimits(config.Limiter, config.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics of limits: %w", err)
 	}
-	if s.passwords, err = newPasswords(); err != nil {
+	keys, err := auth.NewKeys(config.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
+	}
+	s.auth, err = auth.New(auth.Config{
+		Sessions: config.Sessions, Credentials: config.Credentials, Flows: config.Flows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if s.origins, err = s.originChecks(); err != nil {
-		return nil, fmt.Errorf("approved origins: %w", err)
+	s.handlers(keys)
+	s.Router, err = router.New(router.Config{
+		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, Log: s.log, Now: s.now,
+		Created: createdResponse, Metrics: config.Metrics, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
+		TrustedProxies: config.TrustedProxies,
+	}, table(s))
+	if err != nil {
+		return nil, err
 	}
-	if s.metrics, err = newMetrics(config.Metrics); err != nil {
-		return nil, fmt.Errorf("metrics of requests: %w", err)
+	s.chat.router = s.Router
+	app, err := webapp.New(config.Web, config.RegistrationOpen, s.auth.ProviderNames(), s.Fail)
+	if err != nil {
+		return nil, fmt.Errorf("reading the web app: %w", err)
 	}
-	s.providers = newProviders(config.Providers, strings.TrimSuffix(config.BaseURL.String(), "/"), s.now)
-	if s.shell, err = newShell(config.Web); err != nil {
-		return nil, fmt.Errorf("the web app: %w", err)
+	for pattern, page := range app.Pages() {
+		s.AddPage(pattern, page)
 	}
-	s.ready = &readiness{probes: config.Ready, scanner: config.Scanner, log: s.log, now: s.now}
-	s.mount(table(s))
 	return s, nil
 }
 
-// mount makes the router and the document from the table.
-func (s *Server) mount(routes []route) {
-	s.router = chi.NewMux()
-	s.router.Use(s.begin, s.checkHost, s.cors(), s.checkForm, middleware.GetHead)
-	s.router.NotFound(s.unknownPath)
-	s.router.MethodNotAllowed(s.unknownMethod)
-	s.api = huma.NewAPI(apiConfig(), adapter{s})
-	s.api.UseMiddleware(s.checkPath, s.readBody)
-	s.routes = routes
-	s.policies = make(map[string]Policy, len(s.routes))
-	for _, t := range s.routes {
-		s.policies[t.method+" "+t.path] = t.policy
-		t.register(s.api, t.operation(s.api))
-	}
-	s.mountShell()
-	describeEvents(s.api.OpenAPI())
-	describeIdentifiers(s.api.OpenAPI())
-	describeService(s.api.OpenAPI())
-}
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) { s.router.ServeHTTP(w, r) }
-
-// adapter puts huma's operations into the router, each behind the guard that its policy asks for.
-type adapter struct{ server *Server }
-
-func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
-	policy := op.Metadata["policy"].(Policy)
-	a.server.router.Method(op.Method, op.Path, a.server.guard(policy, op, handler))
-}
-
-func (a adapter) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-	a.server.router.ServeHTTP(w, r)
-}
-
-func apiConfig() huma.Config {
-	config := huma.DefaultConfig("Turnstone", "1")
-	config.CreateHooks = nil // no $schema in answers
-	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
-	config.AllowAdditionalPropertiesByDefault = true // unknown fields are ignored
-	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
-	return config
+// handlers sets the handlers of each resource, with their dependencies.
+func (s *Server) handlers(keys *auth.Keys) {
+	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
+	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
+	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, sse: s.sse, maxStreams: s.MaxStreams, now: s.now}
+	s.conversations = conversationHandlers{s.Conversations, s.Turns, confirmations{keys, s.now}, keys}
+	s.messages = messageHandlers{s.Messages, keys}
+	s.drafts = draftHandlers{s.Drafts}
+	s.branches = branchHandlers{s.Branches, keys}
+	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
+	s.usage = usageHandlers{s.Usage, keys, s.now}
 }

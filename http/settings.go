@@ -5,11 +5,12 @@ import (
 
 	"golang.org/x/text/language"
 
+	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
-func (s *Server) getSettings(ctx context.Context, _ *nothing) (*versioned[*protocol.Settings], error) {
-	settings, err := s.DB.Settings(ctx, callerOf(ctx).AccountID)
+func (h *accountHandlers) getSettings(ctx context.Context, _ *nothing) (*versioned[*protocol.Settings], error) {
+	settings, err := h.settings.Settings(ctx, router.CallerOf(ctx).AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -19,25 +20,25 @@ func (s *Server) getSettings(ctx context.Context, _ *nothing) (*versioned[*proto
 type settingsInput struct {
 	IfMatch
 	Body struct {
-		Language       string           `json:"language" doc:"BCP 47, as en, ar, ja." maxLength:"35"`
+		Language       string           `json:"language" doc:"A BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
 		Theme          string           `json:"theme" enum:"system,light,dark"`
 		SendKey        string           `json:"send_key" enum:"enter,mod_enter"`
 		BusyAction     string           `json:"busy_action" enum:"queue,steer,interrupt"`
 		DefaultProfile protocol.Profile `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
-		Version        *int64           `json:"version,omitempty" doc:"What the change is based on, in place of If-Match."`
+		Version        *int64           `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (s *Server) putSettings(ctx context.Context, in *settingsInput) (*versioned[*protocol.Settings], error) {
+func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*versioned[*protocol.Settings], error) {
 	version, err := in.version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
 	tag, err := language.Parse(in.Body.Language)
 	if err != nil {
-		return nil, protocol.Invalid("body.language", "must be a BCP 47 tag as en or pt-BR")
+		return nil, protocol.Invalid("body.language", "must be a BCP 47 language tag, for example en or pt-BR")
 	}
-	stored, err := s.DB.PutSettings(ctx, callerOf(ctx).AccountID, &protocol.Settings{
+	stored, err := h.settings.PutSettings(ctx, router.CallerOf(ctx).AccountID, &protocol.Settings{
 		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
 		DefaultProfile: in.Body.DefaultProfile,
 	}, version)

@@ -3,23 +3,23 @@ package http
 import (
 	"bytes"
 	"io/fs"
-	"maps"
 	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"turnstone/http/auth"
 )
 
-// shellServer serves a small app.
+// shellServer returns a Server that serves the files of a web app.
 func shellServer(t *testing.T, files fs.FS) *Server {
 	t.Helper()
 	s, err := New(Config{
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "http", Host: "localhost"}, Web: files,
-		RegistrationOpen: true, Providers: []OIDCProvider{{Name: "north"}, {Name: "east"}},
+		RegistrationOpen: true, Providers: []auth.Provider{{Name: "north"}, {Name: "east"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func getPage(s *Server, path string, headers ...string) *httptest.ResponseRecord
 
 var nonceOf = regexp.MustCompile(`'nonce-([A-Za-z0-9+/]{22})'`)
 
-func TestEveryPageOfTheAppIsOneDocumentThatMayRunOnlyItsOwn(t *testing.T) {
+func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 	s := shellServer(t, smallApp)
 	seen := map[string]bool{}
 	for _, path := range []string{"/", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "/p/anything", "/library", "/settings", "/?x=1"} {
@@ -59,7 +59,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatMayRunOnlyItsOwn(t *testing.T) {
 		}
 		nonce := nonceOf.FindStringSubmatch(w.Header().Get("Content-Security-Policy"))
 		if nonce == nil || seen[nonce[1]] {
-			t.Fatalf("%s: the policy has no nonce of its own: %s", path, w.Header().Get("Content-Security-Policy"))
+			t.Fatalf("%s: the policy has no new nonce: %s", path, w.Header().Get("Content-Security-Policy"))
 		}
 		seen[nonce[1]] = true
 		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
@@ -69,15 +69,15 @@ func TestEveryPageOfTheAppIsOneDocumentThatMayRunOnlyItsOwn(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 		if strings.Count(w.Body.String(), `nonce="`+nonce[1]+`"`) != 2 || strings.Contains(w.Body.String(), "__") {
-			t.Errorf("%s: what was to be filled in was not: %s", path, w.Body)
+			t.Errorf("%s: a placeholder was not replaced: %s", path, w.Body)
 		}
 		if w.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("%s is kept: %s", path, w.Header().Get("Cache-Control"))
+			t.Errorf("%s may be stored by caches: %s", path, w.Header().Get("Cache-Control"))
 		}
 	}
 }
 
-func TestTheDocumentKnowsTheReadersLookBeforeItsFirstFrame(t *testing.T) {
+func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 	s := shellServer(t, smallApp)
 	for cookie, want := range map[string]string{
 		"":                         `<html lang="en" dir="ltr" data-theme="system">`,
@@ -91,11 +91,11 @@ func TestTheDocumentKnowsTheReadersLookBeforeItsFirstFrame(t *testing.T) {
 		}
 	}
 	if body := getPage(s, "/").Body.String(); !strings.Contains(body, `content="true"`) || !strings.Contains(body, `content="east north"`) {
-		t.Errorf("a stranger is not told how to sign in: %s", body)
+		t.Errorf("the document does not list the ways to sign in: %s", body)
 	}
 }
 
-func TestAssetsAreKeptForeverAndSentAsSmallAsTheReaderTakesThem(t *testing.T) {
+func TestAssetsAreImmutableAndCompressedAsTheClientAccepts(t *testing.T) {
 	s := shellServer(t, smallApp)
 	for accepted, want := range map[string][2]string{
 		"gzip, deflate, br, zstd": {"br", "brotli"}, "gzip": {"gzip", "gzip"}, "": {"", "plain"},
@@ -109,14 +109,14 @@ func TestAssetsAreKeptForeverAndSentAsSmallAsTheReaderTakesThem(t *testing.T) {
 			t.Errorf("%q: Cache-Control %s", accepted, got)
 		}
 		if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'; script-src 'self';") {
-			t.Errorf("%q: a worker could load nothing: %s", accepted, got)
+			t.Errorf("%q: a worker cannot load scripts: %s", accepted, got)
 		}
 		if got := w.Header().Get("Content-Type"); got != "text/javascript; charset=utf-8" {
 			t.Errorf("%q: Content-Type %s", accepted, got)
 		}
 	}
 	if w := getPage(s, "/assets/lonely.svg", "Accept-Encoding", "br"); w.Body.String() != "<svg/>" || w.Header().Get("Content-Type") != "image/svg+xml" {
-		t.Errorf("an asset in one form: %q %s", w.Body, w.Header().Get("Content-Type"))
+		t.Errorf("an asset that is not compressed: %q %s", w.Body, w.Header().Get("Content-Type"))
 	}
 	for _, path := range []string{"/assets/none.js", "/assets/", "/assets/../index.html", "/assets/index-abc.js.br"} {
 		if w := getPage(s, path); w.Code != stdhttp.StatusNotFound || w.Header().Get("Cache-Control") != "no-store" {
@@ -125,7 +125,7 @@ func TestAssetsAreKeptForeverAndSentAsSmallAsTheReaderTakesThem(t *testing.T) {
 	}
 }
 
-func TestABuildWithoutTheAppSaysSo(t *testing.T) {
+func TestABuildWithoutTheAppReportsIt(t *testing.T) {
 	for name, files := range map[string]fs.FS{"none": nil, "not built": fstest.MapFS{".gitkeep": {}}} {
 		w := getPage(shellServer(t, files), "/")
 		if w.Code != stdhttp.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "make build") {
@@ -134,23 +134,8 @@ func TestABuildWithoutTheAppSaysSo(t *testing.T) {
 	}
 }
 
-func TestRobotsAreToldToStayAway(t *testing.T) {
-	if w := getPage(shellServer(t, nil), "/robots.txt"); w.Code != stdhttp.StatusOK || w.Body.String() != robots {
+func TestRobotsTxtDisallowsEveryPath(t *testing.T) {
+	if w := getPage(shellServer(t, nil), "/robots.txt"); w.Code != stdhttp.StatusOK || w.Body.String() != "User-agent: *\nDisallow: /\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-// The app's own list is TypeScript; the document's has to be the same.
-func TestTheDocumentSpeaksTheLanguagesOfTheApp(t *testing.T) {
-	source, err := os.ReadFile("../web/src/words/words.ts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spoken := map[string]string{}
-	for _, line := range regexp.MustCompile(`(?m)^  (\w+): \{ name: .*direction: "(ltr|rtl)"`).FindAllStringSubmatch(string(source), -1) {
-		spoken[line[1]] = line[2]
-	}
-	if len(spoken) == 0 || !maps.Equal(spoken, directions) {
-		t.Errorf("the app speaks %v, the document %v", spoken, directions)
 	}
 }

@@ -7,20 +7,25 @@ import (
 	"strings"
 
 	"turnstone/actors"
+	"turnstone/actors/turn"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
 )
 
-// steeringRequest is the body of POST /chat/steering; type says which fields count.
+// steeringRequest is the body of POST /chat/steering. Its type determines which other fields apply.
 type steeringRequest struct {
 	Type             string               `json:"type" enum:"input,cancel,approval,withdraw"`
 	TurnID           protocol.TurnID      `json:"turn_id"`
-	ClientSteeringID string               `json:"client_steering_id,omitempty" maxLength:"128" doc:"input: names it, so that a repeat is harmless."`
-	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"input: text only, 16,000 characters."`
-	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"input: at the next model step (default), or at once."`
-	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"cancel: the last event that the user had seen."`
-	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"cancel: turn (default) holds the queue, turn_and_follow_ups cancels it too."`
-	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"withdraw: the input to take back."`
+	ClientSteeringID string               `json:"client_steering_id,omitempty" maxLength:"128" doc:"For input: required; a name for the input that the client chooses. An input that is repeated with the same name is accepted once."`
+	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"For input: text only, up to 16,000 characters."`
+	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately."`
+	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"For cancel: the sequence of the last event that the user has seen."`
+	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both."`
+	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"For withdraw: required; the input to withdraw."`
 	ApprovalID       string               `json:"approval_id,omitempty" maxLength:"64"`
 	Decision         string               `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject"`
 	InputDigest      string               `json:"input_digest,omitempty" maxLength:"128"`
@@ -28,71 +33,68 @@ type steeringRequest struct {
 
 type steeringInput struct{ Body steeringRequest }
 
-// bucketCancel is a reserve beside the chat bucket: Stop works for one who is over quota.
-const bucketCancel bucket = "cancel"
-
-// postSteering hands a command to the turn's owner and answers 202 once it is durable.
-func (s *Server) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
-	account := callerOf(r.Context()).AccountID
+// postSteering sends a command to the owner of the turn, and responds 202 once the command is durable.
+func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
+	account := router.CallerOf(r.Context()).AccountID
 	command, err := in.Body.command()
 	if err != nil {
 		return err
 	}
-	if err := s.keepSlot(exchangeOf(r.Context()), cancels(command)); err != nil {
+	if err := h.router.CheckReservedSlot(router.ExchangeOf(r.Context()), cancels(command)); err != nil {
 		return err
 	}
-	if err := s.drawCommand(w, r, command, account); err != nil {
+	if err := h.drawCommand(w, r, command, account); err != nil {
 		return err
 	}
-	if command == nil { // no tool that exists asks for an approval, so there is none to decide
+	if command == nil { // no existing tool requests approvals, so there is no approval to decide
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
-	return s.command(w, r, in.Body.TurnID, command)
+	return h.command(w, r, in.Body.TurnID, command)
 }
 
-// drawCommand draws from the chat boundary, a cancel from its reserve first: neither the chat quota nor many cancels keep
-// anybody from stopping a turn while the other has something left.
-func (s *Server) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *actors.Command, account protocol.AccountID) error {
+// drawCommand draws from the chat bucket. A cancel first draws from its reserve: neither an exhausted chat quota nor
+// many cancels prevent an account from stopping a turn, as long as the other bucket is not exhausted.
+func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *turn.Command, account protocol.AccountID) error {
 	if cancels(command) {
-		if err := s.draw(w, r, bucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
+		if err := h.router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
 		}
 	}
-	return s.draw(w, r, bucketChat, account.String())
+	return h.router.DrawBucket(w, r, route.BucketChat, account.String())
 }
 
 // cancels reports whether a command, nil for an approval, is a cancel.
-func cancels(command *actors.Command) bool {
-	return command != nil && command.Kind == actors.CommandCancel
+func cancels(command *turn.Command) bool {
+	return command != nil && command.Kind == turn.CommandCancel
 }
 
-func (s *Server) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) error {
-	receipt, err := s.ask(r, turn, command)
+func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *turn.Command) error {
+	receipt, err := h.sendCommand(r, turn, command)
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
-func (s *Server) ask(r *stdhttp.Request, turn protocol.TurnID, command *actors.Command) (protocol.SteeringReceipt, error) {
-	command.RequestID = requestIDOf(r.Context())
-	receipt, err := s.Turns.Command(r.Context(), callerOf(r.Context()).AccountID, turn, command)
-	return receipt, failpoint.Answer(acceptedPoint(command), err)
+func (h *chatHandlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *turn.Command) (protocol.SteeringReceipt, error) {
+	command.RequestID = router.RequestIDOf(r.Context())
+	receipt, err := h.turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
+	return receipt, failpoint.Respond(acceptedPoint(command), err)
 }
 
-func acceptedPoint(command *actors.Command) failpoint.Point {
-	if command.Kind == actors.CommandCancel {
+func acceptedPoint(command *turn.Command) failpoint.Point {
+	if command.Kind == turn.CommandCancel {
 		return failpoint.CancelAfterCommit
 	}
 	return failpoint.SteerAfterCommit
 }
 
-// command reads the request as one command; nil for an approval.
-func (b *steeringRequest) command() (*actors.Command, error) {
+// command returns the request as a command; nil for an approval.
+func (b *steeringRequest) command() (*turn.Command, error) {
 	switch b.Type {
 	case "approval":
 		if b.ApprovalID == "" || b.Decision == "" {
-			return nil, protocol.Invalid("body.approval_id", "and decision are needed")
+			return nil, protocol.Invalid("body.approval_id", "and decision are required")
 		}
 		return nil, nil //nolint:nilnil // see postSteering
 	case "cancel":
@@ -100,61 +102,61 @@ func (b *steeringRequest) command() (*actors.Command, error) {
 		if scope == "" {
 			scope = protocol.CancelTurn
 		}
-		return &actors.Command{
-			Kind: actors.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
+		return &turn.Command{
+			Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
 		}, nil
 	case "withdraw":
 		if b.SteeringID == nil {
-			return nil, protocol.Invalid("body.steering_id", "is needed")
+			return nil, protocol.Invalid("body.steering_id", "is required")
 		}
-		return &actors.Command{Kind: actors.CommandWithdraw, SteeringID: *b.SteeringID}, nil
+		return &turn.Command{Kind: turn.CommandWithdraw, SteeringID: *b.SteeringID}, nil
 	}
 	if strings.TrimSpace(b.ClientSteeringID) == "" {
-		return nil, protocol.Invalid("body.client_steering_id", "is needed")
+		return nil, protocol.Invalid("body.client_steering_id", "is required")
 	}
 	text, err := inputText(b.Input, protocol.MaxSteeringRunes)
 	if err != nil {
 		return nil, err
 	}
 	if text == "" {
-		return nil, protocol.Invalid("body.input", "holds no text")
+		return nil, protocol.Invalid("body.input", "must contain text")
 	}
 	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil
 }
 
-func inputCommand(clientID, text string, delivery protocol.Delivery) *actors.Command {
+func inputCommand(clientID, text string, delivery protocol.Delivery) *turn.Command {
 	if delivery == "" {
 		delivery = protocol.DeliverNextStep
 	}
 	hash := sha256.Sum256([]byte(string(delivery) + "\x00" + text))
-	return &actors.Command{
-		Kind: actors.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
+	return &turn.Command{
+		Kind: turn.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
 		Hash: hex.EncodeToString(hash[:]),
 	}
 }
 
-// steerInstead is POST /chat with if_busy steer while a turn is live. Its idempotency key names the input, so that a
-// repeat steers once.
-func (s *Server) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *protocol.TurnStart) error {
+// steerInstead handles POST /chat with if_busy steer while a turn is live. The idempotency key of the request becomes
+// the client_steering_id of the input, so that a repeat steers once.
+func (h *chatHandlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *turnlog.Start) error {
 	name := protocol.NewSteeringID().String()
 	if start.Idempotency != nil {
 		name = start.Idempotency.Key
 	}
-	receipt, err := s.ask(r, turn, inputCommand(name, start.Input, protocol.DeliverNextStep))
+	receipt, err := h.sendCommand(r, turn, inputCommand(name, start.Input, protocol.DeliverNextStep))
 	if err != nil {
 		return err
 	}
 	if receipt.Replayed {
-		return s.repeatAccepted(w, nil, &receipt)
+		return h.repeatAccepted(w, nil, &receipt)
 	}
-	return s.answerJSON(w, stdhttp.StatusAccepted, receipt)
+	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
-// answerJSON is for stream routes whose answer turned out to be none.
-func (s *Server) answerJSON(w stdhttp.ResponseWriter, status int, value any) error {
+// respondJSON writes a JSON response, for routes of streams that can also respond without a stream.
+func (h *chatHandlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	return writeJSON(w, value)
+	return response.WriteJSON(w, value)
 }
 
 var _ Turns = (*actors.Node)(nil)

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"turnstone/actors"
+	"turnstone/actors/turn"
+	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
@@ -17,52 +20,53 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 	w.limiter.refuse()
 	turn := protocol.NewTurnID().String()
 	for _, test := range []struct {
-		body object
+		body route.Object
 		want []string
 	}{
-		{object{"type": "cancel", "turn_id": turn}, []string{"cancel", "chat"}},
-		{object{"type": "input", "turn_id": turn, "client_steering_id": "1", "input": []object{{"type": "text", "text": "x"}}}, []string{"chat"}},
+		{route.Object{"type": "cancel", "turn_id": turn}, []string{"cancel", "chat"}},
+		{route.Object{"type": "input", "turn_id": turn, "client_steering_id": "1", "input": []route.Object{{"type": "text", "text": "x"}}}, []string{"chat"}},
 	} {
 		w.limiter.drawn = nil
-		answer := c.expect(429, "POST", "/chat/steering", test.body)
+		resp := c.expect(429, "POST", "/chat/steering", test.body)
 		var buckets []string
 		for _, drawn := range w.limiter.drawn {
 			name, _, _ := strings.Cut(drawn, " ")
 			buckets = append(buckets, name)
 		}
-		if !slices.Equal(buckets, test.want) || answer.header.Get("Retry-After") == "" {
-			t.Errorf("%v drew from %v, answer %v", test.body["type"], buckets, answer.header)
+		if !slices.Equal(buckets, test.want) || resp.header.Get("Retry-After") == "" {
+			t.Errorf("%v drew from %v, headers %v", test.body["type"], buckets, resp.header)
 		}
 	}
 	w.limiter.breakDown()
 	w.limiter.drawn = nil
-	c.expect(503, "POST", "/chat/steering", object{"type": "cancel", "turn_id": turn})
+	c.expect(503, "POST", "/chat/steering", route.Object{"type": "cancel", "turn_id": turn})
 	if len(w.limiter.drawn) != 1 {
-		t.Errorf("a limiter that cannot decide was asked %d times", len(w.limiter.drawn))
+		t.Errorf("a request drew %d times from a limiter that cannot decide", len(w.limiter.drawn))
 	}
 }
 
-func TestATurnInAProjectThatIsNotThereDoesNotBegin(t *testing.T) {
+func TestATurnInAMissingProjectDoesNotStart(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
-	c.expect(404, "POST", "/chat", object{
-		"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+	c.expect(404, "POST", "/chat", route.Object{
+		"input": []route.Object{{"type": "text", "text": "x"}}, "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
 	})
-	c.expect(422, "POST", "/chat", object{"input": []object{{"type": "text", "text": "x"}}, "project_id": "proj_x"})
+	c.expect(422, "POST", "/chat", route.Object{"input": []route.Object{{"type": "text", "text": "x"}}, "project_id": "proj_x"})
 }
 
-// speaking is a client with a conversation whose turn speaks until it is stopped.
-type speaking struct {
+// streamingTurn is a client with a conversation whose live turn streams an answer until it is cancelled.
+type streamingTurn struct {
 	*client
 	node         *actors.Node
 	conversation string
 	turn         protocol.TurnID
 }
 
-func speak(t *testing.T, wrap func(*actors.Node) Turns) *speaking {
+// startStreamingTurn starts such a turn. A non-nil wrap replaces the node in the configuration of the server.
+func startStreamingTurn(t *testing.T, wrap func(*actors.Node) Turns) *streamingTurn {
 	t.Helper()
-	s := &speaking{}
-	w := newWorld(t, func(c *Config) {
+	s := &streamingTurn{}
+	w := newWorld(t, func(c *testConfig) {
 		liveOn(t, c)
 		s.node = c.Turns.(*actors.Node)
 		if wrap != nil {
@@ -71,9 +75,9 @@ func speak(t *testing.T, wrap func(*actors.Node) Turns) *speaking {
 	})
 	s.client = w.client().register("ada@example.com")
 	var made protocol.Conversation
-	s.expect(201, "POST", "/conversations", object{}).into(t, &made)
+	s.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
 	s.conversation = made.ConversationID.String()
-	result, err := s.node.StartTurn(t.Context(), &protocol.TurnStart{
+	result, err := s.node.StartTurn(t.Context(), &turnlog.Start{
 		AccountID: s.account.AccountID, ConversationID: &made.ConversationID, Input: "[[script tokens=100000 interval=20ms]]", At: time.Now(),
 	})
 	if err != nil {
@@ -84,7 +88,7 @@ func speak(t *testing.T, wrap func(*actors.Node) Turns) *speaking {
 }
 
 // stop cancels the turn and waits for its end.
-func (s *speaking) stop() {
+func (s *streamingTurn) stop() {
 	s.t.Helper()
 	if err := s.node.CancelTurn(s.t.Context(), s.account.AccountID, s.turn, protocol.CancelledByOperator); err != nil {
 		s.t.Fatal(err)
@@ -98,18 +102,19 @@ func (s *speaking) stop() {
 	}
 }
 
-func (s *speaking) chat(status int, busy, text, key string) *reply {
+// chat sends a message to the busy conversation, with an idempotency key, and expects a status.
+func (s *streamingTurn) chat(status int, busy, text, key string) *reply {
 	s.t.Helper()
-	body := object{"conversation_id": s.conversation, "input": []object{{"type": "text", "text": text}}, "if_busy": busy}
+	body := route.Object{"conversation_id": s.conversation, "input": []route.Object{{"type": "text", "text": text}}, "if_busy": busy}
 	return s.expect(status, "POST", "/chat", body, "Idempotency-Key", key)
 }
 
 func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
-	s := speak(t, nil)
+	s := startStreamingTurn(t, nil)
 	steered, queued := s.chat(202, "steer", "shorter", "steered"), s.chat(202, "queue", "later", "queued")
 	var first protocol.SteeringReceipt
 	steered.into(t, &first)
-	if first.TurnID != s.turn || first.Replayed || steered.header.Get(replayedHeader) != "" || queued.header.Get(replayedHeader) != "" {
+	if first.TurnID != s.turn || first.Replayed || steered.header.Get(replayedField) != "" || queued.header.Get(replayedField) != "" {
 		t.Fatalf("the first receipts are %s %v and %s %v", steered.body, steered.header, queued.body, queued.header)
 	}
 	first.Replayed = true
@@ -124,7 +129,7 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 		if again != first || string(other.body) != string(queued.body) {
 			t.Errorf("%s: %s and %s", when, one.body, other.body)
 		}
-		if one.header.Get(replayedHeader) != "true" || other.header.Get(replayedHeader) != "true" {
+		if one.header.Get(replayedField) != "true" || other.header.Get(replayedField) != "true" {
 			t.Errorf("%s: the repeats are not marked", when)
 		}
 		if len(s.limiter.drawn) != 0 {
@@ -137,7 +142,7 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 	repeat("while the turn is live")
 	s.stop()
 	repeat("after its end")
-	for s.streams.enter(s.account.AccountID, s.MaxStreams) == nil {
+	for s.Server.chat.streams.acquire(s.account.AccountID, s.MaxStreams) == nil {
 	}
 	repeat("over the stream limit")
 	if err := s.node.Drain(t.Context(), 0); err != nil {
@@ -149,13 +154,13 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 	}
 }
 
-// endingFirst ends the turn before it takes its first input.
-type endingFirst struct {
+// endedBeforeCommand is a node that runs end before it passes the first command on.
+type endedBeforeCommand struct {
 	*actors.Node
 	end func()
 }
 
-func (e *endingFirst) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *actors.Command) (protocol.SteeringReceipt, error) {
+func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error) {
 	if e.end != nil {
 		e.end()
 		e.end = nil
@@ -164,18 +169,18 @@ func (e *endingFirst) Command(ctx context.Context, account protocol.AccountID, t
 }
 
 func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
-	ending := &endingFirst{}
-	s := speak(t, func(n *actors.Node) Turns {
+	ending := &endedBeforeCommand{}
+	s := startStreamingTurn(t, func(n *actors.Node) Turns {
 		ending.Node = n
 		return ending
 	})
 	ending.end = s.stop
 	first := s.chat(200, "steer", "Hello", "k")
 	if first.header.Get("X-Turn-Id") == s.turn.String() || !strings.Contains(string(first.body), "turn.finished") {
-		t.Fatalf("the first request got %v", first.header)
+		t.Fatalf("headers of the first request: %v", first.header)
 	}
 	again := s.chat(200, "steer", "Hello", "k")
-	if again.header.Get(replayedHeader) != "true" || again.header.Get("X-Turn-Id") != first.header.Get("X-Turn-Id") || string(again.body) != string(first.body) {
-		t.Errorf("the repeat got %v", again.header)
+	if again.header.Get(replayedField) != "true" || again.header.Get("X-Turn-Id") != first.header.Get("X-Turn-Id") || string(again.body) != string(first.body) {
+		t.Errorf("headers of the repeat: %v", again.header)
 	}
 }

@@ -20,86 +20,95 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// patience is what a test waits for what must happen.
-const patience = 30 * time.Second
+// testTimeout limits the wait for an expected event.
+const testTimeout = 30 * time.Second
 
-// turnMemory is a store of turns that keeps nothing but their logs.
-type turnMemory struct {
-	actors.TurnStore // what is not here is not asked for
+// memoryTurns is a store for one turn, in memory. It stores only the log of the turn.
+type memoryTurns struct {
+	actors.TurnStore // nil: the methods that are not defined here are not called
 	actors.Directory
+
+	// Guarded by mu.
 	mu     sync.Mutex
-	frames []byte // guarded by mu; of the one turn
-	last   int64  // guarded by mu
-	over   bool   // guarded by mu
+	frames []byte // the log
+	last   int64  // the last sequence in frames
+	over   bool   // the turn is finished
 }
 
-func (m *turnMemory) StartTurn(_ context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
-	spec := &protocol.TurnSpec{
+func (m *memoryTurns) StartTurn(_ context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	spec := &turnlog.Spec{
 		AccountID: start.AccountID, TurnID: protocol.NewTurnID(), ConversationID: protocol.NewConversationID(), BranchID: protocol.NewBranchID(),
 		UserMessageID: protocol.NewMessageID(), AssistantMessageID: protocol.NewMessageID(), Requested: protocol.ProfileBalanced, Input: start.Input, CreatedAt: time.Now(),
 	}
 	begin, err := start.Begin(spec)
 	m.add(begin.Frames, begin.Last)
-	return &protocol.TurnStartResult{Spec: spec, Begin: begin}, err
+	return &turnlog.StartResult{Spec: spec, Begin: begin}, err
 }
 
-func (m *turnMemory) add(frames []byte, last int64) {
+func (m *memoryTurns) add(frames []byte, last int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.frames, m.last = append(m.frames, frames...), last
 }
 
-func (m *turnMemory) Append(batch *protocol.TurnAppend, done func(error)) {
+func (m *memoryTurns) Append(batch *turnlog.Append, done func(error)) {
 	m.add(batch.Frames, batch.Last)
 	done(nil)
 }
 
-func (m *turnMemory) FinishTurn(_ context.Context, finish *protocol.TurnFinish) (*protocol.StartedTurn, error) {
+func (m *memoryTurns) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
 	m.add(finish.Frames, finish.Last)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over = true
-	return nil, nil //nolint:nilnil // nothing follows
+	return nil, nil //nolint:nilnil // no turn is started from a follow-up
 }
 
-func (m *turnMemory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]protocol.HistoryMessage, bool, error) {
+func (m *memoryTurns) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]turnlog.HistoryMessage, bool, error) {
 	return nil, false, nil
 }
 
-func (m *turnMemory) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (protocol.TurnHead, error) {
+func (m *memoryTurns) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (turnlog.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	head := protocol.TurnHead{State: protocol.TurnRunning, LastSequence: m.last}
+	head := turnlog.Head{State: protocol.TurnRunning, LastSequence: m.last}
 	if m.over {
 		head.State = protocol.TurnCompleted
 	}
 	return head, nil
 }
 
-func (m *turnMemory) TurnFrames(_ context.Context, _ protocol.AccountID, _ protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
+func (m *memoryTurns) TurnFrames(_ context.Context, _ protocol.AccountID, _ protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bytes.Clone(protocol.SkipFrames(m.frames, after)), max(after, m.last), nil
 }
 
-func (m *turnMemory) TurnRecord(context.Context, protocol.AccountID, protocol.TurnID, string, string) (*protocol.TurnRecord, error) {
-	return nil, nil //nolint:nilnil // there is none
+func (m *memoryTurns) TurnRecord(context.Context, protocol.AccountID, protocol.TurnID, string, string) (*turnlog.Record, error) {
+	return nil, nil //nolint:nilnil // there is no record
 }
 
-// dictated is a model that says what it is given, until that is closed.
-type dictated chan string
+// dictatedModel is a model that emits each text that the test sends to the channel, and ends its answer when the
+// channel is closed.
+type dictatedModel chan string
 
-func (d dictated) Stream(ctx context.Context, _ actors.ModelRequest, emit func(actors.ModelChunk) error) error {
+func (d dictatedModel) Stream(ctx context.Context, _ llm.Request, emit func(llm.Chunk) error) error {
 	for {
 		select {
 		case text, more := <-d:
 			if !more {
-				return emit(actors.ModelChunk{Kind: actors.ChunkStop, Stop: actors.StopEndTurn})
+				return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 			}
-			if err := emit(actors.ModelChunk{Kind: actors.ChunkText, Text: text}); err != nil {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: text}); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -108,45 +117,48 @@ func (d dictated) Stream(ctx context.Context, _ actors.ModelRequest, emit func(a
 	}
 }
 
-func (d dictated) Continues() bool             { return true }
-func (d dictated) Ready(context.Context) error { return nil }
-func (d dictated) Family() string              { return "dictated" }
+func (d dictatedModel) Continues() bool             { return true }
+func (d dictatedModel) Ready(context.Context) error { return nil }
+func (d dictatedModel) Family() string              { return "dictated" }
 
-// stage is a turn with whoever reads it over sockets.
-type stage struct {
+// streamServer is a server with one live turn, whose stream clients read over sockets.
+type streamServer struct {
 	t       *testing.T
 	server  *Server
 	node    *actors.Node
-	model   dictated
-	caller  *Caller
+	model   dictatedModel
+	caller  *auth.Caller
 	turn    protocol.TurnID
 	logged  *observer.ObservedLogs
 	service *httptest.Server
 }
 
-func newStage(t *testing.T, change func(*httptest.Server)) *stage {
+func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
-	server, err := New(Config{
+	store, model := &memoryTurns{}, make(dictatedModel)
+	s := &streamServer{t: t, model: model, logged: logged, caller: &auth.Caller{SessionID: protocol.NewSessionID()}}
+	server, err := newServer(Config{
 		Log: zap.New(core), Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
+	}, func(*Server) []route.Route {
+		return []route.Route{route.Stream("GET", "/turn", "followTurn", "", route.Policy{Public: true}, s.serve)}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, model := &turnMemory{}, make(dictated)
-	s := &stage{t: t, server: server, model: model, logged: logged, caller: &Caller{SessionID: protocol.NewSessionID()}}
+	s.server = server
 	s.caller.AccountID = protocol.NewAccountID()
 	s.node = actors.NewNode(actors.Config{
-		Store: store, Log: store, Directory: store, Model: model, Routes: actors.DefaultRoutes("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
+		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
 	})
 	t.Cleanup(s.node.Stop)
-	server.Turns = s.node
-	started, err := s.node.StartTurn(t.Context(), &protocol.TurnStart{AccountID: s.caller.AccountID, Input: "speak"})
+	server.chat.turns = s.node
+	started, err := s.node.StartTurn(t.Context(), &turnlog.Start{AccountID: s.caller.AccountID, Input: "speak"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.turn = started.Spec.TurnID
-	s.service = httptest.NewUnstartedServer(server.begin(stdhttp.HandlerFunc(s.serve)))
+	s.service = httptest.NewUnstartedServer(server)
 	if change == nil {
 		s.service.Start()
 	} else {
@@ -156,83 +168,85 @@ func newStage(t *testing.T, change func(*httptest.Server)) *stage {
 	return s
 }
 
-func (s *stage) serve(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-	ex := exchangeOf(r.Context())
-	ex.caller, ex.pattern = s.caller, "/turn"
-	if err := s.server.streams.enter(s.caller.AccountID, defaultStreams); err != nil {
-		s.server.fail(w, r, err)
-		return
+// serve streams the turn to the caller.
+func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *nothing) error {
+	router.ExchangeOf(r.Context()).Caller = s.caller
+	if err := s.server.chat.streams.acquire(s.caller.AccountID, defaultStreams); err != nil {
+		return err
 	}
-	defer s.server.leaveStream(r.Context(), s.caller.AccountID)
-	if err := s.server.streamTurn(w, r, s.turn, 0); err != nil {
-		s.server.failStream(w, r, err)
-	}
+	defer s.server.chat.releaseStreamSlot(r.Context(), s.caller.AccountID)
+	return s.server.chat.streamTurn(w, r, s.turn, 0)
 }
 
-func (s *stage) say(texts ...string) {
+// emit makes the model emit texts.
+func (s *streamServer) emit(texts ...string) {
 	s.t.Helper()
 	for _, text := range texts {
 		select {
 		case s.model <- text:
-		case <-time.After(patience):
-			s.t.Fatal("the model is not listened to")
+		case <-time.After(testTimeout):
+			s.t.Fatal("the model does not accept a text")
 		}
 	}
 }
 
-func (s *stage) open() int {
-	s.server.live.mu.Lock()
-	defer s.server.live.mu.Unlock()
-	return s.server.live.open
+// open returns the number of streams whose connections were taken over.
+func (s *streamServer) open() int { return s.server.sse.TakenOver() }
+
+// slots returns the number of stream slots that the account occupies.
+func (s *streamServer) slots() int {
+	free := 0
+	for s.server.chat.streams.acquire(s.caller.AccountID, defaultStreams) == nil {
+		free++
+	}
+	for range free {
+		s.server.chat.streams.Release(s.caller.AccountID)
+	}
+	return defaultStreams - free
 }
 
-func (s *stage) places() int {
-	s.server.streams.mu.Lock()
-	defer s.server.streams.mu.Unlock()
-	return s.server.streams.open[s.caller.AccountID]
-}
-
-func (s *stage) until(what string, done func() bool) {
+// until waits until done returns true. what describes the condition.
+func (s *streamServer) until(what string, done func() bool) {
 	s.t.Helper()
-	tick, late := time.NewTicker(5*time.Millisecond), time.After(patience)
+	tick, late := time.NewTicker(5*time.Millisecond), time.After(testTimeout)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-tick.C:
 		case <-late:
-			s.t.Fatal("waited in vain: " + what)
+			s.t.Fatal("timed out waiting until " + what)
 		}
 	}
 }
 
-// audience is an answer that is being read.
-type audience struct {
+// streamReader is a client that reads the stream.
+type streamReader struct {
 	*stdhttp.Response
-	stage *stage
-	lines *bufio.Reader
+	server *streamServer
+	lines  *bufio.Reader
 }
 
-func (s *stage) listen() *audience {
+func (s *streamServer) openStream() *streamReader {
 	s.t.Helper()
-	request, err := stdhttp.NewRequestWithContext(s.t.Context(), stdhttp.MethodGet, s.service.URL, nil)
+	request, err := stdhttp.NewRequestWithContext(s.t.Context(), stdhttp.MethodGet, s.service.URL+"/turn", nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	answer, err := s.service.Client().Do(request)
+	resp, err := s.service.Client().Do(request)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = answer.Body.Close() })
-	return &audience{answer, s, bufio.NewReader(answer.Body)}
+	s.t.Cleanup(func() { _ = resp.Body.Close() })
+	return &streamReader{resp, s, bufio.NewReader(resp.Body)}
 }
 
-// hears reads until a line holds the text.
-func (a *audience) hears(text string) {
-	a.stage.t.Helper()
+// readUntil reads until a line contains the text.
+func (a *streamReader) readUntil(text string) {
+	a.server.t.Helper()
 	for {
 		line, err := a.lines.ReadString('\n')
 		if err != nil {
-			a.stage.t.Fatalf("before %q: %v (%d, %q)", text, err, a.StatusCode, line)
+			a.server.t.Fatalf("the stream ended before %q: %v (%d, %q)", text, err, a.StatusCode, line)
 		}
 		if strings.Contains(line, text) {
 			return
@@ -240,12 +254,12 @@ func (a *audience) hears(text string) {
 	}
 }
 
-// rest reads to the end, which must be one.
-func (a *audience) rest() string {
-	a.stage.t.Helper()
+// readAll reads to the end of the stream and fails the test if the stream is cut off.
+func (a *streamReader) readAll() string {
+	a.server.t.Helper()
 	text, err := io.ReadAll(a.lines)
 	if err != nil {
-		a.stage.t.Fatalf("the stream broke off: %v", err)
+		a.server.t.Fatalf("the stream was cut off: %v", err)
 	}
 	return string(text)
 }
@@ -253,7 +267,7 @@ func (a *audience) rest() string {
 var transports = []struct {
 	name  string
 	proto int
-	live  bool // the connection is taken over
+	live  bool // the connection is taken over from net/http
 	start func(*httptest.Server)
 }{
 	{"HTTP 1.1", 1, true, func(s *httptest.Server) { s.Start() }},
@@ -264,23 +278,23 @@ var transports = []struct {
 func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
-			s := newStage(t, transport.start)
-			one := s.listen()
-			s.say("one ")
-			one.hears("one ")
+			s := newStreamServer(t, transport.start)
+			one := s.openStream()
+			s.emit("one ")
+			one.readUntil("one ")
 			if one.ProtoMajor != transport.proto || (s.open() == 1) != transport.live {
 				t.Errorf("HTTP/%d, %d connections taken over", one.ProtoMajor, s.open())
 			}
-			two := s.listen() // from the beginning, what is there comes together
-			two.hears("turn.started")
-			two.hears("one ")
-			s.say("two ")
-			one.hears("two ")
-			two.hears("two ")
+			two := s.openStream() // resumes from the start: the stored events arrive together
+			two.readUntil("turn.started")
+			two.readUntil("one ")
+			s.emit("two ")
+			one.readUntil("two ")
+			two.readUntil("two ")
 			close(s.model)
-			for _, a := range []*audience{one, two} {
-				if text := a.rest(); !strings.Contains(text, "event: turn.finished\n") || !strings.HasSuffix(text, "\n\n") {
-					t.Errorf("it ended with %q", text)
+			for _, a := range []*streamReader{one, two} {
+				if text := a.readAll(); !strings.Contains(text, "event: turn.finished\n") || !strings.HasSuffix(text, "\n\n") {
+					t.Errorf("the stream ended with %q", text)
 				}
 				for name, want := range map[string]string{
 					"Content-Type": "text/event-stream", "X-Turn-Id": s.turn.String(), "Location": "/chat/turns/" + s.turn.String(),
@@ -294,7 +308,7 @@ func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
 					t.Errorf("%d %v", a.StatusCode, a.Header)
 				}
 			}
-			s.until("every place is free", func() bool { return s.open() == 0 && s.places() == 0 })
+			s.until("every slot is free", func() bool { return s.open() == 0 && s.slots() == 0 })
 			s.until("both requests are in the log", func() bool { return s.logged.FilterMessage("request").Len() == 2 })
 			for _, line := range s.logged.FilterMessage("request").All() {
 				fields := line.ContextMap()
@@ -309,65 +323,66 @@ func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
-			s := newStage(t, transport.start)
-			a := s.listen()
-			a.hears("turn.started")
-			s.server.watches.end(s.caller.SessionID)
-			if text := a.rest(); strings.Contains(text, "turn.finished") {
-				t.Errorf("it ended with %q", text)
+			s := newStreamServer(t, transport.start)
+			a := s.openStream()
+			a.readUntil("turn.started")
+			s.server.sse.EndSession(s.caller.SessionID)
+			if text := a.readAll(); strings.Contains(text, "turn.finished") {
+				t.Errorf("the stream ended with %q", text)
 			}
-			s.until("its place is free", func() bool { return s.places() == 0 })
+			s.until("its slot is free", func() bool { return s.slots() == 0 })
 		})
 	}
 }
 
-func TestAClientThatLeavesGivesItsPlaceBack(t *testing.T) {
+func TestAClientThatDisconnectsReleasesItsSlot(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
-			s := newStage(t, transport.start)
-			a := s.listen()
-			a.hears("turn.started")
+			s := newStreamServer(t, transport.start)
+			a := s.openStream()
+			a.readUntil("turn.started")
 			_ = a.Body.Close()
-			s.until("its place is free", func() bool { return s.open() == 0 && s.places() == 0 })
-			b := s.listen()
-			s.say("still there")
-			b.hears("still there")
+			s.until("its slot is free", func() bool { return s.open() == 0 && s.slots() == 0 })
+			b := s.openStream()
+			s.emit("still there")
+			b.readUntil("still there")
 		})
 	}
 }
 
-// TestASlowReaderIsDroppedAlone lets one client read nothing: the others do not notice, and it is let go.
-func TestASlowReaderIsDroppedAlone(t *testing.T) {
+// TestOnlyTheSlowReaderIsDisconnected has one client that reads nothing. The server disconnects it, and the other
+// client is not affected.
+func TestOnlyTheSlowReaderIsDisconnected(t *testing.T) {
 	for _, transport := range transports[:2] {
 		t.Run(transport.name, func(t *testing.T) {
-			t.Parallel() // they wait for the same ten seconds
-			s := newStage(t, func(service *httptest.Server) {
-				service.Listener = narrow{service.Listener}
+			t.Parallel() // both wait for the same ten seconds
+			s := newStreamServer(t, func(service *httptest.Server) {
+				service.Listener = smallSendBuffers{service.Listener}
 				transport.start(service)
 			})
 			slow := s.connect(transport.name != transports[0].name)
-			quick := s.listen()
-			s.until("both read", func() bool { return s.open() == 2 })
+			quick := s.openStream()
+			s.until("both streams are open", func() bool { return s.open() == 2 })
 			mark, filling := "the end", strings.Repeat("x", 16<<10)
 			for range 64 {
-				s.say(filling)
+				s.emit(filling)
 			}
-			s.say(mark)
-			quick.hears(mark)
-			s.until("the slow one was let go", func() bool { return s.open() == 1 && s.places() == 1 })
-			if text, err := io.ReadAll(slow); err == nil && strings.HasSuffix(string(text), lastChunk) {
-				t.Error("it was told that this was all")
+			s.emit(mark)
+			quick.readUntil(mark)
+			s.until("the slow client was disconnected", func() bool { return s.open() == 1 && s.slots() == 1 })
+			if text, err := io.ReadAll(slow); err == nil && strings.HasSuffix(string(text), "0\r\n\r\n") {
+				t.Error("the slow client received the last chunk")
 			}
-			s.say("and on")
-			quick.hears("and on")
+			s.emit("and on")
+			quick.readUntil("and on")
 		})
 	}
 }
 
-// narrow is a listener whose connections take little at once.
-type narrow struct{ net.Listener }
+// smallSendBuffers is a listener whose connections have small send buffers.
+type smallSendBuffers struct{ net.Listener }
 
-func (n narrow) Accept() (net.Conn, error) {
+func (n smallSendBuffers) Accept() (net.Conn, error) {
 	conn, err := n.Listener.Accept()
 	if err == nil {
 		err = conn.(*net.TCPConn).SetWriteBuffer(4 << 10)
@@ -375,10 +390,10 @@ func (n narrow) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// connect asks on a connection of its own and reads nothing.
-func (s *stage) connect(secure bool) net.Conn {
+// connect sends the request on a connection of its own and reads nothing.
+func (s *streamServer) connect(secure bool) net.Conn {
 	s.t.Helper()
-	dialer := net.Dialer{Timeout: patience}
+	dialer := net.Dialer{Timeout: testTimeout}
 	conn, err := dialer.DialContext(s.t.Context(), "tcp", s.service.Listener.Addr().String())
 	if err != nil {
 		s.t.Fatal(err)
@@ -387,20 +402,20 @@ func (s *stage) connect(secure bool) net.Conn {
 		s.t.Fatal(err)
 	}
 	if secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}) //nolint:gosec // the test's own
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}) //nolint:gosec // the server of the test
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: test\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "GET /turn HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		s.t.Fatal(err)
 	}
 	return conn
 }
 
 func TestClosingWaitsForStreamsAndThenEndsThem(t *testing.T) {
-	s := newStage(t, nil)
-	ends, stays := s.listen(), s.listen()
-	ends.hears("turn.started")
-	stays.hears("turn.started")
+	s := newStreamServer(t, nil)
+	ends, stays := s.openStream(), s.openStream()
+	ends.readUntil("turn.started")
+	stays.readUntil("turn.started")
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := make(chan struct{})
 	go func() {
@@ -408,66 +423,20 @@ func TestClosingWaitsForStreamsAndThenEndsThem(t *testing.T) {
 		s.server.CloseStreams(ctx)
 	}()
 	_ = ends.Body.Close()
-	s.until("one has left", func() bool { return s.open() == 1 })
+	s.until("one client has disconnected", func() bool { return s.open() == 1 })
 	select {
 	case <-closed:
-		t.Error("it did not wait")
+		t.Error("CloseStreams did not wait")
 	default:
 	}
 	cancel()
-	stays.rest()
+	stays.readAll()
 	select {
 	case <-closed:
-	case <-time.After(patience):
-		t.Fatal("it waits for ever")
+	case <-time.After(testTimeout):
+		t.Fatal("CloseStreams does not return")
 	}
-	if s.open() != 0 || s.places() != 0 {
-		t.Errorf("%d are open, %d places taken", s.open(), s.places())
+	if s.open() != 0 || s.slots() != 0 {
+		t.Errorf("%d streams are open, %d slots are occupied", s.open(), s.slots())
 	}
-}
-
-// TestASilentStreamIsKeptAlive wakes the sweep's way: what is quiet for long gets a comment, and nobody else.
-func TestASilentStreamIsKeptAlive(t *testing.T) {
-	s := newStage(t, nil)
-	a := s.listen()
-	a.hears("turn.started")
-	s.server.live.each(time.Since(start)+heartbeat, (*liveStream).beat)
-	a.hears(": ")
-	s.say("and on")
-	a.hears("and on")
-}
-
-// TestAReaderInTheMiddleOfAChunkGetsTheSameBytes compares what is shared with what is made for one reader.
-func TestAReaderInTheMiddleOfAChunkGetsTheSameBytes(t *testing.T) {
-	var frames []byte
-	turn := protocol.NewTurnID()
-	for i := range int64(3) {
-		var err error
-		if frames, err = protocol.AppendEvent(frames, turn, i+1, time.Now(), &protocol.AnswerDelta{Delta: "a"}); err != nil {
-			t.Fatal(err)
-		}
-		frames = append(frames, '\n')
-	}
-	whole := unframed(renderChunk(frames))
-	part := appendEvents(nil, protocol.SkipFrames(frames, 1))
-	if !bytes.HasSuffix(whole, part) || !bytes.Equal(whole, appendEvents(nil, frames)) {
-		t.Errorf("%s\n%s", whole, part)
-	}
-	body, err := io.ReadAll(dechunked(append(renderChunk(frames), lastChunk...)))
-	if err != nil || !bytes.Equal(body, whole) {
-		t.Errorf("as a chunk of HTTP: %s (%v)", body, err)
-	}
-	if len(renderChunk(nil)) != 0 {
-		t.Error("nothing would be the last chunk")
-	}
-}
-
-// dechunked reads a body as a client of HTTP does.
-func dechunked(b []byte) io.Reader {
-	head := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	answer, err := stdhttp.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(head), bytes.NewReader(b))), nil)
-	if err != nil {
-		return strings.NewReader(err.Error())
-	}
-	return answer.Body
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,21 +23,29 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
+	"turnstone/http/auth"
+	"turnstone/http/ready"
+	"turnstone/http/response"
+	"turnstone/http/route"
 	"turnstone/persistence"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/limits"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
 )
 
-// The actor system's throttle of dead letters sleeps for a second after the system was shut down.
+// TestMain fails if a test leaks a goroutine.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(embeddedtest.Main(m),
+		// The dead letter throttle of the actor system sleeps for a second after the system was shut down.
 		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"),
-		// Of a client whose server is gone: it looks for it once a second, and ends after that when the client was closed.
+		// A Redis client whose server has stopped dials it once a second. After the client is closed, its next attempt
+		// ends the goroutine.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// testClock is a clock that only a test moves.
+// testClock is a clock that only the test advances.
 type testClock struct {
 	mu sync.Mutex
 	at time.Time // guarded by mu
@@ -53,25 +63,27 @@ func (c *testClock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// testLimiter passes everything, unless a test says otherwise.
+// testLimiter allows every request, unless the test sets another decision.
 type testLimiter struct {
-	mu    sync.Mutex
-	limit persistence.Decision // guarded by mu
-	err   error                // guarded by mu
-	drawn []string             // guarded by mu: bucket and key
-	waits []time.Duration      // guarded by mu: the time that each draw was given
-	real  *persistence.Limiter // set before requests, with buckets: decides on those
-
+	// Set before the first request.
+	real    *limits.Limiter // decides on buckets; nil: none
 	buckets []string
+
+	// Guarded by mu.
+	mu    sync.Mutex
+	limit limits.Decision // the decision on all other buckets
+	err   error
+	drawn []string        // bucket and key of each draw
+	waits []time.Duration // the time until the deadline of each draw
 }
 
-var testQuota = persistence.Limit{Rate: 60, Period: time.Minute, Burst: 20}
+var testQuota = limits.Limit{Rate: 60, Period: time.Minute, Burst: 20}
 
 func newTestLimiter() *testLimiter {
-	return &testLimiter{limit: persistence.Decision{Allowed: true, Limit: testQuota, Remaining: 59, ResetAfter: time.Second}}
+	return &testLimiter{limit: limits.Decision{Allowed: true, Limit: testQuota, Remaining: 59, ResetAfter: time.Second}}
 }
 
-func (l *testLimiter) Take(ctx context.Context, bucket, key string) (persistence.Decision, error) {
+func (l *testLimiter) Take(ctx context.Context, bucket, key string) (limits.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drawn = append(l.drawn, bucket+" "+key)
@@ -84,53 +96,104 @@ func (l *testLimiter) Take(ctx context.Context, bucket, key string) (persistence
 	return l.limit, l.err
 }
 
-func (l *testLimiter) set(limit persistence.Decision, err error) {
+func (l *testLimiter) set(limit limits.Decision, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit, l.err = limit, err
 }
 
 func (l *testLimiter) refuse() {
-	l.set(persistence.Decision{Limit: testQuota, RetryAfter: 1200 * time.Millisecond}, nil)
+	l.set(limits.Decision{Limit: testQuota, RetryAfter: 1200 * time.Millisecond}, nil)
 }
 
-func (l *testLimiter) breakDown() { l.set(persistence.Decision{}, errors.New("connection refused")) }
+func (l *testLimiter) breakDown() { l.set(limits.Decision{}, errors.New("connection refused")) }
+
+// Values of sessions on which clients and operators rely. The tests repeat them, so that a change makes a test fail.
+const (
+	tokenPrefix     = "s1_"
+	tokenBytes      = 32
+	minSecret       = 32 // bytes
+	sessionTouch    = 5 * time.Minute
+	sessionRotation = 24 * time.Hour
+	sessionOverlap  = time.Minute
+	sudoLifetime    = 10 * time.Minute
+	flowLifetime    = 10 * time.Minute
+)
+
+// Values of all requests on which clients and operators rely.
+const (
+	keyField      = "Idempotency-Key"
+	replayedField = "Idempotent-Replayed"
+	apiPolicy     = "default-src 'none'; frame-ancestors 'none'" // Content-Security-Policy of all responses that are not pages
+	reportAge     = time.Second                                  // how long a report of /ready is reused
+	reservedSlots = 2                                            // for cancels
+)
+
+// pathNames returns the names of the parameters of a path.
+func pathNames(path string) (names []string) {
+	for _, found := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// cookieName returns the name of the session cookie.
+func (w *world) cookieName() string {
+	if w.BaseURL.Scheme == "https" {
+		return "__Host-session"
+	}
+	return "session"
+}
+
+// testConfig is the configuration of a world, which tests edit.
+type testConfig struct {
+	Config
+	DB *persistence.Stores
+}
+
+// use replaces the database.
+func (c *testConfig) use(db *persistence.Stores) { c.DB, c.Stores = db, NewStores(db) }
 
 // world is a Server on a database of its own.
 type world struct {
 	*Server
+	DB       *persistence.Stores
 	t        *testing.T
 	clock    *testClock
 	limiter  *testLimiter
 	database pgtest.Database
 }
 
-func newWorld(t *testing.T, change ...func(*Config)) *world {
+func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 	t.Helper()
 	return worldOn(t, pgtest.NewDatabase(t), change...)
 }
 
-func worldOn(t *testing.T, database pgtest.Database, change ...func(*Config)) *world {
+// worldOn returns a Server on an existing database. The functions in change edit its configuration.
+func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)) *world {
 	t.Helper()
 	w := &world{t: t, clock: &testClock{at: time.Now().Truncate(time.Millisecond)}, limiter: newTestLimiter(), database: database}
-	config := Config{
-		DB: database.Open(t), Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
+	config := testConfig{Config: Config{
+		Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted",
-		Ready: map[string]Probe{"persistence": func(context.Context) error { return nil }},
-	}
+		Ready: map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
+	}}
+	config.use(database.Open(t))
 	for _, c := range change {
 		c(&config)
 	}
-	server, err := New(config)
+	server, err := New(config.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Server = server
+	w.Server, w.DB = server, config.DB
 	return w
 }
 
-// client is a browser: it keeps cookies and the CSRF token.
+// client is a browser: it stores cookies and the CSRF token.
 type client struct {
 	*world
 	cookies map[string]string
@@ -139,7 +202,7 @@ type client struct {
 	address string // empty: 192.0.2.1
 }
 
-// at moves the browser to another address.
+// at gives the client another network address.
 func (c *client) at(address string) *client {
 	c.address = address
 	return c
@@ -147,12 +210,12 @@ func (c *client) at(address string) *client {
 
 func (w *world) client() *client { return &client{world: w, cookies: map[string]string{}} }
 
-// reply is an answer, read.
+// reply is a response that was read. Problem is set if its body is a problem document.
 type reply struct {
 	status int
 	header stdhttp.Header
 	body   []byte
-	Problem
+	response.Problem
 }
 
 func (r *reply) into(t *testing.T, v any) {
@@ -162,10 +225,11 @@ func (r *reply) into(t *testing.T, v any) {
 	}
 }
 
-// rawBody is sent as it is.
+// rawBody is a body that is sent unchanged.
 type rawBody string
 
-// do asks and keeps what the answer says about cookies. body is encoded as JSON; headers are name, value, …
+// do sends a request and stores the cookies of the response. body is encoded as JSON, except for a rawBody. headers
+// alternates names and values; an empty value removes the header.
 func (c *client) do(method, path string, body any, headers ...string) *reply {
 	c.t.Helper()
 	var content io.Reader
@@ -183,8 +247,8 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if c.csrf != "" && !safe(method) {
-		request.Header.Set(csrfHeader, c.csrf)
+	if c.csrf != "" && !route.Safe(method) {
+		request.Header.Set(auth.CSRFHeader, c.csrf)
 	}
 	for name, value := range c.cookies {
 		request.AddCookie(&stdhttp.Cookie{Name: name, Value: value})
@@ -205,69 +269,72 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 			c.cookies[cookie.Name] = cookie.Value
 		}
 	}
-	answer := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
-	_ = json.Unmarshal(answer.body, &answer.Problem)
-	return answer
+	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
+	_ = json.Unmarshal(resp.body, &resp.Problem)
+	return resp
 }
 
-// expect is do that insists on a status.
+// expect is do that fails the test if the response has another status.
 func (c *client) expect(status int, method, path string, body any, headers ...string) *reply {
 	c.t.Helper()
-	answer := c.do(method, path, body, headers...)
-	if answer.status != status {
-		c.t.Fatalf("%s %s: %d %s, want %d", method, path, answer.status, answer.body, status)
+	resp := c.do(method, path, body, headers...)
+	if resp.status != status {
+		c.t.Fatalf("%s %s: %d %s, want %d", method, path, resp.status, resp.body, status)
 	}
-	return answer
+	return resp
 }
 
 const testPassword = "correct horse battery"
 
-// register makes an account and stays signed in.
+// register creates an account and signs the client in.
 func (c *client) register(email string) *client {
 	c.t.Helper()
-	answer := c.expect(201, "POST", "/auth/register", object{"email": email, "password": testPassword, "display_name": "Some Body"})
-	c.keep(answer)
+	resp := c.expect(201, "POST", "/auth/register", route.Object{"email": email, "password": testPassword, "display_name": "Some Body"})
+	c.storeSession(resp)
 	return c
 }
 
 func (c *client) login(email string) *client {
 	c.t.Helper()
-	c.keep(c.expect(200, "POST", "/auth/login", object{"email": email, "password": testPassword}))
+	c.storeSession(c.expect(200, "POST", "/auth/login", route.Object{"email": email, "password": testPassword}))
 	return c
 }
 
-func (c *client) keep(answer *reply) {
+// storeSession stores the CSRF token and the account of a response with protocol.SessionInfo.
+func (c *client) storeSession(resp *reply) {
 	c.t.Helper()
 	var info protocol.SessionInfo
-	answer.into(c.t, &info)
+	resp.into(c.t, &info)
 	c.csrf, c.account = info.CSRFToken, info.Account
 }
 
+// session returns the session of the client and stores its CSRF token.
 func (c *client) session() *protocol.SessionInfo {
 	c.t.Helper()
-	answer := c.expect(200, "GET", "/auth/session", nil)
-	c.keep(answer)
+	resp := c.expect(200, "GET", "/auth/session", nil)
+	c.storeSession(resp)
 	info := &protocol.SessionInfo{}
-	answer.into(c.t, info)
+	resp.into(c.t, info)
 	return info
 }
 
 func (c *client) token() string { return c.cookies[c.cookieName()] }
 
-// twin is another browser with the same token.
+// twin returns another client with the same session token.
 func (c *client) twin() *client {
 	other := c.client()
 	other.cookies[c.cookieName()], other.csrf, other.account = c.token(), c.csrf, c.account
 	return other
 }
 
-// events lists what the audit says about an account, in order.
+// events returns the security events in the audit of an account, in order.
 func (w *world) events(account protocol.AccountID) []string {
 	w.t.Helper()
 	return query[string](w, `select event from audit where account_id = $1 order by n`, account)
 }
 
-// query reads one column as the superuser, past row-level security.
+// query returns the values of a statement that selects one column. It runs as the superuser, so row-level security does
+// not apply.
 func query[T any](w *world, sql string, args ...any) []T {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.database.AdminURL)
@@ -286,7 +353,7 @@ func query[T any](w *world, sql string, args ...any) []T {
 	return found
 }
 
-func contains(list []string, want persistence.SecurityEvent) bool {
+func contains(list []string, want audit.SecurityEvent) bool {
 	for _, one := range list {
 		if one == string(want) {
 			return true
@@ -295,7 +362,7 @@ func contains(list []string, want persistence.SecurityEvent) bool {
 	return false
 }
 
-// alike says whether two answers are the same but for what names the request.
+// alike reports whether two responses are equal except for the request identifier.
 func alike(a, b *reply) bool {
 	return a.status == b.status && strings.ReplaceAll(string(a.body), a.RequestID, "") == strings.ReplaceAll(string(b.body), b.RequestID, "")
 }

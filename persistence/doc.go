@@ -1,22 +1,24 @@
-// Package persistence keeps what Turnstone knows: the truth in Postgres, limits in Redis, bytes in an object store. It is
-// the only package that speaks pgx, go-redis or S3. It holds no rule of the product that the schema or protocol does not
-// name, and starts no work by itself beyond the journal's writers and the background jobs that cmd opens.
+// Package persistence stores the data of Turnstone: all durable state in Postgres, rate limits in Redis, large byte
+// contents in an object store. It is the only package that uses pgx, go-redis or S3. It implements no product rule that
+// the schema or package protocol does not define. It starts no background work except the journal's writers and the
+// jobs that cmd starts.
 //
-// # Who sees what
+// # Access by account
 //
-// Every owned row has its account first in its key. A request names its account with every call here (Rows, Row, Exec,
-// Send, InTx); the account becomes a setting of that one transaction, and row-level security holds every statement to it,
-// whatever the statement's text says. What spans accounts (the journal, the leases of nodes, sweeps) has a small pool of
-// its own under another role. See migrations/002_roles.sql.
+// Every row that belongs to an account has account_id first in its key. A request passes its account to every call of
+// this package (Rows, Row, Exec, Send, InTx). The account becomes a setting of that one transaction, and row-level
+// security restricts every statement to it, whatever the statement's text says. Work that spans accounts (the journal,
+// the leases of nodes, sweeps) uses a separate small pool under another role. See migrations/002_roles.sql.
 //
-// # What an error means
+// # Errors
 //
-// Errors that mean something are *protocol.Error. protocol.CodeUnavailable says that nothing was done, or, with the detail
-// "outcome_unknown", that it could not be found out within two seconds; never that something was done. InTx finds out
-// what became of a COMMIT whose answer was lost, so its callers see success or failure.
+// An error with a defined meaning is a *protocol.Error. protocol.CodeUnavailable means that nothing was done or, with
+// the detail "outcome_unknown", that the outcome could not be determined within two seconds; it never means that
+// something was done. If the reply to a COMMIT is lost, InTx determines the outcome, so its callers see success or
+// failure.
 //
 // # Adding a statement
 //
-// SQL stands in a constant above the one function that runs it and names account_id. A read is Rows or Row; a write of
-// one statement whose repetition is harmless is Exec; everything else is InTx.
+// The SQL is a constant above the one function that runs it, and it names account_id. Use Rows or Row for a read, Exec
+// for a single writing statement that is harmless to repeat, and InTx for everything else.
 package persistence

@@ -2,19 +2,19 @@ package protocol
 
 import "time"
 
-// Account is who is signed in.
+// Account is the signed-in account.
 type Account struct {
 	AccountID   AccountID `json:"account_id"`
 	Email       string    `json:"email"`
 	DisplayName string    `json:"display_name"`
 }
 
-// SessionInfo answers GET /auth/session.
+// SessionInfo is the response body of GET /auth/session.
 type SessionInfo struct {
 	Account         Account    `json:"account"`
 	CSRFToken       string     `json:"csrf_token"`
 	ExpiresAt       time.Time  `json:"expires_at"`
-	Reauthenticated *time.Time `json:"reauthenticated_until" doc:"Until when routes that need a recent sign-in pass; null when not."`
+	Reauthenticated *time.Time `json:"reauthenticated_until" doc:"The time until which the session may use routes that need a recent sign-in; null when it may not."`
 }
 
 // Device is one of the account's sessions.
@@ -29,10 +29,10 @@ type Device struct {
 
 // Settings are the account's preferences.
 type Settings struct {
-	Language       string  `json:"language" doc:"BCP 47, as en, ar, ja." maxLength:"35"`
+	Language       string  `json:"language" doc:"BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
 	Theme          string  `json:"theme" enum:"system,light,dark"`
-	SendKey        string  `json:"send_key" enum:"enter,mod_enter" doc:"What sends a message; the other makes a new line."`
-	BusyAction     string  `json:"busy_action" enum:"queue,steer,interrupt" doc:"What sending does while an answer streams."`
+	SendKey        string  `json:"send_key" enum:"enter,mod_enter" doc:"The key that sends a message; the other one inserts a line break."`
+	BusyAction     string  `json:"busy_action" enum:"queue,steer,interrupt" doc:"What happens to a message that is sent while an answer streams."`
 	DefaultProfile Profile `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
 	Version        int64   `json:"version"`
 }

@@ -1,8 +1,8 @@
 package protocol
 
-// How a branch comes to be.
+// The ways to create a branch.
 const (
-	BranchEdit       = "edit"       // another version of a message of the user
+	BranchEdit       = "edit"       // another version of a user message
 	BranchRegenerate = "regenerate" // another answer to the same message
-	BranchFork       = "fork"       // a new conversation with the path so far
+	BranchFork       = "fork"       // a new conversation with a copy of the path so far
 )

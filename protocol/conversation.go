@@ -2,6 +2,9 @@ package protocol
 
 import "time"
 
+// MaxTitle is the maximum length of a title, in characters after trimming. A fork's name is a title too.
+const MaxTitle = 200
+
 // Conversation is one conversation of an account.
 type Conversation struct {
 	ConversationID ConversationID    `json:"conversation_id"`
@@ -16,7 +19,7 @@ type Conversation struct {
 	Profile        *Profile          `json:"profile" enum:"auto,balanced,deep_reasoning,coding"`
 	Metadata       map[string]string `json:"metadata"`
 	Temporary      bool              `json:"temporary"`
-	ExpiresAt      *time.Time        `json:"expires_at,omitempty" doc:"Of a temporary conversation: when it is erased, 24 h after its last activity."`
+	ExpiresAt      *time.Time        `json:"expires_at,omitempty" doc:"Only for a temporary conversation: the time at which it is erased, 24 h after its last activity."`
 	Unread         bool              `json:"unread"`
 	MessageCount   int               `json:"message_count"`
 	Version        int64             `json:"version"`
@@ -25,18 +28,18 @@ type Conversation struct {
 	LastActivityAt time.Time         `json:"last_activity_at"`
 }
 
-// ConversationPage is a conversation with all that paints its page, in one call.
+// ConversationPage is a conversation with everything that a client needs to render its page, in one response.
 type ConversationPage struct {
 	Conversation
 	Draft            Draft      `json:"draft"`
-	FollowUps        []FollowUp `json:"follow_ups" doc:"The items that wait, in their order."`
-	MoreFollowUps    bool       `json:"more_follow_ups" doc:"The queue is longer than a page: GET …/follow-ups?state=open has all of it."`
+	FollowUps        []FollowUp `json:"follow_ups" doc:"The waiting items, in queue order."`
+	MoreFollowUps    bool       `json:"more_follow_ups" doc:"True when the queue has more items than this list; GET …/follow-ups?state=open returns all of them."`
 	QueueVersion     int64      `json:"queue_version"`
 	PendingApprovals []Approval `json:"pending_approvals"`
 	LiveTurn         *LiveTurn  `json:"live_turn"`
 }
 
-// LiveTurn is what a page needs to attach to a running turn.
+// LiveTurn is what a client needs to follow the live turn of a conversation.
 type LiveTurn struct {
 	TurnID            TurnID    `json:"turn_id"`
 	State             TurnState `json:"state"`
@@ -45,7 +48,7 @@ type LiveTurn struct {
 	MessageID         MessageID `json:"message_id"`
 }
 
-// Draft is what the account has typed and not sent. The empty draft has version 0 until it was first written.
+// Draft is what the account has typed but not sent. A draft that was never written is empty and has version 0.
 type Draft struct {
 	Content     string     `json:"content"`
 	Attachments []FileID   `json:"attachments"`
@@ -53,54 +56,46 @@ type Draft struct {
 	UpdatedAt   *time.Time `json:"updated_at"`
 }
 
-// Branch is one line of a conversation.
+// Branch is one path of messages through a conversation.
 type Branch struct {
 	BranchID      BranchID   `json:"branch_id"`
 	Name          string     `json:"name"`
-	BaseMessageID *MessageID `json:"base_message_id" doc:"The last message shared with the branch it came from."`
+	BaseMessageID *MessageID `json:"base_message_id" doc:"The last message that this branch shares with the branch it was created from."`
 	HeadMessageID *MessageID `json:"head_message_id"`
 	Active        bool       `json:"active"`
 	CreatedAt     time.Time  `json:"created_at"`
 }
 
-// FollowUp is an item of a conversation's queue.
+// FollowUp is an item of a conversation's follow-up queue.
 type FollowUp struct {
-	FollowUpID  FollowUpID `json:"follow_up_id"`
-	State       string     `json:"state" enum:"queued,held,started,cancelled"`
-	Content     string     `json:"content"`
-	Attachments []FileID   `json:"attachments"`
-	Profile     *Profile   `json:"profile" enum:"auto,balanced,deep_reasoning,coding"`
-	Position    int64      `json:"position"`
-	Version     int64      `json:"version"`
-	TurnID      *TurnID    `json:"turn_id"`
-	CreatedAt   time.Time  `json:"created_at"`
+	FollowUpID  FollowUpID    `json:"follow_up_id"`
+	State       FollowUpState `json:"state" enum:"queued,held,started,cancelled"`
+	Content     string        `json:"content"`
+	Attachments []FileID      `json:"attachments"`
+	Profile     *Profile      `json:"profile" enum:"auto,balanced,deep_reasoning,coding"`
+	Position    int64         `json:"position"`
+	Version     int64         `json:"version"`
+	TurnID      *TurnID       `json:"turn_id"`
+	CreatedAt   time.Time     `json:"created_at"`
 }
 
-// The states of a follow-up.
-const (
-	FollowUpQueued    = "queued"
-	FollowUpHeld      = "held"
-	FollowUpStarted   = "started"
-	FollowUpCancelled = "cancelled"
-)
-
-// UsageRecord is one entry of what was used.
+// UsageRecord is one recorded use of the service.
 type UsageRecord struct {
 	UsageID        UsageID         `json:"usage_id"`
 	Source         string          `json:"source" enum:"server,client"`
-	Kind           string          `json:"kind" doc:"turn, title (the call that wrote it), or what a client recorded."`
+	Kind           string          `json:"kind" doc:"turn, title (the model call that wrote a title), or a kind that a client recorded."`
 	Quantity       float64         `json:"quantity"`
 	Unit           string          `json:"unit"`
 	ConversationID *ConversationID `json:"conversation_id"`
 	TurnID         *TurnID         `json:"turn_id"`
 	Profile        *Profile        `json:"profile"`
-	Usage          *Usage          `json:"usage" doc:"The tokens of a turn or title."`
+	Usage          *Usage          `json:"usage" doc:"The tokens that a turn or a title used."`
 	OccurredAt     time.Time       `json:"occurred_at"`
 }
 
-// UsageGroup is a sum of usage.
+// UsageGroup is the usage of an account, summed over one group.
 type UsageGroup struct {
-	Key               string `json:"key" doc:"A date, a profile or a conversation, as group_by says."`
+	Key               string `json:"key" doc:"A date, a profile or a conversation, depending on group_by."`
 	Turns             int64  `json:"turns"`
 	InputTokens       int64  `json:"input_tokens"`
 	OutputTokens      int64  `json:"output_tokens"`
@@ -108,14 +103,14 @@ type UsageGroup struct {
 	CachedInputTokens int64  `json:"cached_input_tokens"`
 }
 
-// Confirmation is what a client repeats to do something that cannot be undone.
+// Confirmation is a token that a client sends back to confirm an action that cannot be undone.
 type Confirmation struct {
 	Token      string         `json:"token"`
 	ExpiresAt  time.Time      `json:"expires_at"`
 	WillDelete map[string]int `json:"will_delete"`
 }
 
-// List is a page of anything.
+// List is one page of a paginated list.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"next_cursor"`

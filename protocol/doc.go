@@ -1,11 +1,11 @@
-// Package protocol is the vocabulary of Turnstone: identifiers, resources, states, events and errors, as clients and the
-// durable log see them. It imports nothing of ours, does no I/O and holds no behaviour beyond encoding and legality, so
-// that every other package can speak it. What is exported here and published in openapi.json is promised; it changes
-// only additively.
+// Package protocol defines the types that all parts of Turnstone share: identifiers, resources, states, events and
+// errors, as clients and the durable log see them. It imports no other package of this module and does no I/O. Its only
+// behaviour is encoding, folding events into messages and checking state transitions, so every other package can import
+// it. The definitions that are exported here and published in openapi.json are a contract: they change only additively.
 //
 // Protocol history:
 //
-//	1  2026-11  the first published version
+//	1  2026-11  first published version
 package protocol
 
 // Version is the protocol_version of every event.

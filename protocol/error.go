@@ -5,19 +5,20 @@ import (
 	"fmt"
 )
 
-// Code is what went wrong, for a program: the `code` of a problem document. http holds the one table from code to status.
+// Code is the machine-readable kind of an error: the `code` of a problem document. Package http has the only table from
+// codes to HTTP statuses.
 type Code string
 
-// The codes that the service answers with.
+// The error codes of the API, with their HTTP statuses.
 const (
 	CodeInvalidBody         Code = "invalid_body"          // 400: malformed JSON or transport
-	CodeInvalidHeader       Code = "invalid_header"        // 400: a header field that is not UTF-8, or has control characters
+	CodeInvalidHeader       Code = "invalid_header"        // 400: a header field is not UTF-8, or contains control characters
 	CodeUnauthenticated     Code = "unauthenticated"       // 401
 	CodeCSRF                Code = "csrf"                  // 403: token missing or wrong
-	CodeOrigin              Code = "origin"                // 403: another site's request
+	CodeOrigin              Code = "origin"                // 403: the request comes from another site
 	CodeReauthRequired      Code = "reauth_required"       // 403: a recent sign-in is needed
 	CodeRegistrationClosed  Code = "registration_closed"   // 403
-	CodeNotFound            Code = "not_found"             // 404: missing, or not yours
+	CodeNotFound            Code = "not_found"             // 404: it does not exist, or belongs to another account
 	CodeMethodNotAllowed    Code = "method_not_allowed"    // 405
 	CodeConflict            Code = "conflict"              // 409: any other conflict with durable state
 	CodeStaleVersion        Code = "stale_version"         // 409: If-Match is not the current version
@@ -29,37 +30,37 @@ const (
 	CodeNotDeliverable      Code = "steering_not_deliverable"
 	CodeSequenceAhead       Code = "sequence_ahead"
 	CodeEmailTaken          Code = "email_taken"
-	CodeIdempotencyBusy     Code = "idempotency_in_progress" // 409: the same key is being worked on
+	CodeIdempotencyBusy     Code = "idempotency_in_progress" // 409: a request with the same key is in progress
 	CodeTooLarge            Code = "too_large"               // 413
 	CodeUnsupportedMedia    Code = "unsupported_media_type"  // 415
-	CodeInvalid             Code = "invalid"                 // 422: a wrong value; Fields say which
-	CodeIdempotencyMismatch Code = "idempotency_mismatch"    // 422: same key, other body
+	CodeInvalid             Code = "invalid"                 // 422: an invalid value; Fields names the field
+	CodeIdempotencyMismatch Code = "idempotency_mismatch"    // 422: the same key with another body
 	CodeRateLimited         Code = "rate_limited"            // 429
 	CodeTooManyLiveTurns    Code = "too_many_live_turns"     // 429
-	CodeBudgetReached       Code = "budget_reached"          // 429: of model tokens, for this UTC day
+	CodeBudgetReached       Code = "budget_reached"          // 429: the account's model tokens for this UTC day are used up
 	CodeTooManyStreams      Code = "too_many_streams"        // 429
-	CodeTooManyInputs       Code = "too_many_inputs"         // 429: pending steering inputs
+	CodeTooManyInputs       Code = "too_many_inputs"         // 429: too many pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429
-	CodeTooManyRequests     Code = "too_many_requests"       // 429: of the account at once
-	CodeWrongHost           Code = "wrong_host"              // 421: another service's Host
-	CodeInternal            Code = "internal"                // 500: a defect of ours
-	CodeUnavailable         Code = "unavailable"             // 503: a needed dependency or protection is away, or the outcome is unknown
+	CodeTooManyRequests     Code = "too_many_requests"       // 429: too many concurrent requests of the account
+	CodeWrongHost           Code = "wrong_host"              // 421: the Host header names another service
+	CodeInternal            Code = "internal"                // 500: a defect of the service
+	CodeUnavailable         Code = "unavailable"             // 503: a required dependency or protection is unavailable, or the outcome is unknown
 )
 
-// FieldError names one wrong field of a request.
+// FieldError describes one invalid field of a request.
 type FieldError struct {
-	Field   string `json:"field" doc:"Path of the field, as body.title or query.limit."`
+	Field   string `json:"field" doc:"Path of the field, for example body.title or query.limit."`
 	Message string `json:"message"`
 }
 
-// Error is a failure with a meaning. It is made where the meaning is known, wrapped on its way, and turned into a
-// problem document once, in http.
+// Error is a failure with an API error code. It is created where the code is known, wrapped by the callers, and
+// converted to a problem document in one place, package http.
 type Error struct {
 	Code       Code
-	Detail     string       // concise, for a person; holds nothing of another account
-	Fields     []FieldError // with CodeInvalid, CodeInvalidBody and CodeInvalidHeader
-	Current    any          // with a conflict: what the client needs to reconcile; encoded as JSON
-	RetryAfter int          // seconds; 0 leaves the header to http
+	Detail     string       // for a person, concise; contains no data of another account
+	Fields     []FieldError // for CodeInvalid, CodeInvalidBody and CodeInvalidHeader
+	Current    any          // for a conflict: the state that the client needs to reconcile; encoded as JSON
+	RetryAfter int          // seconds; 0: package http chooses the header's value
 	Err        error        // the cause, for the log
 }
 
@@ -78,23 +79,23 @@ func (e *Error) Is(target error) bool {
 	return ok && other.Code == e.Code
 }
 
-// Errorf makes an Error; %w keeps its cause.
+// Errorf creates an Error with a formatted detail; %w sets the cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Detail: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// Conflict makes a 409 that tells the client what stands.
+// Conflict creates a 409 error with the current state, for the client to reconcile.
 func Conflict(code Code, current any, detail string) *Error {
 	return &Error{Code: code, Detail: detail, Current: current}
 }
 
-// Invalid makes a 422 (or 400) about one field.
+// Invalid creates a 422 error for one field.
 func Invalid(field, message string) *Error {
 	return &Error{Code: CodeInvalid, Detail: field + " " + message, Fields: []FieldError{{Field: field, Message: message}}}
 }
 
-// CodeOf tells the meaning of an error; CodeInternal when it has none.
+// CodeOf returns the code of an error; CodeInternal for an error without a code, and for nil.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -102,3 +103,7 @@ func CodeOf(err error) Code {
 	}
 	return CodeInternal
 }
+
+// OutcomeUnknown is the detail of a CodeUnavailable error of a request that may or may not have taken effect. To find
+// out, the client repeats the request with its Idempotency-Key, or reads the resource.
+const OutcomeUnknown = "outcome_unknown"

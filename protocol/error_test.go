@@ -7,29 +7,26 @@ import (
 	"testing"
 )
 
-func TestAnErrorKeepsItsMeaningOnItsWay(t *testing.T) {
-	err := fmt.Errorf("starting a turn: %w", Errorf(CodeUnavailable, "the store did not answer: %w", io.ErrUnexpectedEOF))
+func TestAWrappedErrorKeepsItsCodeAndCause(t *testing.T) {
+	err := fmt.Errorf("starting a turn: %w", Errorf(CodeUnavailable, "the store did not respond: %w", io.ErrUnexpectedEOF))
 	if CodeOf(err) != CodeUnavailable || !errors.Is(err, &Error{Code: CodeUnavailable}) || errors.Is(err, &Error{Code: CodeConflict}) {
-		t.Errorf("the meaning of %v is %s", err, CodeOf(err))
+		t.Errorf("the code of %v is %s, want %s", err, CodeOf(err), CodeUnavailable)
 	}
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("the cause of %v is gone", err)
+		t.Errorf("%v has lost its cause", err)
 	}
 	if CodeOf(io.EOF) != CodeInternal || CodeOf(nil) != CodeInternal {
-		t.Error("an error without a meaning is a defect of ours")
-	}
-	if CodeOf(ErrFenced) == CodeUnavailable {
-		t.Error("being fenced is an answer, not an outage")
+		t.Error("the code of an error without a code is not CodeInternal")
 	}
 }
 
-func TestAConflictCarriesWhatStands(t *testing.T) {
+func TestAConflictCarriesTheCurrentState(t *testing.T) {
 	var e *Error
 	if err := Conflict(CodeStaleVersion, 7, "it has changed"); !errors.As(err, &e) || e.Current != 7 {
-		t.Errorf("%+v", e)
+		t.Errorf("the conflict is %+v", e)
 	}
 	invalid := Invalid("body.title", "is too long")
 	if invalid.Code != CodeInvalid || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "body.title" {
-		t.Errorf("%+v", invalid)
+		t.Errorf("the invalid field is %+v", invalid)
 	}
 }

@@ -4,55 +4,56 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 )
 
-// EventType is the `type` of an event and the `event:` of its frame.
+// EventType is the `type` of an event and the `event:` field of its server-sent event.
 type EventType string
 
-// Payload is the part of an event that its type decides. One struct an event; once sent, a struct only ever gains fields.
+// Payload is the type-specific part of an event. Each event type has one struct. A published struct only gains fields.
 type Payload interface{ EventType() EventType }
 
-// EventSpec describes one event for the schema, the golden files and the TypeScript types.
+// EventSpec describes one event type for the schema, the golden files and the TypeScript types.
 type EventSpec struct {
 	Type EventType
 	Doc  string
 	New  func() Payload // a pointer to an empty payload
 }
 
-// Events is the registry: an event is its struct and one line here.
+// Events is the registry of event types. Each event type is a struct and one line here.
 var Events = []EventSpec{
 	{"turn.started", "The turn exists: its messages and its first transition are durable.", func() Payload { return new(TurnStarted) }},
-	{"turn.state", "The state or the steering window changed. Clients derive neither from text.", func() Payload { return new(TurnStateChanged) }},
-	{"turn.routing", "Which profile and model answer, and why.", func() Payload { return new(TurnRouting) }},
-	{"activity.progress", "What is being done beside the answer.", func() Payload { return new(ActivityProgress) }},
-	{"answer.started", "A part of the answer's text begins.", func() Payload { return new(AnswerStarted) }},
-	{"answer.delta", "More text of an open part.", func() Payload { return new(AnswerDelta) }},
-	{"answer.completed", "The part is closed; text is whole and authoritative.", func() Payload { return new(AnswerCompleted) }},
-	{"code.started", "A block of code begins.", func() Payload { return new(CodeStarted) }},
-	{"code.delta", "More code of an open part.", func() Payload { return new(CodeDelta) }},
-	{"code.completed", "The block is closed; code is whole and authoritative.", func() Payload { return new(CodeCompleted) }},
-	{"reasoning.started", "A summary of the model's reasoning begins.", func() Payload { return new(ReasoningStarted) }},
-	{"reasoning.delta", "More of the summary.", func() Payload { return new(ReasoningDelta) }},
-	{"reasoning.completed", "The summary is closed; text is whole and authoritative.", func() Payload { return new(ReasoningCompleted) }},
-	{"tool.started", "A tool call is intended; it runs only after this was durable.", func() Payload { return new(ToolStarted) }},
-	{"tool.progress", "How far a running tool is.", func() Payload { return new(ToolProgress) }},
-	{"tool.state", "The tool call moved to another state.", func() Payload { return new(ToolStateChanged) }},
+	{"turn.state", "The state changed, or whether the turn accepts steering. Clients must not derive either from text.", func() Payload { return new(TurnStateChanged) }},
+	{"turn.routing", "Which profile and model produce the answer, and why.", func() Payload { return new(TurnRouting) }},
+	{"activity.progress", "Work in progress other than the answer itself.", func() Payload { return new(ActivityProgress) }},
+	{"answer.started", "A part of the answer's text starts.", func() Payload { return new(AnswerStarted) }},
+	{"answer.delta", "More text of an open text part.", func() Payload { return new(AnswerDelta) }},
+	{"answer.completed", "The part is closed; text is complete and authoritative.", func() Payload { return new(AnswerCompleted) }},
+	{"code.started", "A code block starts.", func() Payload { return new(CodeStarted) }},
+	{"code.delta", "More code of an open code block.", func() Payload { return new(CodeDelta) }},
+	{"code.completed", "The code block is closed; code is complete and authoritative.", func() Payload { return new(CodeCompleted) }},
+	{"reasoning.started", "A summary of the model's reasoning starts.", func() Payload { return new(ReasoningStarted) }},
+	{"reasoning.delta", "More text of an open summary.", func() Payload { return new(ReasoningDelta) }},
+	{"reasoning.completed", "The summary is closed; text is complete and authoritative.", func() Payload { return new(ReasoningCompleted) }},
+	{"tool.started", "A tool call is planned; it runs only after this event is durable.", func() Payload { return new(ToolStarted) }},
+	{"tool.progress", "The progress of a running tool call.", func() Payload { return new(ToolProgress) }},
+	{"tool.state", "The state of the tool call changed.", func() Payload { return new(ToolStateChanged) }},
 	{"tool.completed", "The tool call ended. A failed tool does not fail the turn.", func() Payload { return new(ToolCompleted) }},
-	{"steering.accepted", "An input for the live turn is durable; it will end applied or returned, once.", func() Payload { return new(SteeringAccepted) }},
-	{"steering.applied", "The named model step, whose request contained the input, has begun to answer.", func() Payload { return new(SteeringApplied) }},
-	{"steering.returned", "The input was not used; it is parked as a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
-	{"notice", "Something the reader should know, as that older messages were left out.", func() Payload { return new(Notice) }},
-	{"turn.cancel_requested", "A cancel is durable; from here on the turn ends cancelled. A second one widens the scope.", func() Payload { return new(TurnCancelRequested) }},
-	{"turn.recovering", "Another run of the service took the turn over and goes on.", func() Payload { return new(TurnRecoveringEvent) }},
-	{"turn.finished", "The end. Exactly once, always last.", func() Payload { return new(TurnFinished) }},
+	{"steering.accepted", "A steering input for the live turn is durable; it will be either applied or returned, exactly once.", func() Payload { return new(SteeringAccepted) }},
+	{"steering.applied", "The model has started to answer in the named step, whose request contained the input.", func() Payload { return new(SteeringApplied) }},
+	{"steering.returned", "The input was not used; it becomes a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
+	{"notice", "Information for the reader, for example that older messages were left out.", func() Payload { return new(Notice) }},
+	{"turn.cancel_requested", "A cancel is durable; the turn will end as cancelled. A second cancel widens the scope.", func() Payload { return new(TurnCancelRequested) }},
+	{"turn.recovering", "The turn was taken over after a restart, a drain, or the loss of its node or actor, and continues.", func() Payload { return new(TurnRecoveringEvent) }},
+	{"turn.finished", "The turn has ended. This event is sent exactly once and is always the last one.", func() Payload { return new(TurnFinished) }},
 }
 
-// TurnSnapshot is the one payload that is not a log entry: it is made from committed events for a reader who asks for
-// mode=snapshot; its sequence equals covers_sequence.
-var SnapshotSpec = EventSpec{"turn.snapshot", "The message so far, in place of the events up to covers_sequence.", func() Payload { return new(TurnSnapshot) }}
+// SnapshotSpec describes turn.snapshot, the only event that is not a log entry. It is built from committed events for a
+// reader that requests mode=snapshot; its sequence equals covers_sequence.
+var SnapshotSpec = EventSpec{"turn.snapshot", "The message so far; it replaces the events up to covers_sequence.", func() Payload { return new(TurnSnapshot) }}
 
 // Usage counts the tokens of a turn.
 type Usage struct {
@@ -63,11 +64,26 @@ type Usage struct {
 	Estimated         bool `json:"estimated" doc:"True when the provider gave no count and the service estimated one."`
 }
 
-// TurnError says why a turn failed or stopped short.
+// TurnErrorCode is the reason why a turn failed or stopped early.
+type TurnErrorCode string
+
+// The reasons. Those of a model are the codes of llm.Error.
+const (
+	TurnInterrupted      TurnErrorCode = "interrupted"   // the service was restarted too often
+	TurnUnrecoverable    TurnErrorCode = "unrecoverable" // its log cannot be read, or no actor can run it
+	ModelUnavailable     TurnErrorCode = "model_unavailable"
+	ModelRateLimited     TurnErrorCode = "model_rate_limited"
+	ModelUnauthorized    TurnErrorCode = "model_unauthorized"
+	ModelRejected        TurnErrorCode = "model_rejected"
+	ModelContextExceeded TurnErrorCode = "model_context_exceeded"
+	ModelProtocol        TurnErrorCode = "model_protocol" // its answer could not be understood, or is too large
+)
+
+// TurnError is the reason why a turn failed or ended incomplete.
 type TurnError struct {
-	Code      string `json:"code" doc:"As model_unavailable, model_rate_limited, model_protocol, interrupted."`
-	Detail    string `json:"detail"`
-	Retryable bool   `json:"retryable"`
+	Code      TurnErrorCode `json:"code" doc:"For example model_unavailable, model_rate_limited, model_protocol or interrupted."`
+	Detail    string        `json:"detail"`
+	Retryable bool          `json:"retryable"`
 }
 
 // TurnStarted is the first event of every turn.
@@ -80,26 +96,26 @@ type TurnStarted struct {
 	AcceptingSteering  bool           `json:"accepting_steering"`
 }
 
-// TurnStateChanged tells every change of the state or of the steering window.
+// TurnStateChanged reports every change of the state or of the steering window.
 type TurnStateChanged struct {
 	State             TurnState `json:"state"`
 	AcceptingSteering bool      `json:"accepting_steering"`
 }
 
-// Intelligence tells which profile was asked for and which answers.
+// Intelligence is the requested profile and the profile that it resolved to.
 type Intelligence struct {
 	Requested Profile `json:"requested"`
 	Resolved  Profile `json:"resolved"`
 }
 
-// Completion bounds a turn.
+// Completion is the limits of a turn.
 type Completion struct {
 	MaxOutputTokens int `json:"max_output_tokens"`
 	MaxToolRounds   int `json:"max_tool_rounds"`
 	DeadlineSeconds int `json:"deadline_s"`
 }
 
-// TurnRouting says who answers and why.
+// TurnRouting is the profile and the model that produce the answer, and the reason for the choice.
 type TurnRouting struct {
 	Profile          Profile      `json:"profile"`
 	ModelID          string       `json:"model_id"`
@@ -111,16 +127,16 @@ type TurnRouting struct {
 	Reason           string       `json:"reason"`
 }
 
-// Progress counts work that is done of work that is known.
+// Progress is the completed part of a known amount of work.
 type Progress struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// ActivityProgress names what is being done.
+// ActivityProgress describes work in progress other than the answer.
 type ActivityProgress struct {
 	PartID   PartID    `json:"part_id"`
-	Activity string    `json:"activity" doc:"As waiting_for_model, summarising, running_tools."`
+	Activity string    `json:"activity" doc:"For example waiting_for_model, summarising or running_tools."`
 	Label    string    `json:"label"`
 	Progress *Progress `json:"progress,omitempty"`
 }
@@ -130,7 +146,7 @@ type AnswerStarted struct {
 	PartID     PartID   `json:"part_id"`
 	Index      int      `json:"index" doc:"Position among the parts of the message."`
 	Format     string   `json:"format" enum:"markdown"`
-	Supersedes []PartID `json:"supersedes,omitempty" doc:"Parts of a cut attempt that leave the message."`
+	Supersedes []PartID `json:"supersedes,omitempty" doc:"Parts of an attempt that was cut off; they are removed from the message."`
 }
 
 // AnswerDelta carries text; offset counts the UTF-8 bytes of the part before it.
@@ -214,7 +230,7 @@ type ToolStarted struct {
 	Supersedes []PartID        `json:"supersedes,omitempty"`
 }
 
-// ToolProgress tells how far a tool is.
+// ToolProgress reports the progress of a running tool call.
 type ToolProgress struct {
 	PartID   PartID    `json:"part_id"`
 	ToolID   ToolID    `json:"tool_id"`
@@ -222,7 +238,7 @@ type ToolProgress struct {
 	Progress *Progress `json:"progress,omitempty"`
 }
 
-// ToolStateChanged reports a tool call's move.
+// ToolStateChanged reports a state transition of a tool call.
 type ToolStateChanged struct {
 	PartID PartID    `json:"part_id"`
 	ToolID ToolID    `json:"tool_id"`
@@ -230,13 +246,25 @@ type ToolStateChanged struct {
 	State  ToolState `json:"state"`
 }
 
-// ToolError says why a tool call has no output.
+// ToolErrorCode is the reason why a tool call has no output. A tool may report other codes than those below.
+type ToolErrorCode string
+
+// The reasons that the service itself reports.
+const (
+	ToolCallCancelled  ToolErrorCode = "cancelled"  // the turn ended first
+	ToolCallTimeout    ToolErrorCode = "timeout"    // the call took too long
+	ToolCallFailed     ToolErrorCode = "tool_error" // the tool failed without a reason of its own
+	ToolCallUnknown    ToolErrorCode = "unknown_tool"
+	ToolOutcomeMissing ToolErrorCode = "outcome_unknown" // the call may have had its effect
+)
+
+// ToolError is the reason why a tool call has no output.
 type ToolError struct {
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
+	Code   ToolErrorCode `json:"code"`
+	Detail string        `json:"detail"`
 }
 
-// ToolCompleted ends a tool call: output, or error.
+// ToolCompleted ends a tool call with either an output or an error.
 type ToolCompleted struct {
 	PartID     PartID     `json:"part_id"`
 	ToolID     ToolID     `json:"tool_id"`
@@ -246,7 +274,7 @@ type ToolCompleted struct {
 	DurationMS int64      `json:"duration_ms"`
 }
 
-// SteeringAccepted tells every reader of an input that was taken.
+// SteeringAccepted reports an accepted steering input to every reader.
 type SteeringAccepted struct {
 	SteeringID       SteeringID `json:"steering_id"`
 	ClientSteeringID string     `json:"client_steering_id"`
@@ -254,41 +282,63 @@ type SteeringAccepted struct {
 	Delivery         Delivery   `json:"delivery"`
 }
 
-// SteeringApplied names the model step that answers the input. It goes with the first event of that answer.
+// SteeringApplied names the model step that answers the input. It is committed with the first event of that answer.
 type SteeringApplied struct {
 	SteeringID SteeringID `json:"steering_id"`
-	PartID     PartID     `json:"part_id" doc:"The notice part that shows the input at its place in the message."`
+	PartID     PartID     `json:"part_id" doc:"The notice part that shows the input at its position in the message."`
 	Index      int        `json:"index"`
 	Text       string     `json:"text"`
 	Step       int        `json:"step"`
 }
 
-// SteeringReturned gives an input back.
+// ReturnReason is the reason why a steering input was not used.
+type ReturnReason string
+
+// The reasons: the user withdrew the input, or the turn ended first: as cancelled, as failed, or at a limit.
+const (
+	ReturnWithdrawn ReturnReason = "withdrawn"
+	ReturnCancelled ReturnReason = "cancelled"
+	ReturnFailed    ReturnReason = "failed"
+	ReturnLimit     ReturnReason = "limit"
+)
+
+// SteeringReturned reports a steering input that was not used.
 type SteeringReturned struct {
-	SteeringID SteeringID  `json:"steering_id"`
-	Reason     string      `json:"reason" enum:"withdrawn,cancelled,failed,limit"`
-	FollowUpID *FollowUpID `json:"follow_up_id" doc:"Where the input is parked; null when it was withdrawn."`
+	SteeringID SteeringID   `json:"steering_id"`
+	Reason     ReturnReason `json:"reason" enum:"withdrawn,cancelled,failed,limit"`
+	FollowUpID *FollowUpID  `json:"follow_up_id" doc:"The held follow-up that stores the input; null when the input was withdrawn."`
 }
 
-// Notice tells the reader something that is part of the message.
+// Notice is information for the reader that becomes part of the message.
 type Notice struct {
 	PartID PartID `json:"part_id"`
 	Index  int    `json:"index"`
-	Kind   string `json:"kind" doc:"As context_trimmed."`
+	Kind   string `json:"kind" doc:"For example context_trimmed."`
 	Text   string `json:"text"`
 }
 
-// TurnCancelRequested is the durable cancel. A second one has the wider scope.
+// TurnCancelRequested reports a durable cancel. A second one of the same turn widens the scope.
 type TurnCancelRequested struct {
 	By           CancelledBy `json:"by" enum:"user,operator,deletion"`
-	Scope        CancelScope `json:"scope" enum:"turn,turn_and_follow_ups" doc:"What becomes of the queue: held, or cancelled with the turn."`
+	Scope        CancelScope `json:"scope" enum:"turn,turn_and_follow_ups" doc:"What happens to the queued follow-ups: turn holds them, turn_and_follow_ups cancels them."`
 	SeenSequence *int64      `json:"seen_sequence"`
 }
 
-// TurnRecoveringEvent announces a takeover.
+// RecoveryCause is the reason why a turn was taken over.
+type RecoveryCause string
+
+// The causes: the process restarted, its node was marked dead, its actor had ended, or its node drained.
+const (
+	CauseRestart   RecoveryCause = "restart"
+	CauseNodeLost  RecoveryCause = "node_lost"
+	CauseActorLost RecoveryCause = "actor_lost"
+	CauseDrain     RecoveryCause = "drain"
+)
+
+// TurnRecoveringEvent reports that the turn was taken over.
 type TurnRecoveringEvent struct {
-	Attempt int    `json:"attempt"`
-	Cause   string `json:"cause" enum:"restart,node_lost,actor_lost,drain"`
+	Attempt int           `json:"attempt"`
+	Cause   RecoveryCause `json:"cause" enum:"restart,node_lost,actor_lost,drain"`
 }
 
 // TurnSnapshot replaces the events up to covers_sequence.
@@ -297,7 +347,7 @@ type TurnSnapshot struct {
 	Message        Message `json:"message"`
 }
 
-// TurnFinished is the last event.
+// TurnFinished is the last event of a turn.
 type TurnFinished struct {
 	Status       TurnState  `json:"status" enum:"completed,cancelled,failed,incomplete"`
 	StopReason   StopReason `json:"stop_reason"`
@@ -334,7 +384,7 @@ func (*TurnRecoveringEvent) EventType() EventType { return "turn.recovering" }
 func (*TurnSnapshot) EventType() EventType        { return "turn.snapshot" }
 func (*TurnFinished) EventType() EventType        { return "turn.finished" }
 
-// Envelope is what every event begins with.
+// Envelope is the fields with which every event starts.
 type Envelope struct {
 	ProtocolVersion int       `json:"protocol_version" enum:"1"`
 	TurnID          TurnID    `json:"turn_id"`
@@ -343,11 +393,27 @@ type Envelope struct {
 	At              time.Time `json:"at" format:"date-time"`
 }
 
-// TimeFormat is RFC 3339 in UTC with milliseconds, the one spelling of time on the wire.
+// TimeFormat is the only time format on the wire: RFC 3339 in UTC with milliseconds.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
-// AppendEvent appends the one encoding of an event: a JSON object on one line. The bytes are made once, at commit, and
-// those bytes go to the log, to other nodes and to every reader.
+// eventSize is about the size of an encoded event, in bytes.
+const eventSize = 256
+
+// AppendEvents appends the encodings of events with consecutive sequences, the first of which is first, one per line.
+func AppendEvents(b []byte, turn TurnID, first int64, at time.Time, events []Payload) ([]byte, error) {
+	b = slices.Grow(b, eventSize*len(events))
+	for i, payload := range events {
+		var err error
+		if b, err = AppendEvent(b, turn, first+int64(i), at, payload); err != nil {
+			return nil, err
+		}
+		b = append(b, '\n')
+	}
+	return b, nil
+}
+
+// AppendEvent appends the encoding of an event: a JSON object on one line. An event is encoded once, at commit. The
+// log, other nodes and every reader get these bytes.
 func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Payload) ([]byte, error) {
 	b = append(b, `{"protocol_version":1,"turn_id":"`...)
 	b = turn.AppendText(b)
@@ -358,7 +424,7 @@ func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Pa
 	b = append(b, `","at":"`...)
 	b = at.UTC().AppendFormat(b, TimeFormat)
 	b = append(b, '"')
-	if delta, ok := payload.(*AnswerDelta); ok { // nearly every event of a turn: by hand, without reflection
+	if delta, ok := payload.(*AnswerDelta); ok { // most events of a turn are deltas: encode them without reflection
 		b = append(b, `,"part_id":"`...)
 		b = delta.PartID.AppendText(b)
 		b = append(b, `","offset":`...)
@@ -382,8 +448,8 @@ func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Pa
 	return append(b, '}'), nil
 }
 
-// MarshalJSON spells the time of the message as every time on the wire is spelled; encoding/json alone would keep its zone
-// and drop its zeros.
+// MarshalJSON writes the time of the message in TimeFormat. encoding/json alone would keep its time zone and drop
+// trailing zeros.
 func (s *TurnSnapshot) MarshalJSON() ([]byte, error) {
 	type message Message
 	type timed struct {
@@ -396,7 +462,7 @@ func (s *TurnSnapshot) MarshalJSON() ([]byte, error) {
 	}{s.CoversSequence, timed{message(s.Message), s.Message.CreatedAt.UTC().Format(TimeFormat)}})
 }
 
-// marshal is encoding/json without HTML escaping: event bytes are never placed inside HTML.
+// marshal encodes like encoding/json, without HTML escaping: event bytes are never inserted into HTML.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -410,7 +476,7 @@ func marshal(v any) ([]byte, error) {
 const hexDigits = "0123456789abcdef"
 
 // appendJSONString writes text as marshal does: control characters, quotes, backslashes, U+2028 and U+2029 are escaped,
-// invalid UTF-8 becomes U+FFFD. A test holds both to the same bytes.
+// invalid UTF-8 becomes U+FFFD. A test checks that both write the same bytes.
 func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -461,8 +527,8 @@ func appendJSONString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// DecodeEvent reads an event back. A payload type that this version does not know is returned as nil, not an error:
-// readers ignore what they do not know.
+// DecodeEvent decodes an event. For a type that this version does not know, both the payload and the error are nil:
+// readers ignore unknown types.
 func DecodeEvent(frame []byte) (Envelope, Payload, error) {
 	var envelope Envelope
 	if err := json.Unmarshal(frame, &envelope); err != nil {
@@ -486,7 +552,7 @@ var payloads = func() map[EventType]func() Payload {
 	return all
 }()
 
-// NewPayload makes an empty payload of a type; nil when the type is not known.
+// NewPayload returns an empty payload of a type; nil when the type is unknown.
 func NewPayload(t EventType) Payload {
 	if create := payloads[t]; create != nil {
 		return create()

@@ -33,8 +33,8 @@ var (
 	goldenTime = time.Date(2026, 3, 1, 12, 30, 15, 250*int(time.Millisecond), time.UTC)
 )
 
-// samples is one event of every type, with every field set, so that the golden file shows each of them. What cannot come
-// together on the wire (a tool's output and its error) stands together here.
+// samples returns one event of every type, with every field set, so that the golden file shows every field. Some
+// samples combine fields that exclude each other on the wire, for example the output and the error of a tool.
 func samples() []Payload {
 	var (
 		conversation = mustParse[conversationKind]("conv_01h2xcejqtf2nbrexx3vqjhp42")
@@ -94,7 +94,7 @@ func samples() []Payload {
 	}
 }
 
-// registered is every type that a reader can meet, in the order of the registry.
+// registered returns every event type that a reader can receive, in the order of the registry.
 func registered() []EventSpec { return append(append([]EventSpec{}, Events...), SnapshotSpec) }
 
 func TestTheSamplesAreOneOfEveryTypeWithEveryFieldSet(t *testing.T) {
@@ -106,20 +106,20 @@ func TestTheSamplesAreOneOfEveryTypeWithEveryFieldSet(t *testing.T) {
 		if got := all[i].EventType(); got != spec.Type {
 			t.Errorf("sample %d is %s, the registry has %s", i, got, spec.Type)
 		}
-		insistOnFields(t, string(spec.Type), reflect.ValueOf(all[i]).Elem())
+		requireFields(t, string(spec.Type), reflect.ValueOf(all[i]).Elem())
 	}
 }
 
-// insistOnFields fails for a field that the golden file would not show.
-func insistOnFields(t *testing.T, path string, v reflect.Value) {
+// requireFields fails the test for every field that is not set.
+func requireFields(t *testing.T, path string, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
 	case reflect.Pointer:
-		insistOnFields(t, path, v.Elem())
+		requireFields(t, path, v.Elem())
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Struct {
 			for i := range v.Len() {
-				insistOnFields(t, path+"[]", v.Index(i))
+				requireFields(t, path+"[]", v.Index(i))
 			}
 		}
 	case reflect.Struct:
@@ -129,11 +129,11 @@ func insistOnFields(t *testing.T, path string, v reflect.Value) {
 		for i := range v.NumField() {
 			name := path + "." + v.Type().Field(i).Name
 			zero := v.Field(i).IsZero()
-			if zero && v.Field(i).Kind() != reflect.Int { // a count or an index of 0 is shown
+			if zero && v.Field(i).Kind() != reflect.Int { // a count or an index of 0 is encoded
 				t.Errorf("%s is not set", name)
 			}
 			if !zero {
-				insistOnFields(t, name, v.Field(i))
+				requireFields(t, name, v.Field(i))
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func TestTheRegistryNamesEveryTypeOnceAndItsPayloadAgrees(t *testing.T) {
 		}
 		seen[spec.Type] = true
 		if got := spec.New().EventType(); got != spec.Type {
-			t.Errorf("the payload of %s says that it is %s", spec.Type, got)
+			t.Errorf("the payload of %s has the type %s", spec.Type, got)
 		}
 		if spec.Doc == "" {
 			t.Errorf("%s has no description", spec.Type)
@@ -155,8 +155,8 @@ func TestTheRegistryNamesEveryTypeOnceAndItsPayloadAgrees(t *testing.T) {
 	}
 }
 
-// TestTheWireFormatStands shows every change of the contract as a difference of one file.
-func TestTheWireFormatStands(t *testing.T) {
+// TestTheWireFormatIsUnchanged makes every change of the wire format visible as a change of one golden file.
+func TestTheWireFormatIsUnchanged(t *testing.T) {
 	var frames []byte
 	for i, payload := range samples() {
 		frames = append(encode(t, frames, int64(i+1), payload), '\n')
@@ -172,7 +172,7 @@ func encode(t interface{ Fatal(...any) }, b []byte, sequence int64, payload Payl
 	return b
 }
 
-func TestEveryEventComesBackAsItWas(t *testing.T) {
+func TestEveryEventRoundTripsUnchanged(t *testing.T) {
 	for _, payload := range samples() {
 		for _, p := range []Payload{payload, NewPayload(payload.EventType())} {
 			fillIdentifiers(reflect.ValueOf(p).Elem())
@@ -190,16 +190,17 @@ func TestEveryEventComesBackAsItWas(t *testing.T) {
 				t.Errorf("%s (-sent +read):\n%s", p.EventType(), diff)
 			}
 			if again := encode(t, nil, 7, got); !bytes.Equal(again, frame) {
-				t.Errorf("%s is encoded anew as\n%s\nwas\n%s", p.EventType(), again, frame)
+				t.Errorf("%s is encoded again as\n%s\nwant\n%s", p.EventType(), again, frame)
 			}
 			if !json.Valid(frame) || bytes.ContainsRune(frame, '\n') {
-				t.Errorf("%s is no JSON object on one line: %s", p.EventType(), frame)
+				t.Errorf("%s is not a JSON object on one line: %s", p.EventType(), frame)
 			}
 		}
 	}
 }
 
-// fillIdentifiers sets what an empty payload must have: a zero identifier is never sent, and null is no input.
+// fillIdentifiers sets the required fields of an empty payload: a zero identifier is never sent, and a tool's input is
+// never null.
 func fillIdentifiers(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Field(i)
@@ -214,7 +215,7 @@ func fillIdentifiers(v reflect.Value) {
 	}
 }
 
-func TestAnUnknownTypeIsNoError(t *testing.T) {
+func TestDecodingAnUnknownTypeIsNotAnError(t *testing.T) {
 	frame := []byte(`{"protocol_version":1,"turn_id":"turn_01h2xcejqtf2nbrexx3vqjhp41","sequence":3,"type":"answer.sung","at":"2026-03-01T12:30:15.250Z","key":"C"}`)
 	envelope, payload, err := DecodeEvent(frame)
 	if err != nil || payload != nil || envelope.Sequence != 3 || envelope.Type != "answer.sung" {
@@ -229,20 +230,20 @@ func TestAFieldThatIsNotKnownIsIgnored(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefused(t *testing.T) {
+func TestInvalidFramesAreRejected(t *testing.T) {
 	for _, frame := range []string{
 		``, `null x`, `[]`, `"turn.started"`, `{"type":7}`, `{"turn_id":"conv_01h2xcejqtf2nbrexx3vqjhp41","type":"notice"}`,
 		`{"turn_id":"turn_01h2xcejqtf2nbrexx3vqjhp41","type":"answer.delta","part_id":"part_x"}`,
 		`{"turn_id":"turn_01h2xcejqtf2nbrexx3vqjhp41","type":"answer.delta","offset":"1"}`, `{"at":"yesterday"}`,
 	} {
 		if _, _, err := DecodeEvent([]byte(frame)); err == nil {
-			t.Errorf("%s was taken for an event", frame)
+			t.Errorf("%s was decoded as an event", frame)
 		}
 	}
 }
 
-// TestTextIsWrittenAsEncodingJSONWritesIt holds the hand-written way of deltas to the other events' way, byte for byte.
-func TestTextIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
+// TestDeltaTextIsEncodedLikeEncodingJSON checks that the encoder of deltas writes the same bytes as encoding/json.
+func TestDeltaTextIsEncodedLikeEncodingJSON(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, text string) {
 		want, err := marshal(text)
 		if err != nil {
@@ -268,8 +269,9 @@ func TestTextIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
 	})
 }
 
-// TestDeltasBreakNowhere: what a model sends may be cut inside a character; the bytes of the log are UTF-8 all the same.
-func TestDeltasBreakNowhere(t *testing.T) {
+// TestADeltaCutInsideACharacterIsValidUTF8 checks deltas that end inside a character: the bytes of the log are still
+// valid UTF-8.
+func TestADeltaCutInsideACharacterIsValidUTF8(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		cut := rapid.IntRange(0, len(text)).Draw(t, "cut")
@@ -290,15 +292,16 @@ func TestTimesAreUTCInMilliseconds(t *testing.T) {
 	at := time.Date(2026, 3, 1, 1, 2, 3, 4_999_999, time.FixedZone("", 2*60*60))
 	frame, err := AppendEvent(nil, goldenTurn, 1, at, &Notice{})
 	if err != nil || !bytes.Contains(frame, []byte(`"at":"2026-02-28T23:02:03.004Z"`)) {
-		t.Errorf("%s, %v", frame, err)
+		t.Errorf("the time of the event is not UTC in milliseconds: %s, %v", frame, err)
 	}
 	snapshot := &TurnSnapshot{Message: Message{CreatedAt: time.Date(2026, 3, 1, 1, 2, 3, 0, time.FixedZone("", 2*60*60))}}
 	if frame = encode(t, nil, 1, snapshot); !bytes.Contains(frame, []byte(`"created_at":"2026-02-28T23:02:03.000Z"`)) {
-		t.Errorf("the message of a snapshot: %s", frame)
+		t.Errorf("the time of the message in a snapshot is not UTC in milliseconds: %s", frame)
 	}
 }
 
-// FuzzDecodeEvent: nothing makes it panic, and what it takes for an event keeps its bytes once they were made here.
+// FuzzDecodeEvent checks that no input makes DecodeEvent panic, and that an event that AppendEvent encoded keeps its
+// bytes when it is decoded and encoded again.
 func FuzzDecodeEvent(f *testing.F) {
 	for i, payload := range samples() {
 		f.Add(encode(f, nil, int64(i+1), payload))
@@ -318,7 +321,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			t.Fatalf("the head is read as %d, %s, %v: %s", sequence, kind, ok, first)
 		}
 		if bytes.Contains(first, []byte(`_00000000000000000000000000`)) {
-			return // an identifier was left out: such an event is never made here, and is refused
+			return // an identifier is missing: AppendEvent never gets such an event, and DecodeEvent rejects it
 		}
 		_, again, err := DecodeEvent(first)
 		if err != nil {

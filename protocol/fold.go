@@ -2,8 +2,8 @@ package protocol
 
 import "strings"
 
-// Fold turns a turn's events into the parts of its message. The machine, a snapshot, a reader of a streaming message
-// and the web app all fold alike. It is not safe for concurrent use.
+// Fold turns a turn's events into the parts of its message. The turn's state machine, snapshots, readers of a streaming
+// message and the web app all apply the same rules. It is not safe for concurrent use.
 type Fold struct {
 	parts []*foldPart
 	byID  map[PartID]*foldPart
@@ -14,25 +14,25 @@ type foldPart struct {
 	text strings.Builder // Text or Code while the part is open
 }
 
-// Apply folds one event. Events that leave the message alone are ignored.
+// Apply folds one event. Events that do not change the message are ignored.
 func (f *Fold) Apply(payload Payload) {
 	switch p := payload.(type) {
 	case *AnswerStarted:
 		f.open(Part{Type: PartText, PartID: p.PartID}, p.Supersedes)
 	case *AnswerDelta:
-		f.grow(p.PartID, p.Delta)
+		f.appendDelta(p.PartID, p.Delta)
 	case *AnswerCompleted:
 		f.close(p.PartID, p.Text, p.Truncated)
 	case *CodeStarted:
 		f.open(Part{Type: PartCode, PartID: p.PartID, Language: p.Language, Filename: p.Filename}, p.Supersedes)
 	case *CodeDelta:
-		f.grow(p.PartID, p.Delta)
+		f.appendDelta(p.PartID, p.Delta)
 	case *CodeCompleted:
 		f.close(p.PartID, p.Code, p.Truncated)
 	case *ReasoningStarted:
 		f.open(Part{Type: PartReasoning, PartID: p.PartID}, p.Supersedes)
 	case *ReasoningDelta:
-		f.grow(p.PartID, p.Delta)
+		f.appendDelta(p.PartID, p.Delta)
 	case *ReasoningCompleted:
 		f.close(p.PartID, p.Text, p.Truncated)
 	case *ToolStarted:
@@ -86,7 +86,7 @@ func (f *Fold) drop(id PartID) {
 	}
 }
 
-func (f *Fold) grow(id PartID, delta string) {
+func (f *Fold) appendDelta(id PartID, delta string) {
 	if p := f.byID[id]; p != nil && p.Open {
 		p.text.WriteString(delta)
 	}
@@ -106,16 +106,16 @@ func (f *Fold) close(id PartID, whole string, truncated bool) {
 	}
 }
 
-// Text is what has been folded into an open or closed text-like part; "" for one that is not there.
+// Text returns the text or code of a part, open or closed; "" when the message does not contain the part.
 func (f *Fold) Text(id PartID) string {
 	p := f.byID[id]
 	if p == nil {
 		return ""
 	}
-	return p.now().Text + p.now().Code
+	return p.current().Text + p.current().Code
 }
 
-// Len is the number of bytes of an open part so far.
+// Len returns the number of bytes of an open part so far; 0 for any other part.
 func (f *Fold) Len(id PartID) int {
 	if p := f.byID[id]; p != nil {
 		return p.text.Len()
@@ -123,13 +123,14 @@ func (f *Fold) Len(id PartID) int {
 	return 0
 }
 
-// Has says whether the part is (still) in the message.
+// Has reports whether the message contains the part. A superseded part is removed from the message.
 func (f *Fold) Has(id PartID) bool { return f.byID[id] != nil }
 
-// Count is the number of parts in the message now.
+// Count returns the current number of parts in the message.
 func (f *Fold) Count() int { return len(f.parts) }
 
-func (p *foldPart) now() Part {
+// current returns the part with the text or code that it has so far.
+func (p *foldPart) current() Part {
 	part := p.Part
 	if p.Open {
 		if part.Type == PartCode {
@@ -141,16 +142,17 @@ func (p *foldPart) now() Part {
 	return part
 }
 
-// Parts is the message's parts as they stand; never nil.
+// Parts returns the current parts of the message; never nil. Later events do not change the returned slice.
 func (f *Fold) Parts() []Part {
 	parts := make([]Part, 0, len(f.parts))
 	for _, p := range f.parts {
-		parts = append(parts, p.now())
+		parts = append(parts, p.current())
 	}
 	return parts
 }
 
-// FoldFrames folds a run of log lines and returns the last sequence among them.
+// FoldFrames folds consecutive log lines and returns the sequence of the last one; 0 when there are none. It stops with
+// an error at a line that cannot be decoded.
 func (f *Fold) FoldFrames(frames []byte) (last int64, err error) {
 	for line := range FrameLines(frames) {
 		envelope, payload, err := DecodeEvent(line)

@@ -24,7 +24,7 @@ func wantParts(t *testing.T, f *Fold, want ...Part) {
 		want = []Part{}
 	}
 	if diff := cmp.Diff(want, f.Parts()); diff != "" {
-		t.Errorf("the message (-want +got):\n%s", diff)
+		t.Errorf("the parts of the message (-want +got):\n%s", diff)
 	}
 }
 
@@ -43,11 +43,11 @@ func TestDeltasGrowAnOpenPartAndItsEndIsAuthoritative(t *testing.T) {
 	f.Apply(&AnswerDelta{PartID: partID(1), Delta: " late"})
 	wantParts(t, f, Part{Type: PartText, PartID: partID(1), Text: "Hello!"})
 	if f.Text(partID(1)) != "Hello!" {
-		t.Errorf("the closed part holds %q", f.Text(partID(1)))
+		t.Errorf("the closed part contains %q", f.Text(partID(1)))
 	}
 }
 
-func TestACutPartIsMarked(t *testing.T) {
+func TestATruncatedPartIsMarked(t *testing.T) {
 	wantParts(t, folded(
 		&AnswerStarted{PartID: partID(1)}, &AnswerCompleted{PartID: partID(1), Text: "Hel", Truncated: true},
 		&CodeStarted{PartID: partID(2), Language: "go", Filename: "a.go"}, &CodeDelta{PartID: partID(2), Delta: "func"},
@@ -74,7 +74,7 @@ func TestASupersededPartLeavesTheMessage(t *testing.T) {
 		Part{Type: PartText, PartID: partID(4), Text: "anew", Open: true},
 	)
 	if f.Has(partID(2)) || f.Text(partID(2)) != "" || f.Len(partID(2)) != 0 || f.Count() != 2 {
-		t.Error("a superseded part is still there")
+		t.Error("a superseded part is still in the message")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestAToolKeepsItsInputAndGetsItsOutput(t *testing.T) {
 	wantParts(t, f, Part{Type: PartTool, PartID: partID(2), ToolID: &failed, State: ToolFailed, Error: failure})
 }
 
-func TestAnAppliedInputStandsAtItsPlaceAsANotice(t *testing.T) {
+func TestAnAppliedInputBecomesANoticeAtItsPosition(t *testing.T) {
 	steering := NewSteeringID()
 	wantParts(t, folded(
 		&AnswerStarted{PartID: partID(1)}, &SteeringAccepted{SteeringID: steering, Text: "use metres"},
@@ -112,8 +112,8 @@ func TestAnAppliedInputStandsAtItsPlaceAsANotice(t *testing.T) {
 	)
 }
 
-// story draws events as a turn makes them, and some that a reader may only meet in a log that is damaged.
-func story(t *rapid.T) []Payload {
+// drawEvents draws the events that a turn emits, and some that occur only in a damaged log.
+func drawEvents(t *rapid.T) []Payload {
 	var events []Payload
 	var open []PartID
 	for n := range rapid.IntRange(0, 40).Draw(t, "events") {
@@ -158,11 +158,11 @@ func frameEvents(t *rapid.T, first int64, events []Payload) []byte {
 	return frames
 }
 
-// TestFoldingAPrefixAndThenTheRestIsFoldingTheWhole is what lets a reader take a streaming message with its
-// covers_sequence and go on from there, and a takeover begin with a log that is read in pages.
+// TestFoldingAPrefixAndThenTheRestIsFoldingTheWhole checks the property that lets a reader load a streaming message and
+// continue after its covers_sequence, and that lets a takeover read the log in pages.
 func TestFoldingAPrefixAndThenTheRestIsFoldingTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := story(t)
+		events := drawEvents(t)
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
 		whole := folded(events...).Parts()
 		var f Fold
@@ -171,15 +171,15 @@ func TestFoldingAPrefixAndThenTheRestIsFoldingTheWhole(t *testing.T) {
 			t.Fatalf("the prefix ends at %d, %v; want %d", last, err, cut)
 		}
 		shown := f.Parts()
-		kept := clone(t, shown)
+		before := clone(t, shown)
 		if _, err := f.FoldFrames(frameEvents(t, int64(cut)+1, events[cut:])); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(whole, f.Parts()); diff != "" {
 			t.Fatalf("cut at %d (-whole +in two):\n%s", cut, diff)
 		}
-		if diff := cmp.Diff(kept, clone(t, shown)); diff != "" {
-			t.Fatalf("parts that were handed out changed afterwards:\n%s", diff)
+		if diff := cmp.Diff(before, clone(t, shown)); diff != "" {
+			t.Fatalf("parts that Parts had returned changed afterwards:\n%s", diff)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func clone(t *rapid.T, parts []Part) (copied []Part) {
 	return copied
 }
 
-// TestTheSizeOfDeltasDoesNotMatter: the log's chunks grow with the load.
+// TestTheSizeOfDeltasDoesNotMatter is needed because the deltas in the log grow with the load.
 func TestTheSizeOfDeltasDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOf(rapid.String()).Draw(t, "pieces")
@@ -217,7 +217,7 @@ func TestTheSizeOfDeltasDoesNotMatter(t *testing.T) {
 
 func TestADamagedLogStopsTheFold(t *testing.T) {
 	var f Fold
-	frames := append(run(t, 2, false), "{broken\n"...)
+	frames := append(deltaLog(t, 2, false), "{broken\n"...)
 	if last, err := f.FoldFrames(frames); err == nil || last != 2 {
 		t.Errorf("folded up to %d, %v", last, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// FrameLines walks the events of a stored run of frames: each is one line, ended by a newline.
+// FrameLines iterates over stored frames: each event is one line that ends with a newline.
 func FrameLines(frames []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(frames) > 0 {
@@ -18,7 +18,7 @@ func FrameLines(frames []byte) iter.Seq[[]byte] {
 	}
 }
 
-// SkipFrames drops the first n events of a run.
+// SkipFrames returns the frames after the first n events.
 func SkipFrames(frames []byte, n int64) []byte {
 	for ; n > 0 && len(frames) > 0; n-- {
 		i := bytes.IndexByte(frames, '\n')
@@ -30,7 +30,7 @@ func SkipFrames(frames []byte, n int64) []byte {
 	return frames
 }
 
-// FrameHead reads the sequence and the type of a frame without decoding it, from the fixed beginning that AppendEvent
+// FrameHead reads the sequence and the type of a frame without decoding it, from the fixed prefix that AppendEvent
 // writes.
 func FrameHead(frame []byte) (sequence int64, eventType string, ok bool) {
 	const beforeSequence, beforeType = `,"sequence":`, `,"type":"`
@@ -55,7 +55,7 @@ func FrameHead(frame []byte) (sequence int64, eventType string, ok bool) {
 	return sequence, string(kind[:end]), true
 }
 
-// EndsTurn says whether the last frame of a run is turn.finished.
+// EndsTurn reports whether the last of the frames is turn.finished.
 func EndsTurn(frames []byte) bool {
 	frames = bytes.TrimRight(frames, "\n")
 	if i := bytes.LastIndexByte(frames, '\n'); i >= 0 {

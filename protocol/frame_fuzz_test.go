@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzFrames: whatever a run of frames holds, walking, skipping and reading heads agree with each other and with the
-// plain way of cutting lines.
+// FuzzFrames checks, for arbitrary bytes, that iterating over frames, skipping frames and reading their heads agree
+// with each other and with splitting the bytes at newlines.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(""), int64(0))
 	f.Add([]byte("\n"), int64(1))
@@ -24,11 +24,11 @@ func FuzzFrames(f *testing.F) {
 			plain = nil
 		}
 		if !slices.EqualFunc(lines, plain, bytes.Equal) {
-			t.Errorf("walked %q, want %q", lines, plain)
+			t.Errorf("FrameLines yielded %q, want %q", lines, plain)
 		}
 		rest := SkipFrames(frames, skip)
 		if left := slices.Collect(FrameLines(rest)); !slices.EqualFunc(left, lines[min(max(skip, 0), int64(len(lines))):], bytes.Equal) {
-			t.Errorf("after %d of %q there is %q", skip, lines, left)
+			t.Errorf("SkipFrames of %d of %q left %q", skip, lines, left)
 		}
 		for _, line := range lines {
 			sequence, kind, ok := FrameHead(line)
@@ -39,14 +39,14 @@ func FuzzFrames(f *testing.F) {
 		if len(lines) > 0 && EndsTurn(frames) {
 			trimmed := bytes.TrimRight(frames, "\n")
 			if _, kind, ok := FrameHead(trimmed[bytes.LastIndexByte(trimmed, '\n')+1:]); !ok || kind != "turn.finished" {
-				t.Errorf("%q ends a turn", frames)
+				t.Errorf("EndsTurn is true for %q", frames)
 			}
 		}
 	})
 }
 
-// FuzzEventText: whatever text an event carries, its frame is one line, its head is its own, and the text comes back, as
-// UTF-8.
+// FuzzEventText checks, for events with arbitrary text, that the frame is one line, that FrameHead reads the event's
+// own sequence and type, and that the text is decoded unchanged except that invalid UTF-8 is replaced.
 func FuzzEventText(f *testing.F) {
 	f.Add("plain", int64(1))
 	f.Add("a\nb\r\nc\u2028d\u2029\x00", int64(2))
@@ -68,7 +68,7 @@ func FuzzEventText(f *testing.F) {
 				t.Fatal(err)
 			}
 			if bytes.ContainsAny(frame, "\n\r") {
-				t.Errorf("the frame is more than one line: %q", frame)
+				t.Errorf("the frame has more than one line: %q", frame)
 			}
 			got, kind, ok := FrameHead(frame)
 			if !ok || got != sequence || kind != string(payload.EventType()) {
@@ -78,7 +78,7 @@ func FuzzEventText(f *testing.F) {
 			if err != nil || envelope.Sequence != sequence || envelope.TurnID != turn {
 				t.Fatalf("%q came back as %+v (%v)", frame, envelope, err)
 			}
-			want := string([]rune(text)) // what is no UTF-8 is replaced
+			want := string([]rune(text)) // invalid UTF-8 is replaced
 			if delta, isDelta := back.(*AnswerDelta); isDelta && (delta.Delta != want || delta.Obfuscation != want) {
 				t.Errorf("%q came back as %q", text, delta.Delta)
 			}

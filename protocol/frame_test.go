@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// run is the log of as many deltas, with turn.finished at its end if it ended.
-func run(t interface{ Fatal(...any) }, n int, ended bool) []byte {
+// deltaLog returns a log of n deltas, followed by turn.finished if ended is true.
+func deltaLog(t interface{ Fatal(...any) }, n int, ended bool) []byte {
 	var frames []byte
 	for i := range n {
 		frames = append(encode(t, frames, int64(i+1), &AnswerDelta{PartID: DerivePartID(goldenTurn, 1), Delta: `,"sequence":9,"type":"turn.finished"`}), '\n')
@@ -40,12 +40,12 @@ func TestFramesAreWalkedAndSkippedOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "events")
 		skip := rapid.IntRange(-1, 25).Draw(t, "skip")
-		frames := run(t, n, false)
+		frames := deltaLog(t, n, false)
 		var sequences []int64
 		for line := range FrameLines(SkipFrames(frames, int64(skip))) {
 			sequence, _, ok := FrameHead(line)
 			if !ok || bytes.ContainsRune(line, '\n') {
-				t.Fatalf("a line is no frame: %q", line)
+				t.Fatalf("a line is not a frame: %q", line)
 			}
 			sequences = append(sequences, sequence)
 		}
@@ -59,9 +59,9 @@ func TestFramesAreWalkedAndSkippedOneByOne(t *testing.T) {
 	})
 }
 
-func TestAWalkOverFramesMayStop(t *testing.T) {
+func TestIterationOverFramesMayStopEarly(t *testing.T) {
 	seen := 0
-	for range FrameLines(run(t, 5, false)) {
+	for range FrameLines(deltaLog(t, 5, false)) {
 		if seen++; seen == 2 {
 			break
 		}
@@ -71,7 +71,7 @@ func TestAWalkOverFramesMayStop(t *testing.T) {
 	}
 }
 
-func TestSkippingWhatHasNoEndLeavesNothing(t *testing.T) {
+func TestSkippingAFrameWithoutNewlineLeavesNothing(t *testing.T) {
 	if rest := SkipFrames([]byte(`{"cut":`), 1); rest != nil {
 		t.Errorf("%q is left", rest)
 	}
@@ -79,17 +79,17 @@ func TestSkippingWhatHasNoEndLeavesNothing(t *testing.T) {
 
 func TestOnlyTurnFinishedAtTheEndEndsATurn(t *testing.T) {
 	for n := range 3 {
-		if frames := run(t, n, true); !EndsTurn(frames) || !EndsTurn(bytes.TrimRight(frames, "\n")) {
-			t.Errorf("%d events and turn.finished do not end a turn", n)
+		if frames := deltaLog(t, n, true); !EndsTurn(frames) || !EndsTurn(bytes.TrimRight(frames, "\n")) {
+			t.Errorf("EndsTurn is false for %d events and turn.finished", n)
 		}
-		if EndsTurn(run(t, n, false)) {
-			t.Errorf("%d deltas end a turn", n)
+		if EndsTurn(deltaLog(t, n, false)) {
+			t.Errorf("EndsTurn is true for %d deltas", n)
 		}
 	}
-	if EndsTurn(append(run(t, 0, true), run(t, 1, false)...)) {
-		t.Error("a turn that goes on after turn.finished ends")
+	if EndsTurn(append(deltaLog(t, 0, true), deltaLog(t, 1, false)...)) {
+		t.Error("EndsTurn is true when an event follows turn.finished")
 	}
 	if EndsTurn(nil) || EndsTurn([]byte("\n\n")) {
-		t.Error("nothing ends a turn")
+		t.Error("EndsTurn is true without frames")
 	}
 }

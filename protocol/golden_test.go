@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files and generated pages")
 
-// golden holds text to the file at path, or writes it there with -update.
+// golden compares got with the file at path, or writes it there with -update.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -29,6 +29,6 @@ func golden(t *testing.T, path string, got []byte) {
 		t.Fatalf("%v (go test ./protocol -update writes it)", err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Errorf("%s is not what the code says; go test ./protocol -update rewrites it (-file +code):\n%s", path, cmp.Diff(string(want), string(got)))
+		t.Errorf("%s does not match the code; go test ./protocol -update rewrites it (-file +code):\n%s", path, cmp.Diff(string(want), string(got)))
 	}
 }

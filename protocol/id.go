@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is a TypeID (0.3): a UUIDv7 that knows what it names. In Postgres it is a plain uuid column; the prefix exists only
-// at the edge, as text: "conv_" and 26 base32 characters. The zero ID names nothing and is never handed out.
+// ID is a TypeID (version 0.3): a UUIDv7 with the kind of the resource that it identifies. Postgres stores it as a
+// plain uuid; only the text form has the prefix: "conv_" and 26 base32 characters. The zero ID is invalid and is never
+// issued.
 type ID[K kind] [16]byte
 
 type kind interface{ prefix() string }
 
-// The kinds of identifiers. The types are empty: they only carry a prefix.
+// The kinds of identifiers. The types are empty: they only provide a prefix.
 type (
 	accountKind      struct{}
 	sessionKind      struct{}
@@ -46,7 +47,7 @@ func (projectKind) prefix() string      { return "proj" }
 func (fileKind) prefix() string         { return "file" }
 func (usageKind) prefix() string        { return "use" }
 
-// The identifiers of the contract.
+// The identifiers of the API.
 type (
 	AccountID      = ID[accountKind]
 	SessionID      = ID[sessionKind]
@@ -63,17 +64,17 @@ type (
 	UsageID        = ID[usageKind]
 )
 
-// NodeID names one run of one process. It is new at every start and never leaves the service.
+// NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
 type NodeID [16]byte
 
-// NewNodeID makes the identity of this process run.
+// NewNodeID creates the identifier of a process run.
 func NewNodeID() NodeID { return NodeID(newUUIDv7()) }
 
 func (n NodeID) String() string { return uuid.UUID(n).String() }
 
 func newID[K kind]() ID[K] { return ID[K](newUUIDv7()) }
 
-// One function for each kind that the service makes.
+// The constructors of the kinds of identifiers that the service creates.
 func NewAccountID() AccountID           { return newID[accountKind]() }
 func NewSessionID() SessionID           { return newID[sessionKind]() }
 func NewConversationID() ConversationID { return newID[conversationKind]() }
@@ -87,20 +88,22 @@ func NewUsageID() UsageID               { return newID[usageKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()
-	if err != nil { // the system has no randomness: nothing that follows could be safe
-		panic("protocol: no randomness: " + err.Error())
+	if err != nil { // the system has no source of randomness: it is not safe to continue
+		panic("protocol: no source of randomness: " + err.Error())
 	}
 	return id
 }
 
-// DerivePartID names the n-th part of a turn, so that a pure machine can name what it makes: the same turn and number
-// give the same identifier on whatever node, and no clock or randomness is asked. It sorts with its turn.
+// DerivePartID derives the identifier of the n-th part of a turn, so that the pure state machine can create
+// identifiers: the same turn and number give the same identifier on every node, without a clock or randomness. The
+// identifier has the timestamp of its turn, so it sorts with it.
 func DerivePartID(turn TurnID, n int) PartID { return PartID(derive([16]byte(turn), 1, n)) }
 
-// DeriveToolID names the n-th tool call of a turn, as DerivePartID does.
+// DeriveToolID derives the identifier of the n-th tool call of a turn, as DerivePartID does.
 func DeriveToolID(turn TurnID, n int) ToolID { return ToolID(derive([16]byte(turn), 2, n)) }
 
-// DeriveFollowUpID names the follow-up in which the n-th steering input of a turn is parked.
+// DeriveFollowUpID derives the identifier of the held follow-up that the n-th steering input of a turn becomes when it
+// is returned.
 func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive([16]byte(turn), 3, n)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {
@@ -135,13 +138,13 @@ func (id ID[K]) prefixOf() string {
 	return k.prefix()
 }
 
-// Prefix is the kind's prefix without the underscore.
+// Prefix returns the prefix of the kind, without the underscore.
 func (id ID[K]) Prefix() string { return id.prefixOf() }
 
-// IsZero says whether the identifier names nothing.
+// IsZero reports whether the identifier is the zero ID, which is invalid.
 func (id ID[K]) IsZero() bool { return id == ID[K]{} }
 
-// Time is when the identifier was made, in milliseconds' precision.
+// Time returns the time at which the identifier was created, with millisecond precision.
 func (id ID[K]) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
 }
@@ -151,7 +154,7 @@ func (id ID[K]) String() string {
 	return string(id.AppendText(make([]byte, 0, len(text)+27)))
 }
 
-// AppendText appends "prefix_" and the 26 digits.
+// AppendText appends the text form: the prefix, an underscore and 26 base32 digits.
 func (id ID[K]) AppendText(b []byte) []byte {
 	b = append(append(b, id.prefixOf()...), '_')
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
@@ -170,12 +173,13 @@ func (id ID[K]) AppendText(b []byte) []byte {
 	return b
 }
 
-// MarshalText writes the TypeID.
+// MarshalText returns the text form.
 func (id ID[K]) MarshalText() ([]byte, error) { return id.AppendText(nil), nil }
 
 var errIdentifier = errors.New("is not a valid identifier")
 
-// UnmarshalText reads a TypeID of this kind and refuses everything else, other spellings of the same value included.
+// UnmarshalText parses a TypeID of this kind. It rejects everything else, including other spellings of the same value
+// and the zero ID.
 func (id *ID[K]) UnmarshalText(text []byte) error {
 	digits, ok := strings.CutPrefix(string(text), id.prefixOf()+"_")
 	if !ok || len(digits) != 26 || digits[0] > '7' {

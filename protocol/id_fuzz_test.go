@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzIdentifierSpellings: a text is an identifier of at most one kind, has one spelling, and is the same value however
-// it is read.
+// FuzzIdentifierSpellings checks that a text is an identifier of at most one kind, and that an accepted text is the
+// only text form of its value.
 func FuzzIdentifierSpellings(f *testing.F) {
 	for _, text := range []string{
 		"conv_01h455vb4pex5vsknk084sn02q", "CONV_01h455vb4pex5vsknk084sn02q", "conv_01H455VB4PEX5VSKNK084SN02Q",
@@ -29,17 +29,17 @@ func FuzzIdentifierSpellings(f *testing.F) {
 				continue
 			}
 			if before, _, _ := strings.Cut(text, "_"); before != prefix {
-				t.Errorf("%q is taken for a %s", text, prefix)
+				t.Errorf("%q was parsed as an identifier with the prefix %s", text, prefix)
 			}
 			spelled, err := id.(interface{ MarshalText() ([]byte, error) }).MarshalText()
 			if err != nil || string(spelled) != text {
-				t.Errorf("%q is spelled %q (%v)", text, spelled, err)
+				t.Errorf("%q was parsed and is written as %q (%v)", text, spelled, err)
 			}
 		}
 	})
 }
 
-// FuzzIdentifierValues: every value but zero comes back through its spelling.
+// FuzzIdentifierValues checks that every value except zero is unchanged after it is written as text and parsed.
 func FuzzIdentifierValues(f *testing.F) {
 	f.Add([]byte{15: 1})
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
@@ -50,7 +50,7 @@ func FuzzIdentifierValues(f *testing.F) {
 		err := back.UnmarshalText([]byte(id.String()))
 		if id.IsZero() {
 			if err == nil {
-				t.Error("the zero identifier is read")
+				t.Error("the zero identifier was accepted")
 			}
 			return
 		}
@@ -58,7 +58,7 @@ func FuzzIdentifierValues(f *testing.F) {
 			t.Errorf("%v came back as %v (%v)", [16]byte(id), [16]byte(back), err)
 		}
 		if DerivePartID(id, 1) == DerivePartID(id, 2) || PartID(DeriveToolID(id, 1)) == DerivePartID(id, 1) {
-			t.Errorf("identifiers derived from %v meet", [16]byte(id))
+			t.Errorf("identifiers derived from %v are equal", [16]byte(id))
 		}
 	})
 }

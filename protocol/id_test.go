@@ -80,7 +80,7 @@ func TestAnIdentifierOfAnotherKindIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryPrefixIsItsOwnKindsAlone(t *testing.T) {
+func TestEveryKindHasItsOwnPrefix(t *testing.T) {
 	kinds := []kind{
 		accountKind{},
 		sessionKind{},
@@ -105,7 +105,7 @@ func TestEveryPrefixIsItsOwnKindsAlone(t *testing.T) {
 	}
 }
 
-func TestIdentifiersComeBackThroughTextAndSortByTime(t *testing.T) {
+func TestIdentifiersRoundTripThroughTextAndSortByTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")
 		id := MessageID(raw)
@@ -121,18 +121,18 @@ func TestIdentifiersComeBackThroughTextAndSortByTime(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	id := NewTurnID()
 	if made := id.Time(); made.Before(before) || made.After(time.Now()) {
-		t.Errorf("%s was made at %s, not now", id, made)
+		t.Errorf("%s was created now, but its time is %s", id, made)
 	}
 	if uuid.UUID(id).Version() != 7 || uuid.UUID(id).Variant() != uuid.RFC4122 {
-		t.Errorf("%s is no UUIDv7", uuid.UUID(id))
+		t.Errorf("%s is not a UUIDv7", uuid.UUID(id))
 	}
 }
 
-// goldenPart stands in logs that are stored: the derivation never changes.
+// goldenPart is part 1 of goldenTurn. Stored logs contain derived identifiers, so the derivation must never change.
 const goldenPart = "part_01h2xcejqtf2n9ry1cq0972kfe"
 
-// TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet: they are made on whatever node a turn lives.
-func TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet(t *testing.T) {
+// TestDerivedIdentifiersAreDeterministicAndUnique is needed because any node that runs a turn derives them.
+func TestDerivedIdentifiersAreDeterministicAndUnique(t *testing.T) {
 	const many = 5000
 	seen := map[[16]byte]bool{[16]byte(goldenTurn): true}
 	for n := range many {
@@ -145,19 +145,19 @@ func TestDerivedIdentifiersAreTheSameEverywhereAndNeverMeet(t *testing.T) {
 			}
 			seen[id] = true
 			if uuid.UUID(id).Variant() != uuid.RFC4122 || uuid.UUID(id).Version() != 7 || !MessageID(id).Time().Equal(goldenTurn.Time()) {
-				t.Fatalf("%s does not stand beside its turn", uuid.UUID(id))
+				t.Fatalf("%s is not a UUIDv7 with the timestamp of its turn", uuid.UUID(id))
 			}
 		}
 		if first, second := DerivePartID(goldenTurn, n), DerivePartID(goldenTurn, n); first != second {
-			t.Fatalf("part %d has two names", n)
+			t.Fatalf("part %d has two identifiers", n)
 		}
 	}
 	if got := DerivePartID(goldenTurn, 1).String(); got != goldenPart {
-		t.Errorf("part 1 of %s is %s; logs that are stored say %s", goldenTurn, got, goldenPart)
+		t.Errorf("part 1 of %s is %s; stored logs contain %s", goldenTurn, got, goldenPart)
 	}
 }
 
-// FuzzParseID: there is one spelling of each identifier.
+// FuzzParseID checks that each identifier has only one text form.
 func FuzzParseID(f *testing.F) {
 	for digits := range vectors {
 		f.Add("turn_" + digits)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MessageStatus is where a message stands.
+// MessageStatus is the state of a message.
 type MessageStatus string
 
 // The states of a message.
@@ -29,7 +29,7 @@ type Message struct {
 	ConversationID  ConversationID `json:"conversation_id"`
 	BranchID        BranchID       `json:"branch_id"`
 	ParentMessageID *MessageID     `json:"parent_message_id"`
-	SiblingIndex    int            `json:"sibling_index" doc:"Position among the alternatives at this place, from 0."`
+	SiblingIndex    int            `json:"sibling_index" doc:"Position among the alternative versions of this message, from 0."`
 	SiblingCount    int            `json:"sibling_count"`
 	PreviousSibling *Sibling       `json:"previous_sibling,omitempty" doc:"The alternative before this one; absent for the first."`
 	NextSibling     *Sibling       `json:"next_sibling,omitempty" doc:"The alternative after this one; absent for the last."`
@@ -42,27 +42,27 @@ type Message struct {
 	ModelID         *string        `json:"model_id"`
 	Usage           *Usage         `json:"usage"`
 	Feedback        *Feedback      `json:"feedback"`
-	CoversSequence  int64          `json:"covers_sequence,omitempty" doc:"Of a streaming message: the parts hold the events up to here; go on with ?after= it."`
+	CoversSequence  int64          `json:"covers_sequence,omitempty" doc:"Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value."`
 	CreatedAt       time.Time      `json:"created_at"`
 }
 
-// Sibling is another version of a message. Making its branch the active one shows it.
+// Sibling is another version of a message. Activating its branch shows it.
 type Sibling struct {
 	MessageID MessageID `json:"message_id"`
-	BranchID  BranchID  `json:"branch_id" doc:"A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one."`
+	BranchID  BranchID  `json:"branch_id" doc:"A branch that shows this version: where there are few branches, the newest one that has messages of its own. PUT …/active-branch with this identifier activates it."`
 }
 
-// Feedback is what the account said about an answer.
+// Feedback is the account's rating of an answer.
 type Feedback struct {
 	Rating  string   `json:"rating" enum:"up,down"`
 	Reasons []string `json:"reasons"`
 	Comment string   `json:"comment"`
 }
 
-// PartType tags a part.
+// PartType is the kind of a part.
 type PartType string
 
-// The kinds of parts that are made. The type citation_list and the type artifact are published, and nothing makes them yet.
+// The kinds of parts that the service creates. The kinds citation_list and artifact are published, but not created yet.
 const (
 	PartText      PartType = "text"
 	PartReasoning PartType = "reasoning_summary"
@@ -71,25 +71,25 @@ const (
 	PartNotice    PartType = "notice"
 )
 
-// Part is one piece of a message. Type says which fields count.
+// Part is one piece of a message. Type determines which fields are used.
 type Part struct {
 	Type       PartType        `json:"type" enum:"text,reasoning_summary,code,tool,citation_list,artifact,notice"`
 	PartID     PartID          `json:"part_id"`
-	Text       string          `json:"text,omitempty" doc:"text, reasoning_summary, notice."`
+	Text       string          `json:"text,omitempty" doc:"For text, reasoning_summary and notice."`
 	Citations  []Citation      `json:"citations,omitempty"`
-	Language   string          `json:"language,omitempty" doc:"code."`
-	Filename   string          `json:"filename,omitempty" doc:"code."`
-	Code       string          `json:"code,omitempty" doc:"code."`
-	Truncated  bool            `json:"truncated,omitempty" doc:"The part was cut before its end."`
-	ToolID     *ToolID         `json:"tool_id,omitempty" doc:"tool."`
+	Language   string          `json:"language,omitempty" doc:"For code."`
+	Filename   string          `json:"filename,omitempty" doc:"For code."`
+	Code       string          `json:"code,omitempty" doc:"For code."`
+	Truncated  bool            `json:"truncated,omitempty" doc:"The part was cut off before its end."`
+	ToolID     *ToolID         `json:"tool_id,omitempty" doc:"For tool."`
 	ToolName   string          `json:"tool_name,omitempty"`
-	Kind       string          `json:"kind,omitempty" doc:"tool: its kind. notice: steering, context_trimmed."`
+	Kind       string          `json:"kind,omitempty" doc:"For tool: the kind of the tool. For notice: steering or context_trimmed."`
 	Title      string          `json:"title,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
 	State      ToolState       `json:"state,omitempty"`
 	Output     string          `json:"output,omitempty"`
 	Error      *ToolError      `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
-	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"notice of kind steering."`
-	Open       bool            `json:"open,omitempty" doc:"More of this part is to come; never in a finished message."`
+	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`
+	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
 }

@@ -1,9 +1,9 @@
 package protocol
 
-// TurnState is where a live turn stands.
+// TurnState is the state of a turn.
 type TurnState string
 
-// The states of a turn. Queued, running, requires_action and recovering take steering.
+// The states of a turn. Queued, running, requires_action and recovering accept steering.
 const (
 	TurnQueued         TurnState = "queued"
 	TurnRunning        TurnState = "running"
@@ -16,73 +16,92 @@ const (
 	TurnIncomplete     TurnState = "incomplete"
 )
 
-// TurnStates lists every state, in the order of a turn's life.
+// TurnStates lists every state: the live states, then the terminal ones.
 var TurnStates = []TurnState{
 	TurnQueued, TurnRunning, TurnRequiresAction, TurnRecovering, TurnCancelling,
 	TurnCompleted, TurnCancelled, TurnFailed, TurnIncomplete,
 }
 
-// Terminal says whether nothing follows the state.
+// Terminal reports whether the state is final.
 func (s TurnState) Terminal() bool {
 	return s == TurnCompleted || s == TurnCancelled || s == TurnFailed || s == TurnIncomplete
 }
 
-// TakesInput says whether the state alone allows steering; the machine may have closed the window within it.
-func (s TurnState) TakesInput() bool {
+// AcceptsSteering reports whether the state allows steering. The turn may refuse steering even in such a state; see
+// TurnStateChanged.AcceptingSteering.
+func (s TurnState) AcceptsSteering() bool {
 	return s == TurnQueued || s == TurnRunning || s == TurnRequiresAction || s == TurnRecovering
 }
 
-// Transition is one legal move of a state machine.
-type Transition[S ~string] struct {
-	From    S
-	Trigger string
-	To      S
+// Transition is one legal transition of a state machine.
+type Transition[State, Trigger ~string] struct {
+	From    State
+	Trigger Trigger
+	To      State
 }
 
-// TurnTransitions is every legal move of a turn. What is not here cannot happen; the machine's tests walk it
-// exhaustively and docs/states.md is printed from it.
-var TurnTransitions = []Transition[TurnState]{
-	{TurnQueued, "begin", TurnRunning},
-	{TurnQueued, "adopt", TurnRecovering},
-	{TurnQueued, "cancel", TurnCancelling},
-	{TurnRunning, "approval_needed", TurnRequiresAction},
-	{TurnRunning, "adopt", TurnRecovering},
-	{TurnRunning, "cancel", TurnCancelling},
-	{TurnRunning, "complete", TurnCompleted},
-	{TurnRunning, "stop_short", TurnIncomplete},
-	{TurnRunning, "fail", TurnFailed},
-	{TurnRequiresAction, "approval_resolved", TurnRunning},
-	{TurnRequiresAction, "adopt", TurnRecovering},
-	{TurnRequiresAction, "cancel", TurnCancelling},
-	{TurnRequiresAction, "stop_short", TurnIncomplete},
-	{TurnRequiresAction, "fail", TurnFailed},
-	{TurnRecovering, "resume", TurnRunning},
-	{TurnRecovering, "await_approval", TurnRequiresAction},
-	{TurnRecovering, "adopt", TurnRecovering},
-	{TurnRecovering, "cancel", TurnCancelling},
-	{TurnRecovering, "complete", TurnCompleted},
-	{TurnRecovering, "stop_short", TurnIncomplete},
-	{TurnRecovering, "fail", TurnFailed},
-	{TurnCancelling, "adopt", TurnCancelling},
-	{TurnCancelling, "cancelled", TurnCancelled},
+// TurnTrigger is a cause of a transition of a turn.
+type TurnTrigger string
+
+// The triggers of a turn.
+const (
+	TurnBegins           TurnTrigger = "begin"             // the first model call starts
+	TurnAdopted          TurnTrigger = "adopt"             // another owner adopts the turn
+	TurnResumes          TurnTrigger = "resume"            // the turn continues after an adoption
+	TurnCancel           TurnTrigger = "cancel"            // a cancel was accepted
+	TurnNeedsApproval    TurnTrigger = "approval_needed"   // a tool call needs an approval
+	TurnAwaitsApproval   TurnTrigger = "await_approval"    // the approval is still pending after an adoption
+	TurnApprovalResolved TurnTrigger = "approval_resolved" // the call was approved or rejected
+	TurnCompletes        TurnTrigger = "complete"          // the model has answered
+	TurnStopsShort       TurnTrigger = "stop_short"        // the turn ends with a part of the answer
+	TurnFails            TurnTrigger = "fail"              // the turn ends without an answer
+	TurnCancelEnds       TurnTrigger = "cancelled"         // all work of the cancelled turn has stopped
+)
+
+// TurnTransitions lists every legal transition of a turn. The state machine rejects all others. Tests check the table
+// exhaustively, and docs/states.md is generated from it.
+var TurnTransitions = []Transition[TurnState, TurnTrigger]{
+	{TurnQueued, TurnBegins, TurnRunning},
+	{TurnQueued, TurnAdopted, TurnRecovering},
+	{TurnQueued, TurnCancel, TurnCancelling},
+	{TurnRunning, TurnNeedsApproval, TurnRequiresAction},
+	{TurnRunning, TurnAdopted, TurnRecovering},
+	{TurnRunning, TurnCancel, TurnCancelling},
+	{TurnRunning, TurnCompletes, TurnCompleted},
+	{TurnRunning, TurnStopsShort, TurnIncomplete},
+	{TurnRunning, TurnFails, TurnFailed},
+	{TurnRequiresAction, TurnApprovalResolved, TurnRunning},
+	{TurnRequiresAction, TurnAdopted, TurnRecovering},
+	{TurnRequiresAction, TurnCancel, TurnCancelling},
+	{TurnRequiresAction, TurnStopsShort, TurnIncomplete},
+	{TurnRequiresAction, TurnFails, TurnFailed},
+	{TurnRecovering, TurnResumes, TurnRunning},
+	{TurnRecovering, TurnAwaitsApproval, TurnRequiresAction},
+	{TurnRecovering, TurnAdopted, TurnRecovering},
+	{TurnRecovering, TurnCancel, TurnCancelling},
+	{TurnRecovering, TurnCompletes, TurnCompleted},
+	{TurnRecovering, TurnStopsShort, TurnIncomplete},
+	{TurnRecovering, TurnFails, TurnFailed},
+	{TurnCancelling, TurnAdopted, TurnCancelling},
+	{TurnCancelling, TurnCancelEnds, TurnCancelled},
 }
 
-// NextTurnState looks a move up; ok is false when it is not legal.
-func NextTurnState(from TurnState, trigger string) (to TurnState, ok bool) {
+// NextTurnState returns the state that a trigger leads to; ok is false when the transition is not legal.
+func NextTurnState(from TurnState, trigger TurnTrigger) (to TurnState, ok bool) {
 	return next(TurnTransitions, from, trigger)
 }
 
-func next[S ~string](table []Transition[S], from S, trigger string) (S, bool) {
+func next[State, Trigger ~string](table []Transition[State, Trigger], from State, trigger Trigger) (State, bool) {
 	for _, t := range table {
 		if t.From == from && t.Trigger == trigger {
 			return t.To, true
 		}
 	}
-	var none S
+	var none State
 	return none, false
 }
 
-// ToolState is where one tool call stands.
+// ToolState is the state of a tool call.
 type ToolState string
 
 // The states of a tool call.
@@ -97,42 +116,59 @@ const (
 	ToolOutcomeUnknown   ToolState = "outcome_unknown"
 )
 
-// ToolStates lists every state, in the order of a call's life.
+// ToolStates lists every state: the live states, then the terminal ones.
 var ToolStates = []ToolState{
 	ToolPending, ToolAwaitingApproval, ToolRunning,
 	ToolSucceeded, ToolFailed, ToolRejected, ToolCancelled, ToolOutcomeUnknown,
 }
 
-// Terminal says whether nothing follows the state.
+// Terminal reports whether the state is final.
 func (s ToolState) Terminal() bool {
 	return s != ToolPending && s != ToolAwaitingApproval && s != ToolRunning
 }
 
-// ToolTransitions is every legal move of a tool call.
-var ToolTransitions = []Transition[ToolState]{
-	{ToolPending, "run", ToolRunning},
-	{ToolPending, "ask", ToolAwaitingApproval},
-	{ToolPending, "refuse", ToolFailed},
-	{ToolPending, "cancel", ToolCancelled},
-	{ToolAwaitingApproval, "approve", ToolRunning},
-	{ToolAwaitingApproval, "reject", ToolRejected},
-	{ToolAwaitingApproval, "cancel", ToolCancelled},
-	{ToolRunning, "succeed", ToolSucceeded},
-	{ToolRunning, "fail", ToolFailed},
-	{ToolRunning, "cancel", ToolCancelled},
-	{ToolRunning, "lose", ToolOutcomeUnknown},
-	{ToolRunning, "rerun", ToolRunning},
+// ToolTrigger is a cause of a transition of a tool call.
+type ToolTrigger string
+
+// The triggers of a tool call.
+const (
+	ToolRuns          ToolTrigger = "run"
+	ToolNeedsApproval ToolTrigger = "ask"     // the call needs an approval of the user
+	ToolRefused       ToolTrigger = "refuse"  // there is no such tool
+	ToolCancel        ToolTrigger = "cancel"  // the turn ends first
+	ToolApproved      ToolTrigger = "approve" // the user approves the call
+	ToolDenied        ToolTrigger = "reject"  // the user rejects the call
+	ToolSucceeds      ToolTrigger = "succeed"
+	ToolFails         ToolTrigger = "fail"
+	ToolLost          ToolTrigger = "lose"  // the result is not known, and the call may have had an effect
+	ToolRerun         ToolTrigger = "rerun" // the next owner runs the call again, because it has no effects
+)
+
+// ToolTransitions lists every legal transition of a tool call.
+var ToolTransitions = []Transition[ToolState, ToolTrigger]{
+	{ToolPending, ToolRuns, ToolRunning},
+	{ToolPending, ToolNeedsApproval, ToolAwaitingApproval},
+	{ToolPending, ToolRefused, ToolFailed},
+	{ToolPending, ToolCancel, ToolCancelled},
+	{ToolAwaitingApproval, ToolApproved, ToolRunning},
+	{ToolAwaitingApproval, ToolDenied, ToolRejected},
+	{ToolAwaitingApproval, ToolCancel, ToolCancelled},
+	{ToolRunning, ToolSucceeds, ToolSucceeded},
+	{ToolRunning, ToolFails, ToolFailed},
+	{ToolRunning, ToolCancel, ToolCancelled},
+	{ToolRunning, ToolLost, ToolOutcomeUnknown},
+	{ToolRunning, ToolRerun, ToolRunning},
 }
 
-// NextToolState looks a move up; ok is false when it is not legal.
-func NextToolState(from ToolState, trigger string) (to ToolState, ok bool) {
+// NextToolState returns the state that a trigger leads to; ok is false when the transition is not legal.
+func NextToolState(from ToolState, trigger ToolTrigger) (to ToolState, ok bool) {
 	return next(ToolTransitions, from, trigger)
 }
 
-// StopReason says why a turn ended.
+// StopReason is the reason why a turn ended.
 type StopReason string
 
-// The reasons, by terminal state: completed (end_turn, refusal), incomplete (max_tokens, deadline, budget_reached,
+// The reasons by terminal state: completed (end_turn, refusal), incomplete (max_tokens, deadline, budget_reached,
 // tool_limit, error), cancelled (cancelled), failed (error).
 const (
 	StopEndTurn       StopReason = "end_turn"

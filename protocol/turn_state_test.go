@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// machine is a table with what has to hold of it.
+// machine is a transition table of protocol with the functions that the tests check against it.
 type machine struct {
 	name     string
 	initial  string
 	states   []string
-	table    []Transition[string]
+	table    []Transition[string, string]
 	terminal func(string) bool
 	next     func(from, trigger string) (string, bool)
 }
 
-func machineOf[S ~string](name string, initial S, states []S, table []Transition[S], terminal func(S) bool, next func(S, string) (S, bool)) machine {
+func machineOf[S, T ~string](name string, initial S, states []S, table []Transition[S, T], terminal func(S) bool, next func(S, T) (S, bool)) machine {
 	m := machine{
 		name: name, initial: string(initial),
 		terminal: func(s string) bool { return terminal(S(s)) },
 		next: func(from, trigger string) (string, bool) {
-			to, ok := next(S(from), trigger)
+			to, ok := next(S(from), T(trigger))
 			return string(to), ok
 		},
 	}
@@ -30,7 +30,7 @@ func machineOf[S ~string](name string, initial S, states []S, table []Transition
 		m.states = append(m.states, string(s))
 	}
 	for _, t := range table {
-		m.table = append(m.table, Transition[string]{string(t.From), t.Trigger, string(t.To)})
+		m.table = append(m.table, Transition[string, string]{string(t.From), string(t.Trigger), string(t.To)})
 	}
 	return m
 }
@@ -39,6 +39,7 @@ func machines() []machine {
 	return []machine{
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
+		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, NextFollowUpState),
 	}
 }
 
@@ -52,7 +53,8 @@ func (m machine) triggers() []string {
 	return list
 }
 
-// TestEveryStateAndEveryTriggerIsDecidedByTheTable walks states × triggers, and triggers and states that are none.
+// TestEveryStateAndEveryTriggerIsDecidedByTheTable checks every combination of state and trigger, including unknown
+// states and unknown triggers.
 func TestEveryStateAndEveryTriggerIsDecidedByTheTable(t *testing.T) {
 	for _, m := range machines() {
 		legal := map[[2]string]string{}
@@ -64,7 +66,7 @@ func TestEveryStateAndEveryTriggerIsDecidedByTheTable(t *testing.T) {
 			legal[key] = row.To
 			for _, state := range []string{row.From, row.To} {
 				if !slices.Contains(m.states, state) {
-					t.Errorf("%s: the table knows the state %q, the list does not", m.name, state)
+					t.Errorf("%s: the state %q of the table is not in the list of states", m.name, state)
 				}
 			}
 		}
@@ -85,14 +87,14 @@ func TestNothingLeavesATerminalStateAndEverythingReachesOne(t *testing.T) {
 		reach := m.reachable(m.initial)
 		for _, state := range m.states {
 			if !reach[state] {
-				t.Errorf("%s: %s is never reached", m.name, state)
+				t.Errorf("%s: %s is not reachable from the initial state", m.name, state)
 			}
 			onward := m.reachable(state)
 			if m.terminal(state) && len(onward) > 1 {
 				t.Errorf("%s: %s is terminal and leads to %v", m.name, state, onward)
 			}
 			if !slices.ContainsFunc(m.states, func(s string) bool { return onward[s] && m.terminal(s) }) {
-				t.Errorf("%s: no end is reached from %s", m.name, state)
+				t.Errorf("%s: no terminal state is reachable from %s", m.name, state)
 			}
 		}
 	}
@@ -111,7 +113,8 @@ func (m machine) reachable(from string) map[string]bool {
 	return seen
 }
 
-// TestEveryLiveTurnCanBeCancelledAndTakenOver: neither Stop nor a crash may find a state that has no answer.
+// TestEveryLiveTurnCanBeCancelledAndTakenOver checks that a cancel and a takeover after a crash are legal in every live
+// state.
 func TestEveryLiveTurnCanBeCancelledAndTakenOver(t *testing.T) {
 	for _, state := range TurnStates {
 		if state.Terminal() {
@@ -126,24 +129,24 @@ func TestEveryLiveTurnCanBeCancelledAndTakenOver(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFourLiveStatesOfTheContractTakeInput(t *testing.T) {
-	var takes []TurnState
+func TestOnlyTheFourLiveStatesOfTheContractAcceptSteering(t *testing.T) {
+	var accepting []TurnState
 	for _, state := range TurnStates {
-		if state.TakesInput() {
-			takes = append(takes, state)
+		if state.AcceptsSteering() {
+			accepting = append(accepting, state)
 		}
 	}
-	if want := []TurnState{TurnQueued, TurnRunning, TurnRequiresAction, TurnRecovering}; !slices.Equal(takes, want) {
-		t.Errorf("input is taken while %v; want %v", takes, want)
+	if want := []TurnState{TurnQueued, TurnRunning, TurnRequiresAction, TurnRecovering}; !slices.Equal(accepting, want) {
+		t.Errorf("steering is accepted in %v; want %v", accepting, want)
 	}
 }
 
-// TestTheStatesPageIsPrintedFromTheTables: docs/states.md is never edited by hand.
+// TestTheStatesPageIsPrintedFromTheTables compares docs/states.md with the tables. The page is never edited by hand.
 func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# States\n\n" +
-		"Printed from the tables in `protocol/turn_state.go` by `go test ./protocol -update`; a test holds both to each other.\n" +
-		"What is not in a table cannot happen: the machine looks every move up, and the schema's CHECKs name the same states.\n")
+		"`go test ./protocol -update` prints this page from the tables in `protocol/*_state.go`, and a test compares the two.\n" +
+		"A transition that is not in a table is refused. The CHECK constraints of the schema allow the same states.\n")
 	for _, m := range machines() {
 		m.print(&page)
 	}
@@ -178,5 +181,5 @@ func (m machine) print(page *strings.Builder) {
 			ends = append(ends, "`"+state+"`")
 		}
 	}
-	fmt.Fprintf(page, "\nNothing leaves %s.\n", strings.Join(ends, ", "))
+	fmt.Fprintf(page, "\nTerminal: %s.\n", strings.Join(ends, ", "))
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing. Each argument is package=file-or-command that proves it is there, where a
-# file may be a pattern. Nothing that apt installs is started: Turnstone runs private servers of its own.
+# Installs the Debian packages that are missing. Each argument is package=proof, where proof is a file or a command that
+# exists if the package is installed; a file may be a pattern. The services that apt installs are not started, because
+# Turnstone runs private servers of its own.
 set -euo pipefail
 
 missing=()
@@ -15,7 +16,7 @@ done
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 command -v apt-get >/dev/null || {
-	echo "Missing: ${missing[*]}. This is no Debian: install them with your package manager and run make again." >&2
+	echo "Missing: ${missing[*]}. This is not a Debian system: install them with your package manager and run make again." >&2
 	exit 1
 }
 root=()
@@ -40,7 +41,7 @@ if [[ ! -e $policy ]]; then
 	printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin "$policy"
 fi
 clusters=/etc/postgresql-common/createcluster.conf
-if [[ ! -e $clusters ]]; then # an operator's own stays as it is
+if [[ ! -e $clusters ]]; then # an existing file of the operator is not changed
 	"${root[@]}" mkdir -p "${clusters%/*}"
 	echo 'create_main_cluster = false' | "${root[@]}" install -m 644 /dev/stdin "$clusters"
 fi
@@ -48,6 +49,6 @@ apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pt
 	-o Dpkg::Options::=--force-confold)
 if ! { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } </dev/null >"$log" 2>&1; then
 	tail -n 20 "$log" >&2
-	echo "Installing ${missing[*]} failed; apt's words are above." >&2
+	echo "Installing ${missing[*]} failed; see apt's output above." >&2
 	exit 1
 fi

@@ -1,7 +1,8 @@
-// Package web holds the built web app. It knows nothing of the service; http serves what it holds, cmd hands it over.
+// Package web contains the built web app. It imports nothing of the service: cmd passes the files to http, which serves
+// them.
 //
-// What lies in dist is made by make and not committed, so a build by go alone has an empty folder and the service says
-// so on the pages of the app.
+// make builds the folder dist, which is not committed. If only go builds the program, the folder is empty, and the
+// service's pages say so.
 package web
 
 import (
@@ -12,7 +13,7 @@ import (
 //go:embed all:dist
 var embedded embed.FS
 
-// Files are the app's files: index.html and assets/. Without a built app there is no index.html among them.
+// Files returns the app's files: index.html and assets/. There is no index.html if the app was not built.
 func Files() fs.FS {
 	files, err := fs.Sub(embedded, "dist")
 	if err != nil {

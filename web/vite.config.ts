@@ -4,7 +4,7 @@ import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** The service sends these as they are: nothing is compressed at run time. */
+/** Adds .br and .gz files next to the assets. The service sends them as they are; it compresses nothing at run time. */
 function compressed(): Plugin {
   return {
     name: "compressed",
@@ -15,7 +15,11 @@ function compressed(): Plugin {
         for (const [name, file] of Object.entries(bundle)) {
           if (!/^assets\/.*\.(js|css|svg)$/.test(name)) continue;
           const content = Buffer.from(file.type === "chunk" ? file.code : file.source);
-          this.emitFile({ type: "asset", fileName: `${name}.br`, source: brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }) });
+          this.emitFile({
+            type: "asset",
+            fileName: `${name}.br`,
+            source: brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+          });
           this.emitFile({ type: "asset", fileName: `${name}.gz`, source: gzipSync(content, { level: 9 }) });
         }
       },
@@ -27,11 +31,18 @@ const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
   plugins: [react(), tailwindcss(), compressed()],
-  // Its variant for browsers reads &lt; and the like through innerHTML, which Trusted Types forbid: it throws.
-  resolve: { alias: { "decode-named-character-reference": new URL("node_modules/decode-named-character-reference/index.js", import.meta.url).pathname } },
+  // The variant of this module for browsers decodes entities such as &lt; with innerHTML, which Trusted Types forbid.
+  resolve: {
+    alias: {
+      "decode-named-character-reference": new URL(
+        "node_modules/decode-named-character-reference/index.js",
+        import.meta.url,
+      ).pathname,
+    },
+  },
   build: {
     target: "es2023",
-    assetsInlineLimit: 0, // the content security policy allows files of this origin
+    assetsInlineLimit: 0, // no data: URLs: the content security policy allows fonts, styles and scripts of this origin
     modulePreload: { polyfill: false },
     emptyOutDir: true,
   },
@@ -40,10 +51,19 @@ export default defineConfig({
   server: {
     port: 5173,
     proxy: Object.fromEntries(
-      ["/auth", "/account", "/chat", "/conversations", "/events", "/projects", "/files", "/search", "/usage", "/ready", "/version"].map((path) => [
-        path,
-        { target: service, changeOrigin: true, headers: { origin: service } },
-      ]),
+      [
+        "/auth",
+        "/account",
+        "/chat",
+        "/conversations",
+        "/events",
+        "/projects",
+        "/files",
+        "/search",
+        "/usage",
+        "/ready",
+        "/version",
+      ].map((path) => [path, { target: service, changeOrigin: true, headers: { origin: service } }]),
     ),
   },
   test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node", testTimeout: 60_000 },

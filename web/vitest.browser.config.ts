@@ -1,7 +1,8 @@
 import { defineConfig } from "vitest/config";
-import { badDays, patience } from "./vitest.bad-days.config";
+import { faultTests, settings } from "./vitest.faults.config";
 
-// All tests in a real Chromium but those that kill the service. They have accounts of their own and disturb nobody.
+// All tests in a real Chromium except those that kill or freeze the service. They use accounts of their own and do not
+// affect each other, so their files run in parallel.
 export default defineConfig({
-  test: { ...patience, include: ["browser/**/*.test.ts"], exclude: badDays, fileParallelism: true, maxWorkers: 3 },
+  test: { ...settings, include: ["browser/**/*.test.ts"], exclude: faultTests, fileParallelism: true, maxWorkers: 3 },
 });

@@ -1,12 +1,15 @@
-// Command loadtest measures Turnstone from outside: it drives live turns against a running service (run), and against a
-// service, a Postgres and a Redis of its own beside the baselines that the goals are held against (bench).
+// Command loadtest measures Turnstone from outside. The command run drives live turns against a running service. bench
+// starts a service, a Postgres and a Redis of its own and measures the performance goals against baselines. soak runs a
+// load for a long time while it injects faults.
 //
-// What it knows of the service is what clients and operators know: HTTP, the process table and the database. The
-// baselines and the stand-in for a model are the same binary started again, each as a process of its own, so that the
-// time of each is its own.
+// It observes the service as clients and operators do: through HTTP, the process table and the database. There are two
+// exceptions: P5 runs a Go benchmark of package persistence, and P14 reads replays through that package. The baselines
+// and the model stand-in are further processes of the same binary, so that the CPU time of each can be measured
+// separately.
 //
-// Load is open-loop: what is due begins when it is due, whether or not the service kept up, and a delay counts from when
-// the token was due, not from when somebody came round to sending it.
+// Load is open-loop, except where a measurement keeps a fixed number of requests in flight: a request starts when it is
+// due, whether or not the service keeps up. The delay of a token counts from when it was due, not from when it was
+// sent.
 package main
 
 import (
@@ -17,38 +20,36 @@ import (
 	"os/signal"
 	"syscall"
 
+	"turnstone/cmd/loadtest/bench"
+	"turnstone/cmd/loadtest/console"
+	"turnstone/cmd/loadtest/server"
+	"turnstone/cmd/loadtest/soak"
+
 	"github.com/alecthomas/kong"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is what every command gets.
-type program struct {
-	stdout, stderr io.Writer
-}
-
-// say tells whoever waits what is being done.
-func (p *program) say(format string, args ...any) { fmt.Fprintf(p.stderr, format+"\n", args...) }
-
 // cli is the command line.
 type cli struct {
-	Run      runCommand      `cmd:"" help:"Drive live turns against a running service and print what was seen."`
-	Bench    benchCommand    `cmd:"" help:"Measure the goals, each beside its baseline, and write docs/benchmarks.md."`
-	Soak     soakCommand     `cmd:"" help:"Keep a share of the measured capacity alive for long, with a fault every half minute, and write docs/soak.md."`
-	Upstream upstreamCommand `cmd:"" hidden:"" help:"The model: an OpenAI-style server that streams at a fixed pace."`
+	Run      runCommand      `cmd:"" help:"Drive live turns against a running service and print the measurements."`
+	Bench    bench.Command   `cmd:"" help:"Measure the performance goals against their baselines and write docs/benchmarks.md."`
+	Soak     soak.Command    `cmd:"" help:"Run a share of the measured capacity for a long time while faults are injected, and report lost data and leaks."`
+	Upstream server.Upstream `cmd:"" hidden:"" help:"The model stand-in: an OpenAI-style server that streams at a fixed pace."`
 	Baseline struct {
-		Proxy proxyCommand `cmd:"" help:"A bare httputil.ReverseProxy."`
-		SSE   sseCommand   `cmd:"" name:"sse" help:"A bare net/http server of server-sent events."`
-	} `cmd:"" hidden:"" help:"What the service is held against."`
+		Proxy server.Proxy `cmd:"" help:"A bare httputil.ReverseProxy."`
+		SSE   server.SSE   `cmd:"" name:"sse" help:"A bare net/http server of server-sent events."`
+	} `cmd:"" hidden:"" help:"The servers that the service is compared with."`
 }
 
-// run does what the arguments say and answers the exit code.
+// run executes the command line. It returns the exit code: 0 for success, 1 if the command failed, 2 if the arguments
+// are invalid.
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int {
-	ended := false // by --help
+	ended := false // set by --help
 	parser, err := kong.New(&cli{}, kong.Name("loadtest"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Description("Load and measurements for Turnstone."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(func(int) { ended = true }))
@@ -65,7 +66,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 		return 2
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(&program{stdout: stdout, stderr: stderr}); err != nil {
+	if err := command.Run(&console.Console{Stdout: stdout, Stderr: stderr}); err != nil {
 		fmt.Fprintln(stderr, "loadtest:", err)
 		return 1
 	}

@@ -4,94 +4,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
+
+	"turnstone/cmd/loadtest/console"
+	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/load"
+	"turnstone/protocol/clock"
 )
 
-// runCommand drives a service that is there already. It signs up accounts of its own, so the service's limits have to
-// allow for what is asked (TURNSTONE_LIMIT_SIGNIN, TURNSTONE_LIMIT_CHAT, TURNSTONE_MAX_LIVE_TURNS). Token delay is known
-// only when its model is `loadtest upstream`.
+// runCommand drives a service that is already running. It signs up its own accounts, so the service's limits must allow
+// for the load (TURNSTONE_LIMIT_SIGNIN, TURNSTONE_LIMIT_CHAT, TURNSTONE_MAX_LIVE_TURNS). Token delay is measured only
+// if the service's model is `loadtest upstream`.
 type runCommand struct {
-	URL      string        `arg:"" help:"Where the service is, as http://127.0.0.1:8080."`
-	Turns    int           `default:"100" help:"Live turns to hold."`
-	Accounts int           `help:"Accounts to spread them over. Left out: one for twenty turns."`
-	Tokens   int           `default:"300" help:"Tokens of a turn."`
+	URL      string        `arg:"" help:"URL of the service, for example http://127.0.0.1:8080."`
+	Turns    int           `default:"100" help:"Number of live turns."`
+	Accounts int           `help:"Number of accounts that start them. Default: one for every twenty turns."`
+	Tokens   int           `default:"300" help:"Tokens per turn."`
 	Interval time.Duration `default:"33ms" help:"Time between tokens."`
-	For      time.Duration `default:"30s" help:"How long to measure once so many turns are live."`
+	For      time.Duration `default:"30s" help:"How long to measure once that many turns are live."`
 }
 
-// Run prints the report; it fails when anything did.
-func (c runCommand) Run(ctx context.Context, p *program) error {
+// Run drives the load and prints the report. It returns an error if signing up or any turn failed.
+func (c runCommand) Run(ctx context.Context, p *console.Console) error {
 	base := strings.TrimSuffix(c.URL, "/")
 	address, plain := strings.CutPrefix(base, "http://")
 	if !plain || c.Turns < 1 || c.Tokens < 1 || c.Interval <= 0 {
-		return errors.New("needs a plain http address, and at least one turn and one token with a time between")
+		return errors.New("needs an http:// URL, at least one turn, at least one token and a positive interval")
 	}
 	if c.Accounts == 0 {
-		c.Accounts = accountsOf(c.Turns)
+		c.Accounts = load.AccountsFor(c.Turns)
 	}
-	p.say("signing up %d accounts", c.Accounts)
-	accounts, err := signUp(ctx, base, c.Accounts)
+	p.Say("signing up %d accounts", c.Accounts)
+	accounts, err := load.SignUp(ctx, base, c.Accounts)
 	if err != nil {
 		return err
 	}
 	lifetime := time.Duration(c.Tokens) * c.Interval
 	all := lifetime + c.For
-	p.say("%s until %d turns are live, then %s", lifetime, c.Turns, c.For)
-	rec := newRecorder()
+	p.Say("%s until %d turns are live, then measuring for %s", lifetime, c.Turns, c.For)
+	rec := load.NewRecorder()
 	closed := make(chan error, 1)
 	go func() {
-		defer rec.open.Store(false)
-		if err := wait(ctx, lifetime); err != nil {
+		defer rec.Open.Store(false)
+		if err := clock.Sleep(ctx, lifetime); err != nil {
 			closed <- err
 			return
 		}
-		rec.open.Store(true)
-		closed <- wait(ctx, c.For)
+		rec.Open.Store(true)
+		closed <- clock.Sleep(ctx, c.For)
 	}()
-	text := script{Tokens: c.Tokens, Interval: c.Interval}.String()
+	text := load.Script{Tokens: c.Tokens, Interval: c.Interval}.String()
 	n := max(c.Turns, int(float64(c.Turns)*all.Seconds()/lifetime.Seconds()))
-	f, err := launch(ctx, address, n, all, rec, func(i int) []byte { return accounts[i%len(accounts)].chatRequest(text, "") })
+	f, err := load.Launch(ctx, address, n, all, rec, func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") })
 	if err = errors.Join(err, <-closed); err != nil {
 		return err
 	}
-	err = f.await(ctx, lifetime+endWithin)
-	fmt.Fprint(p.stdout, runReport(f, c.For))
-	return errors.Join(err, f.check())
+	err = f.Await(ctx, lifetime+load.EndWithin)
+	fmt.Fprint(p.Stdout, runReport(f, c.For))
+	return errors.Join(err, f.Check())
 }
 
-// runReport is what a run saw.
-func runReport(f *fleet, over time.Duration) string {
-	w := f.rec.sum()
+// runReport formats the measurements of a run.
+func runReport(f *load.Fleet, over time.Duration) string {
+	w := f.Rec.Sum()
 	var out strings.Builder
-	fmt.Fprintf(&out, "turns %d, failed %d, gaps %d\n", len(f.streams), f.failed.Load(), f.gaps())
+	fmt.Fprintf(&out, "turns %d, failed %d, gaps %d\n", len(f.Streams), f.Failed.Load(), f.Gaps())
 	fmt.Fprintf(&out, "tokens/s %.0f, events/s %.0f, kB/s %.0f\n", float64(w.Tokens)/over.Seconds(), float64(w.Events)/over.Seconds(),
 		float64(w.Bytes)/over.Seconds()/1000)
-	t := newTable("ms", "n", "p50", "p99", "max")
+	t := figures.NewTable("ms", "n", "p50", "p99", "max")
 	for _, each := range []struct {
 		name string
-		of   spread
-	}{{"until the head of the answer", w.Begin}, {"until the first token", w.First}, {"delay of a token", w.Delay}} {
+		of   load.Spread
+	}{{"time to response header", w.Begin}, {"time to first token", w.First}, {"token delay", w.Delay}} {
 		if each.of.N > 0 {
-			t.add(each.name, each.of.N, each.of.P50, each.of.P99, each.of.Max)
+			t.Add(each.name, each.of.N, each.of.P50, each.of.P99, each.of.Max)
 		}
 	}
-	out.WriteString(t.aligned())
-	for _, line := range f.rec.failures() {
+	out.WriteString(t.Aligned())
+	for _, line := range f.Rec.Failures() {
 		fmt.Fprintln(&out, line)
 	}
 	return out.String()
-}
-
-// failures are the errors that were seen, each with its number.
-func (r *recorder) failures() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	lines := make([]string, 0, len(r.errors))
-	for text, n := range r.errors {
-		lines = append(lines, fmt.Sprintf("%d × %s", n, text))
-	}
-	slices.Sort(lines)
-	return lines
 }

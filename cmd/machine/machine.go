@@ -1,5 +1,5 @@
-// Package machine measures the machine while something with a time limit runs on it, so that a check that depends on time
-// can tell a slow program from a machine without a free processor. It may not import anything of ours: tests of every
+// Package machine measures the machine while a time limit is being checked, so that the check can tell a slow program
+// from a machine without a free processor. It must not import any other package of this module, because tests of every
 // folder and the load test use it.
 package machine
 
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// The bounds of a machine on which a time limit can be checked. Idle, both measurements are below 2 ms. A refused request
-// consists of several such steps, and the shortest limit leaves 100 ms for all of them.
+// The bounds within which a machine is fast enough to check a time limit. On an idle machine both measurements are
+// below 2 ms. Refusing a request takes several such steps, and the shortest limit leaves 100 ms for all of them.
 const (
-	MostDelay     = 10 * time.Millisecond // from when a sleeping thread was due until it ran
+	MostDelay     = 10 * time.Millisecond // from the time at which a sleeping thread was due until it ran
 	MostRoundTrip = 10 * time.Millisecond // of an idle HTTP request on loopback
 )
 
@@ -25,29 +25,31 @@ const (
 	delayInterval     = 5 * time.Millisecond
 	roundTripInterval = 25 * time.Millisecond
 	roundTripTimeout  = 10 * time.Second
-	keptSamples       = 16_384 // of each kind: more than a minute
+	ringSize          = 16_384 // of each kind: more than a minute
 )
 
-// sample is one measurement, with the time that it covers.
+// sample is one measurement and the time that it covers.
 type sample struct {
 	from, until time.Time
 	took        time.Duration
 }
 
-// Meter samples the machine until it is stopped. Its methods may be called from any goroutine.
+// Meter samples the machine until it is stopped.
+//
+// Concurrency: its methods may be called from any goroutine.
 type Meter struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu         sync.Mutex
-	delays     []sample // guarded by mu; a ring of keptSamples
-	roundTrips []sample // guarded by mu; a ring of keptSamples
-	next       [2]int   // guarded by mu: where the rings continue
+	delays     []sample // guarded by mu; a ring of ringSize
+	roundTrips []sample // guarded by mu; a ring of ringSize
+	next       [2]int   // guarded by mu: next position in each ring
 
-	sleeping, asking time.Time // guarded by mu: since when a thread is due and a request is under way; zero: none
+	sleeping, requesting time.Time // guarded by mu: since when a sleeping thread is due and since when a request is in flight; zero: none
 }
 
-// Start returns a meter that samples; Stop ends it.
+// Start returns a running meter; Stop stops it.
 func Start() *Meter {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Meter{cancel: cancel}
@@ -56,26 +58,26 @@ func Start() *Meter {
 	return m
 }
 
-// Stop ends the sampling. What was measured can still be read.
+// Stop stops the sampling. The samples can still be read.
 func (m *Meter) Stop() {
 	m.cancel()
 	m.running.Wait()
 	m.pending(&m.sleeping, time.Time{})
-	m.pending(&m.asking, time.Time{})
+	m.pending(&m.requesting, time.Time{})
 }
 
-func (m *Meter) keep(kind int, ring *[]sample, s sample) {
+func (m *Meter) record(kind int, ring *[]sample, s sample) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if kind == 1 {
-		m.asking = time.Time{}
+		m.requesting = time.Time{}
 	}
-	if len(*ring) < keptSamples {
+	if len(*ring) < ringSize {
 		*ring = append(*ring, s)
 		return
 	}
 	(*ring)[m.next[kind]] = s
-	m.next[kind] = (m.next[kind] + 1) % keptSamples
+	m.next[kind] = (m.next[kind] + 1) % ringSize
 }
 
 func (m *Meter) sampleDelays(ctx context.Context) {
@@ -89,7 +91,7 @@ func (m *Meter) sampleDelays(ctx context.Context) {
 			return
 		}
 		now := time.Now()
-		m.keep(0, &m.delays, sample{due, now, now.Sub(due)})
+		m.record(0, &m.delays, sample{due, now, now.Sub(due)})
 		timer.Reset(delayInterval)
 	}
 }
@@ -100,7 +102,7 @@ func (m *Meter) pending(which *time.Time, since time.Time) {
 	*which = since
 }
 
-// sampleRoundTrips asks a server that does nothing.
+// sampleRoundTrips measures requests to an HTTP server that does nothing.
 func (m *Meter) sampleRoundTrips(ctx context.Context) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,7 +111,7 @@ func (m *Meter) sampleRoundTrips(ctx context.Context) {
 	server := &http.Server{ReadHeaderTimeout: roundTripTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	})}
-	m.running.Go(func() { _ = server.Serve(listener) }) // it ends when it is closed
+	m.running.Go(func() { _ = server.Serve(listener) }) // returns when the server is closed
 	defer func() { _ = server.Close() }()
 	client := &http.Client{Transport: &http.Transport{}, Timeout: roundTripTimeout}
 	defer client.CloseIdleConnections()
@@ -117,10 +119,10 @@ func (m *Meter) sampleRoundTrips(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		began := time.Now()
-		m.pending(&m.asking, began)
-		if err := ask(ctx, client, "http://"+listener.Addr().String()); err == nil {
+		m.pending(&m.requesting, began)
+		if err := get(ctx, client, "http://"+listener.Addr().String()); err == nil {
 			now := time.Now()
-			m.keep(1, &m.roundTrips, sample{began, now, now.Sub(began)})
+			m.record(1, &m.roundTrips, sample{began, now, now.Sub(began)})
 		}
 		select {
 		case <-ticker.C:
@@ -130,7 +132,7 @@ func (m *Meter) sampleRoundTrips(ctx context.Context) {
 	}
 }
 
-func ask(ctx context.Context, client *http.Client, address string) error {
+func get(ctx context.Context, client *http.Client, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
@@ -143,13 +145,13 @@ func ask(ctx context.Context, client *http.Client, address string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// Measurement is how slow the machine was at its slowest within a time.
+// Measurement holds the slowest samples within a time range and their number.
 type Measurement struct {
 	Delay, RoundTrip time.Duration
 	Samples          int
 }
 
-// Between returns the slowest of what was measured in a time.
+// Between returns the slowest samples that overlap a time range.
 func (m *Meter) Between(from, until time.Time) (found Measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,18 +165,18 @@ func (m *Meter) Between(from, until time.Time) (found Measurement) {
 		return most
 	}
 	found.Delay, found.RoundTrip = slowest(m.delays), slowest(m.roundTrips)
-	// What has not ended yet counts as long as it already takes.
+	// A measurement that is still in progress counts with the time that it has taken so far.
 	if !m.sleeping.IsZero() {
 		found.Delay = max(found.Delay, until.Sub(m.sleeping))
 	}
-	if !m.asking.IsZero() {
-		found.RoundTrip = max(found.RoundTrip, until.Sub(m.asking))
+	if !m.requesting.IsZero() {
+		found.RoundTrip = max(found.RoundTrip, until.Sub(m.requesting))
 	}
 	return found
 }
 
-// Outside reports whether the machine was outside the bounds within which a time limit can be checked.
-func (m Measurement) Outside() bool { return m.Delay > MostDelay || m.RoundTrip > MostRoundTrip }
+// OutOfBounds reports whether the machine was outside the bounds within which a time limit can be checked.
+func (m Measurement) OutOfBounds() bool { return m.Delay > MostDelay || m.RoundTrip > MostRoundTrip }
 
 func (m Measurement) String() string {
 	return fmt.Sprintf("scheduler delay %s (bound %s), idle round trip %s (bound %s)", m.Delay.Round(time.Microsecond), MostDelay,

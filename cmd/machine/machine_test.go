@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// verdicts is a Reporter that keeps what it is told.
+// verdicts is a Reporter that records its calls.
 type verdicts struct{ failed, logged []string }
 
 func (*verdicts) Helper()                     {}
@@ -50,7 +50,7 @@ func TestALimitThatWasMissedFailsUnlessTheMachineWasSlow(t *testing.T) {
 	}
 	text, err := os.ReadFile(noticeFile)
 	if err != nil || strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), "inconclusive: TestOfATimeLimit: a refusal took 1.1s, the limit is 1s") {
-		t.Errorf("the notices say %q (%v)", text, err)
+		t.Errorf("the notices are %q (%v)", text, err)
 	}
 }
 
@@ -75,6 +75,6 @@ func TestAMeterMeasuresWhileItRuns(t *testing.T) {
 		t.Errorf("measured %+v", got)
 	}
 	if got := m.Between(began.Add(-time.Hour), began.Add(-time.Minute)); got.Samples != 0 {
-		t.Errorf("measured before it began: %+v", got)
+		t.Errorf("samples from before the start: %+v", got)
 	}
 }

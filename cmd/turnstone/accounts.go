@@ -8,67 +8,70 @@ import (
 
 	"github.com/google/uuid"
 
-	ourhttp "turnstone/http"
+	"turnstone/http/auth"
 	"turnstone/persistence"
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
 
-// byOperator is the request behind what these commands leave in the audit.
-func byOperator() persistence.Requester {
-	return persistence.Requester{RequestID: "operator-" + uuid.NewString()}
+// operatorRequester returns the requester under which these commands are recorded in the audit.
+func operatorRequester() audit.Requester {
+	return audit.Requester{RequestID: "operator-" + uuid.NewString()}
 }
 
-func addAccount(ctx context.Context, db *persistence.DB, email, name, password string) (made protocol.AccountID, err error) {
-	email, name, err = ourhttp.CheckAccount(email, name)
+func addAccount(ctx context.Context, db *persistence.Stores, email, name, password string) (made protocol.AccountID, err error) {
+	email, name, err = auth.CheckAccount(email, name)
 	if err != nil {
 		return made, err
 	}
-	hash, err := ourhttp.HashPassword(password, email)
+	hash, err := auth.HashPassword(password, email)
 	if err != nil {
 		return made, err
 	}
-	account := &persistence.NewAccount{
+	account := &accounts.NewAccount{
 		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name},
-		EmailKey: ourhttp.EmailKey(email), PasswordHash: &hash, CreatedAt: time.Now(),
+		EmailKey: auth.EmailKey(email), PasswordHash: &hash, CreatedAt: time.Now(),
 	}
-	return account.AccountID, db.Register(ctx, account, nil, nil, byOperator())
+	return account.AccountID, db.Accounts.Register(ctx, account, nil, nil, operatorRequester())
 }
 
-func disableAccount(ctx context.Context, db *persistence.DB, name string) error {
+func disableAccount(ctx context.Context, db *persistence.Stores, name string) error {
 	account, err := findAccount(ctx, db, name)
 	if err != nil {
 		return err
 	}
-	return db.DisableAccount(ctx, account, time.Now(), byOperator())
+	return db.Operator.DisableAccount(ctx, account, time.Now(), operatorRequester())
 }
 
-func enableAccount(ctx context.Context, db *persistence.DB, name string) error {
+func enableAccount(ctx context.Context, db *persistence.Stores, name string) error {
 	account, err := findAccount(ctx, db, name)
 	if err != nil {
 		return err
 	}
-	return db.EnableAccount(ctx, account, byOperator())
+	return db.Operator.EnableAccount(ctx, account, operatorRequester())
 }
 
-func setPassword(ctx context.Context, db *persistence.DB, name, password string) error {
+func setPassword(ctx context.Context, db *persistence.Stores, name, password string) error {
 	account, err := findAccount(ctx, db, name)
 	if err != nil {
 		return err
 	}
-	own, err := db.CredentialsOf(ctx, account)
+	own, err := db.Accounts.CredentialsOf(ctx, account)
 	if err != nil {
 		return err
 	}
-	hash, err := ourhttp.HashPassword(password, own.Email)
+	hash, err := auth.HashPassword(password, own.Email)
 	if err != nil {
 		return err
 	}
-	return db.SetPassword(ctx, account, hash, time.Now(), byOperator())
+	return db.Accounts.SetPassword(ctx, account, hash, time.Now(), operatorRequester())
 }
 
-// seedAccount makes the account where it is missing, which made tells, and gives it the password when that is new.
-func seedAccount(ctx context.Context, db *persistence.DB, email, name, password string, isNew bool) (account protocol.AccountID, made bool, err error) {
-	found, err := db.CredentialsByEmail(ctx, ourhttp.EmailKey(email))
+// seedAccount creates the account if it is missing; made reports whether it did. If the account exists and isNew says
+// that the password is new, it sets the password.
+func seedAccount(ctx context.Context, db *persistence.Stores, email, name, password string, isNew bool) (account protocol.AccountID, made bool, err error) {
+	found, err := db.Accounts.CredentialsByEmail(ctx, auth.EmailKey(email))
 	switch {
 	case err == nil && isNew:
 		return found.AccountID, false, setPassword(ctx, db, found.AccountID.String(), password)
@@ -82,33 +85,35 @@ func seedAccount(ctx context.Context, db *persistence.DB, email, name, password 
 	}
 }
 
-// findAccount finds the account that an operator names: by its identifier, or by an address that no other account shows.
-func findAccount(ctx context.Context, db *persistence.DB, name string) (protocol.AccountID, error) {
+// findAccount returns the account that an operator names: by its identifier, or by an email address that only one
+// account has.
+func findAccount(ctx context.Context, db *persistence.Stores, name string) (protocol.AccountID, error) {
 	var account protocol.AccountID
 	if account.UnmarshalText([]byte(name)) == nil {
-		_, err := db.CredentialsOf(ctx, account)
+		_, err := db.Accounts.CredentialsOf(ctx, account)
 		if protocol.CodeOf(err) == protocol.CodeNotFound {
 			return account, protocol.Errorf(protocol.CodeNotFound, "there is no account %s", name)
 		}
 		return account, err
 	}
-	found, err := db.AccountsWithEmail(ctx, ourhttp.EmailKey(name))
+	found, err := db.Accounts.AccountsWithEmail(ctx, auth.EmailKey(name))
 	switch {
 	case err != nil:
 		return account, fmt.Errorf("finding the account: %w", err)
 	case len(found) == 0:
 		return account, protocol.Errorf(protocol.CodeNotFound, "no account has the address %s", name)
 	case len(found) > 1:
-		return account, ambiguous(ctx, db, name, found)
+		return account, ambiguousAddress(ctx, db, name, found)
 	}
 	return found[0], nil
 }
 
-// ambiguous lists the accounts that show one address, for the operator to choose from.
-func ambiguous(ctx context.Context, db *persistence.DB, name string, accounts []protocol.AccountID) error {
+// ambiguousAddress returns an error that lists the accounts with the same email address, so that the operator can
+// choose one.
+func ambiguousAddress(ctx context.Context, db *persistence.Stores, name string, accounts []protocol.AccountID) error {
 	var list strings.Builder
 	for _, account := range accounts {
-		own, err := db.CredentialsOf(ctx, account)
+		own, err := db.Accounts.CredentialsOf(ctx, account)
 		if err != nil {
 			return fmt.Errorf("reading the accounts of an address: %w", err)
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	ourhttp "turnstone/http"
-	"turnstone/persistence"
+	"turnstone/http/auth"
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 )
@@ -21,17 +21,17 @@ func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.
 	if found, err := findAccount(t.Context(), db, " ADA@example.com"); err != nil || found != withPassword {
 		t.Errorf("one account with the address: %v %v", found, err)
 	}
-	byProvider := &persistence.NewAccount{
+	byProvider := &accounts.NewAccount{
 		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: "Ada"},
-		EmailKey: ourhttp.EmailKey(email), CreatedAt: time.Now(),
+		EmailKey: auth.EmailKey(email), CreatedAt: time.Now(),
 	}
-	if err := db.Register(t.Context(), byProvider, &persistence.Identity{Issuer: "https://id.example", Subject: "1"}, nil, byOperator()); err != nil {
+	if err := db.Accounts.Register(t.Context(), byProvider, &accounts.Identity{Issuer: "https://id.example", Subject: "1"}, nil, operatorRequester()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = findAccount(t.Context(), db, email)
-	for _, told := range []string{withPassword.String() + "  signs in with a password", byProvider.AccountID.String() + "  signs in by a provider"} {
-		if protocol.CodeOf(err) != protocol.CodeConflict || !strings.Contains(err.Error(), told) {
-			t.Errorf("%v does not say %q", err, told)
+	for _, line := range []string{withPassword.String() + "  signs in with a password", byProvider.AccountID.String() + "  signs in by a provider"} {
+		if protocol.CodeOf(err) != protocol.CodeConflict || !strings.Contains(err.Error(), line) {
+			t.Errorf("%v does not contain %q", err, line)
 		}
 	}
 	if err := setPassword(t.Context(), db, byProvider.AccountID.String(), password); protocol.CodeOf(err) != protocol.CodeEmailTaken {
@@ -41,7 +41,7 @@ func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.
 		t.Fatal(err)
 	}
 	for account, disabled := range map[protocol.AccountID]bool{withPassword: true, byProvider.AccountID: false} {
-		if own, err := db.CredentialsOf(t.Context(), account); err != nil || own.Disabled != disabled {
+		if own, err := db.Accounts.CredentialsOf(t.Context(), account); err != nil || own.Disabled != disabled {
 			t.Errorf("%s: %+v %v", account, own, err)
 		}
 	}
@@ -51,6 +51,6 @@ func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.
 		}
 	}
 	if _, made, err := seedAccount(t.Context(), db, email, "Ada", password, false); err != nil || made {
-		t.Errorf("the seeded account among two: made %v, %v", made, err)
+		t.Errorf("seeding with two accounts of the address: made %v, %v", made, err)
 	}
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+
+	"turnstone/cmd/turnstone/settings"
 )
 
 type configCommand struct {
-	Check configCheckCommand `cmd:"" help:"Say whether serve could start with this environment."`
-	Print configPrintCommand `cmd:"" help:"Print what holds; secrets are masked."`
+	Check configCheckCommand `cmd:"" help:"Check whether serve could start with this environment."`
+	Print configPrintCommand `cmd:"" help:"Print the effective configuration; secrets are masked."`
 	Doc   configDocCommand   `cmd:"" help:"Print the reference page (Markdown)."`
 }
 
@@ -16,30 +18,30 @@ type (
 	configDocCommand   struct{}
 )
 
-// Run reports warnings and notes too; only what would stop serve is a failure.
+// Run prints warnings and notes too. It fails only if serve would refuse the configuration.
 func (configCheckCommand) Run(p *program) error {
-	config, warnings, err := loadConfig(p.environment)
+	config, warnings, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
-	for _, warning := range append(warnings, config.notes()...) {
+	for _, warning := range append(warnings, config.Notes()...) {
 		fmt.Fprintln(p.stdout, "note: "+warning)
 	}
-	if err := config.checkServe(); err != nil {
+	if err := config.CheckServe(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, "ok")
 	return err
 }
 
-// Run prints also a configuration that serve would refuse.
+// Run also prints a configuration that serve would refuse.
 func (configPrintCommand) Run(p *program) error {
-	config, _, err := loadConfig(p.environment)
+	config, _, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
-	return printConfig(p.stdout, &config)
+	return settings.Print(p.stdout, &config)
 }
 
-// Run writes docs/configuration.md.
-func (configDocCommand) Run(p *program) error { return documentConfig(p.stdout) }
+// Run prints the content of docs/configuration.md.
+func (configDocCommand) Run(p *program) error { return settings.Document(p.stdout) }

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"turnstone/actors"
-	"turnstone/persistence"
+	"turnstone/actors/turn"
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 const demoTitle = "A tour of Turnstone"
 
-// demoPrompts are said in a first look's conversation. The first is steered while it is answered; the others queue behind
-// it, so the conversation also shows that a queue needs nobody who looks.
+// demoPrompts are the messages of the demonstration conversation. The answer to the first one is steered while it
+// streams. The others queue behind it, so the conversation also shows that a queue runs without a client.
 var demoPrompts = []string{
 	"Explain why there are two tides a day.",
 	"What is (17 + 4) * 2?",
@@ -23,31 +24,31 @@ var demoPrompts = []string{
 
 const demoSteering = "And say it once more for a child of ten, please."
 
-// demonstrate fills the account of a first look with a conversation that shows what there is to see. What is asked is
-// real: the model answers, and nothing waits for it.
+// demonstrate adds a conversation to the demonstration account that shows the features of the service. The turns are
+// real: the model answers them. demonstrate does not wait for their end.
 func (s *service) demonstrate(ctx context.Context, account protocol.AccountID) error {
-	conversation, err := s.db.CreateConversation(ctx, account, &persistence.NewConversation{
+	conversation, err := s.db.Conversations.CreateConversation(ctx, account, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: demoTitle,
 	})
 	if err != nil {
 		return err
 	}
 	for i, prompt := range demoPrompts {
-		started, err := s.node.StartTurn(ctx, &protocol.TurnStart{
+		started, err := s.node.StartTurn(ctx, &turnlog.Start{
 			AccountID: account, ConversationID: &conversation.ConversationID, Input: prompt, IfBusy: "queue", At: time.Now(),
 		})
 		if err != nil {
-			return fmt.Errorf("asking for a demonstration: %w", err)
+			return fmt.Errorf("starting a turn of the demonstration: %w", err)
 		}
 		if i > 0 || started.Spec == nil {
 			continue
 		}
-		_, err = s.node.Command(ctx, account, started.Spec.TurnID, &actors.Command{
-			Kind: actors.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "demonstration", Text: demoSteering,
+		_, err = s.node.Command(ctx, account, started.Spec.TurnID, &turn.Command{
+			Kind: turn.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "demonstration", Text: demoSteering,
 			Delivery: protocol.DeliverNextStep,
 		})
-		if err != nil && protocol.CodeOf(err) != protocol.CodeSteeringClosed { // it may have been answered already
-			return fmt.Errorf("steering a demonstration: %w", err)
+		if err != nil && protocol.CodeOf(err) != protocol.CodeSteeringClosed { // the turn may already have ended
+			return fmt.Errorf("steering the demonstration: %w", err)
 		}
 	}
 	return nil

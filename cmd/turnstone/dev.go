@@ -8,32 +8,34 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/protocol"
 )
 
 const (
 	demoEmail = "demo@turnstone.localhost"
 	demoName  = "Demo"
-	// devGrace: who pressed Ctrl-C waits. What lives is handed to the next start.
+	// devGrace is the default drain grace of dev. It is short because the user who pressed Ctrl-C waits for it; turns
+	// that are still live are resumed by the next start.
 	devGrace = 2 * time.Second
 )
 
 type devCommand struct{}
 
-// Run brings up everything that the environment does not name, tells where it is, and takes it down again.
+// Run starts everything that the environment does not name, prints the addresses, and stops it all when ctx ends.
 func (devCommand) Run(ctx context.Context, p *program) (err error) {
-	config, warnings, err := loadConfig(p.environment)
+	config, warnings, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		return err
 	}
 	if config.Service.Environment == "" {
 		config.Service.Environment = "development"
 	}
 	if p.environment["TURNSTONE_LOG_LEVEL"] == "" {
-		config.Service.LogLevel = zapcore.WarnLevel // what is printed should be what a newcomer needs
+		config.Service.LogLevel = zapcore.WarnLevel // the output should contain only what a newcomer needs
 	}
 	log := newLogger(p.stderr, config.Service.LogLevel, true)
 	for _, warning := range warnings {
@@ -44,7 +46,7 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.close()) }()
-	if err := keepDevSecret(&config, folder); err != nil {
+	if err := ensureDevSecret(&config, folder); err != nil {
 		return err
 	}
 	sockets, err := openListeners(ctx, &config)
@@ -70,7 +72,7 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	password, err := s.seed(ctx, folder)
 	if err != nil {
-		return errors.Join(err, s.untilDone(ended(ctx), 0), sockets.close(ctx))
+		return errors.Join(err, s.waitAndShutDown(cancelledContext(ctx), 0), sockets.close(ctx))
 	}
 	s.serve(sockets)
 	p.welcome(&config, password)
@@ -78,44 +80,44 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 	if p.environment["TURNSTONE_DRAIN_GRACE"] != "" {
 		grace = time.Duration(config.Service.DrainGrace)
 	}
-	return s.untilDone(ctx, grace)
+	return s.waitAndShutDown(ctx, grace)
 }
 
-// ended is a context that is over: the service stops at once.
-func ended(ctx context.Context) context.Context {
+// cancelledContext returns a context that is already cancelled, so that the service stops at once.
+func cancelledContext(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
 
-func keepDevSecret(config *Config, folder *dataFolder) error {
+func ensureDevSecret(config *settings.Config, folder *dataFolder) error {
 	if len(config.Access.Secret) > 0 {
 		return nil
 	}
-	value, _, err := keptSecret(folder.join(secretFile), secretBytes)
+	value, _, err := loadOrCreateSecret(folder.join(secretFile), secretBytes)
 	if err != nil {
-		return fmt.Errorf("the secret of the data folder: %w", err)
+		return fmt.Errorf("secret of the data folder: %w", err)
 	}
 	return config.Access.Secret.UnmarshalText([]byte(value))
 }
 
-// seed makes the account of a first look, with something to look at. Its password is made once and kept in the data
-// folder.
+// seed creates the demonstration account and, with the scripted model, its demonstration conversation. The password is
+// generated once and stored in the data folder.
 func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) {
-	password, made, err := keptSecret(folder.join(passwordFile), passwordBytes)
+	password, made, err := loadOrCreateSecret(folder.join(passwordFile), passwordBytes)
 	if err != nil {
-		return "", fmt.Errorf("the password of the seeded account: %w", err)
+		return "", fmt.Errorf("password of the seeded account: %w", err)
 	}
 	isNew := made
 	var account protocol.AccountID
-	err = s.outwait(ctx, "the account is not seeded yet", func(ctx context.Context) (err error) {
+	err = s.retryWhileBusy(ctx, "the account is not seeded yet", func(ctx context.Context) (err error) {
 		account, made, err = seedAccount(ctx, s.db, demoEmail, demoName, password, isNew)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("seeding an account: %w", err)
 	}
-	if made && s.config.Model.Provider == "scripted" { // a model that costs money is not asked for a demonstration
+	if made && s.config.Model.Provider == "scripted" { // a model that costs money is not used for a demonstration
 		if err := s.demonstrate(ctx, account); err != nil {
 			return "", err
 		}
@@ -123,9 +125,9 @@ func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) 
 	return password, nil
 }
 
-func (p *program) welcome(config *Config, password string) {
+func (p *program) welcome(config *settings.Config, password string) {
 	fmt.Fprintf(p.stdout, `
-Turnstone is up.
+Turnstone is running.
 
   open         %s   the web app, and the API
   operations   http://%s  (/ready, /metrics, /debug/pprof)
@@ -134,6 +136,6 @@ Turnstone is up.
   model        %s
   data         %s
 
-Ctrl-C stops all of it; what is in the data folder stays.
+Ctrl-C stops all of it; the data folder is kept.
 `, config.Service.BaseURL, config.Service.InternalListen, demoEmail, password, config.Model.Provider, config.Service.DataDir)
 }

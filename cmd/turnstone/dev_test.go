@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
 )
 
-// serversOf counts the private servers' processes of a data folder.
+// serversOf counts the processes of the private servers of a data folder.
 func serversOf(t *testing.T, folder string) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -34,27 +35,27 @@ func serversOf(t *testing.T, folder string) int {
 
 func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
-	p := d.Up(t)
+	p := d.Start(t)
 	password := passwordOf(p)
-	c := newClient(t, "http://"+d.Public)
-	if status := c.signIn(demoEmail, "not "+password); status != http.StatusUnauthorized {
+	u := sitetest.NewGuest(t, "http://"+d.Public)
+	if status := u.SignIn(t, demoEmail, "not "+password); status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: %d", status)
 	}
-	if status := c.signIn(demoEmail, password); status != http.StatusOK {
+	if status := u.SignIn(t, demoEmail, password); status != http.StatusOK {
 		t.Fatalf("the printed sign-in: %d", status)
 	}
-	_, stream := c.chat("Hello! What can you do?")
-	awaitEvent(t, stream, "turn.started")
-	awaitEvent(t, stream, "answer.delta")
-	awaitEvent(t, stream, "turn.finished")
+	answer, _ := u.Chat(t, sitetest.NewChatBody("Hello! What can you do?")).ReadToEnd(t)
+	if answer[0].Type != "turn.started" || sitetest.CountKind(answer, "answer.delta") == 0 {
+		t.Errorf("the answer has %d events, the first is %s", len(answer), answer[0].Type)
+	}
 
 	var ready struct {
 		Status string
 		Checks map[string]string
 	}
-	c.json(c.send(http.MethodGet, "/ready", nil), http.StatusOK, &ready)
+	u.Get(t, "/ready", &ready)
 	for _, name := range []string{"persistence", "cache", "object_storage", "malware_scanning", "model_access"} {
-		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it answers; when, is the machine's business
+		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it responds; how fast depends on the machine
 			t.Errorf("%s is %q", name, ready.Checks[name])
 		}
 	}
@@ -66,44 +67,40 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	if code := p.Exit(); code != 0 {
 		t.Errorf("Ctrl-C: exit code %d", code)
 	}
-	if !strings.Contains(p.Printed(), "Turnstone has stopped.") || p.Complaints() != "" {
-		t.Errorf("it says %q and complains %q", p.Printed(), p.Complaints())
+	if !strings.Contains(p.Stdout(), "Turnstone has stopped.") || p.Stderr() != "" {
+		t.Errorf("stdout %q, stderr %q", p.Stdout(), p.Stderr())
 	}
 	if left := serversOf(t, d.Folder); left != 0 {
 		t.Errorf("%d processes of private servers are left", left)
 	}
 
-	again := d.Up(t)
+	again := d.Start(t)
 	if passwordOf(again) != password {
 		t.Error("the second start has another password")
 	}
-	if status := newClient(t, "http://"+d.Public).signIn(demoEmail, password); status != http.StatusOK {
-		t.Errorf("the sign-in after a restart: %d", status)
-	}
+	signIn(t, "http://"+d.Public, demoEmail, password)
 }
 
-// What was seen before kill -9 is there after it, the turn goes on at once, and its end comes.
+// TestATurnGoesOnAfterKillNineAndARestart checks that the events from before kill -9 are still there after it, and that
+// the turn continues at once and ends.
 func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
-	p := d.Up(t)
-	password := passwordOf(p)
-	c := newClient(t, "http://"+d.Public)
-	if status := c.signIn(demoEmail, password); status != http.StatusOK {
-		t.Fatalf("sign-in: %d", status)
-	}
-	turn, stream := c.chat("[[script tokens=60 ttft=10ms interval=30ms]]")
-	awaitEvent(t, stream, "answer.delta")
+	p := d.Start(t)
+	u := signInToDemo(t, d, p)
+	stream := u.Chat(t, sitetest.NewChatBody("[[script tokens=60 ttft=10ms interval=30ms]]"))
+	stream.AwaitKind(t, "answer.delta")
+	turn := stream.Turn
 	p.Kill()
 
-	d.Up(t)
-	response := c.send(http.MethodGet, "/chat/turns/"+turn+"/events", nil)
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("resuming: %s", response.Status)
+	d.Start(t)
+	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), turn, 0, "")
+	if err != nil || refused != nil {
+		t.Fatalf("resuming: %v %+v", err, refused)
 	}
-	code, events, complaint := sitetest.Finish(t, d.Environment, "turn", "events", turn, "--follow")
+	defer resumed.Close()
+	code, events, stderr := sitetest.Finish(t, d.Environment, "turn", "events", turn, "--follow")
 	if code != 0 {
-		t.Fatalf("turn events: %d %s", code, complaint)
+		t.Fatalf("turn events: %d %s", code, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(events), "\n")
 	for i, line := range lines {
@@ -126,68 +123,59 @@ func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
 
 func TestOperatorsSeeAndCancelATurn(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
-	p := d.Up(t)
-	c := newClient(t, "http://"+d.Public)
-	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
-		t.Fatalf("sign-in: %d", status)
-	}
-	turn, stream := c.chat("[[script tokens=100000 ttft=10ms interval=50ms]]")
-	awaitEvent(t, stream, "answer.delta")
+	p := d.Start(t)
+	stream := signInToDemo(t, d, p).Chat(t, sitetest.NewChatBody("[[script tokens=100000 ttft=10ms interval=50ms]]"))
+	stream.AwaitKind(t, "answer.delta")
+	turn := stream.Turn
 	var shown struct {
 		TurnID string `json:"turn_id"`
 		State  string
 		Node   string
 	}
-	code, text, complaint := sitetest.Finish(t, d.Environment, "turn", "show", turn)
+	code, text, stderr := sitetest.Finish(t, d.Environment, "turn", "show", turn)
 	if code != 0 || json.Unmarshal([]byte(text), &shown) != nil || shown.TurnID != turn || shown.State != "running" || shown.Node == "" {
-		t.Fatalf("turn show: %d %q %q", code, text, complaint)
+		t.Fatalf("turn show: %d %q %q", code, text, stderr)
 	}
-	if code, _, complaint := sitetest.Finish(t, d.Environment, "turn", "cancel", turn); code != 0 {
-		t.Fatalf("turn cancel: %d %s", code, complaint)
+	if code, _, stderr := sitetest.Finish(t, d.Environment, "turn", "cancel", turn); code != 0 {
+		t.Fatalf("turn cancel: %d %s", code, stderr)
 	}
-	awaitEvent(t, stream, "turn.cancel_requested")
-	awaitEvent(t, stream, "turn.finished")
+	stream.AwaitKind(t, "turn.cancel_requested")
+	stream.AwaitKind(t, "turn.finished")
 	for _, arguments := range [][]string{{"turn", "cancel", turn}, {"turn", "show", "turn_nothing"}} {
-		if code, _, complaint := sitetest.Finish(t, d.Environment, arguments...); code != 1 || strings.Count(complaint, "\n") != 1 {
-			t.Errorf("%v: %d %q", arguments, code, complaint)
+		if code, _, stderr := sitetest.Finish(t, d.Environment, arguments...); code != 1 || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: %d %q", arguments, code, stderr)
 		}
 	}
 }
 
 func TestOperatorsMakeAndChangeAccountsWhileTheServiceRuns(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
-	d.Up(t)
-	c := newClient(t, "http://"+d.Public)
+	d.Start(t)
+	guest := func() *sitetest.User { return sitetest.NewGuest(t, "http://"+d.Public) }
 	const email = "ada@example.org"
 	run := func(want int, arguments ...string) string {
 		t.Helper()
-		code, text, complaint := sitetest.Finish(t, d.Environment, append([]string{"user"}, arguments...)...)
-		if code != want || want != 0 && strings.Count(complaint, "\n") != 1 {
-			t.Fatalf("user %v: %d %q %q", arguments, code, text, complaint)
+		code, text, stderr := sitetest.Finish(t, d.Environment, append([]string{"user"}, arguments...)...)
+		if code != want || want != 0 && strings.Count(stderr, "\n") != 1 {
+			t.Fatalf("user %v: %d %q %q", arguments, code, text, stderr)
 		}
 		return lastWord(text)
 	}
 	first := run(0, "add", email, "--name", "Ada")
-	if status := c.signIn(email, first); status != http.StatusOK {
-		t.Errorf("the new account: %d", status)
-	}
+	u := signIn(t, "http://"+d.Public, email, first)
 	run(1, "add", email)
 	second := run(0, "password", email)
-	if status := newClient(t, c.base).signIn(email, first); status != http.StatusUnauthorized {
+	if status := guest().SignIn(t, email, first); status != http.StatusUnauthorized {
 		t.Errorf("the old password: %d", status)
 	}
-	if status := newClient(t, c.base).signIn(email, second); status != http.StatusOK {
+	if status := guest().SignIn(t, email, second); status != http.StatusOK {
 		t.Errorf("the new password: %d", status)
 	}
 	run(0, "disable", email)
-	if status := newClient(t, c.base).signIn(email, second); status == http.StatusOK {
+	if status := guest().SignIn(t, email, second); status == http.StatusOK {
 		t.Error("a disabled account signs in")
 	}
-	response := c.send(http.MethodGet, "/conversations", nil)
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a session of a disabled account: %s", response.Status)
-	}
+	u.Do(t, http.MethodGet, "/conversations", nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
 	run(1, "disable", "nobody@example.org")
 	run(1, "add", "no address")
 }
@@ -200,7 +188,8 @@ func lastWord(text string) string {
 	return words[len(words)-1]
 }
 
-// Whatever is wrong at the start is one line and exit code 1, soon.
+// TestABadStartIsOneLineAndExitCodeOne checks that each error at startup causes exit code 1 and a last line on stderr
+// that names the cause.
 func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -211,9 +200,9 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gone := sitetest.FreeAddress(t)
+	unused := sitetest.FreeAddress(t)
 	dev := sitetest.NewDevelopment(t).Environment
-	serve := slices.Clip(append(sitetest.NewDevelopment(t).Environment, "TURNSTONE_SECRET="+goodSecret))
+	serve := slices.Clip(append(sitetest.NewDevelopment(t).Environment, "TURNSTONE_SECRET=vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"))
 	for _, c := range []struct {
 		command     string
 		environment []string
@@ -223,27 +212,27 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 		{"dev", append(dev, "TURNSTONE_INTERNAL_LISTEN="+taken.Addr().String()), "in use"},
 		{"dev", append(dev, "TURNSTONE_DATA_DIR="+file), "TURNSTONE_DATA_DIR"},
 		{"dev", append(dev, "TURNSTONE_DRAIN_GRACE=soon"), "TURNSTONE_DRAIN_GRACE"},
-		{"serve", append(serve, "REDIS_URL=redis://"+gone), "DATABASE_URL"},
-		{"serve", append(serve, "REDIS_URL=redis://"+gone, "DATABASE_URL=http://"+gone), "DATABASE_URL"},
-		{"serve", append(serve, "REDIS_URL=redis://"+gone, "DATABASE_URL=postgres://u@"+gone+"/d"), "Postgres"},
+		{"serve", append(serve, "REDIS_URL=redis://"+unused), "DATABASE_URL"},
+		{"serve", append(serve, "REDIS_URL=redis://"+unused, "DATABASE_URL=http://"+unused), "DATABASE_URL"},
+		{"serve", append(serve, "REDIS_URL=redis://"+unused, "DATABASE_URL=postgres://u@"+unused+"/d"), "Postgres"},
 	} {
 		began := time.Now()
-		code, _, complaint := sitetest.Finish(t, c.environment, c.command)
-		lines := strings.Split(strings.TrimSpace(complaint), "\n")
+		code, _, stderr := sitetest.Finish(t, c.environment, c.command)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
 		last := lines[len(lines)-1]
 		if code != 1 || !strings.HasPrefix(last, "turnstone: ") || !strings.Contains(last, c.want) {
-			t.Errorf("%s %v: exit code %d after %s: %s", c.command, c.environment, code, time.Since(began), complaint)
+			t.Errorf("%s %v: exit code %d after %s: %s", c.command, c.environment, code, time.Since(began), stderr)
 		}
 	}
 }
 
 func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
-	d.Up(t)
+	d.Start(t)
 	second := *d
 	second.Environment = append(d.Environment, "TURNSTONE_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t))
-	if code, _, complaint := sitetest.Finish(t, second.Environment, "dev"); code != 1 || !strings.Contains(complaint, "another turnstone") {
-		t.Errorf("%d %q", code, complaint)
+	if code, _, stderr := sitetest.Finish(t, second.Environment, "dev"); code != 1 || !strings.Contains(stderr, "another turnstone") {
+		t.Errorf("%d %q", code, stderr)
 	}
 }
 
@@ -256,29 +245,27 @@ func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code, printed, complaint := sitetest.Finish(t, nil, arguments...); code != 0 || printed != string(published) {
-			t.Errorf("%v is not %s: run make generate (%d %s)", arguments, path, code, complaint)
+		if code, stdout, stderr := sitetest.Finish(t, nil, arguments...); code != 0 || stdout != string(published) {
+			t.Errorf("the output of %v differs from %s: run make generate (%d %s)", arguments, path, code, stderr)
 		}
 	}
 }
 
-// A newcomer finds a conversation in which a steered answer, a tool and code can be seen.
-func TestAFirstLookHasSomethingToLookAt(t *testing.T) {
-	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_READS=60000/1m burst 10000") // it asks again and again
-	p := d.Up(t)
-	c := newClient(t, "http://"+d.Public)
-	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
-		t.Fatalf("sign-in: %d", status)
-	}
+// TestDevSeedsADemonstrationConversation checks that the demonstration conversation shows a steered answer, a tool and
+// code.
+func TestDevSeedsADemonstrationConversation(t *testing.T) {
+	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_READS=60000/1m burst 10000") // the test polls
+	p := d.Start(t)
+	u := signInToDemo(t, d, p)
 	var list struct {
 		Data []struct {
 			ConversationID string `json:"conversation_id"`
 			Title          string
 		}
 	}
-	c.json(c.send(http.MethodGet, "/conversations", nil), http.StatusOK, &list)
+	u.Get(t, "/conversations", &list)
 	if len(list.Data) != 1 || list.Data[0].Title != demoTitle {
-		t.Fatalf("a first look has %+v", list.Data)
+		t.Fatalf("the seeded account has the conversations %+v", list.Data)
 	}
 	var page struct {
 		Data []struct {
@@ -287,7 +274,7 @@ func TestAFirstLookHasSomethingToLookAt(t *testing.T) {
 		}
 	}
 	sitetest.Eventually(t, "every prompt is answered", func() bool {
-		c.json(c.send(http.MethodGet, "/conversations/"+list.Data[0].ConversationID+"/messages", nil), http.StatusOK, &page)
+		u.Get(t, "/conversations/"+list.Data[0].ConversationID+"/messages", &page)
 		answered := 0
 		for _, m := range page.Data {
 			if m.Role == "assistant" && m.Status == "complete" {

@@ -12,83 +12,90 @@ import (
 
 	ourhttp "turnstone/http"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 const (
-	// leastSpace and leastShare are when Postgres gets into danger: without room for its log it ends, and does not come
-	// back before there is some. What lives by then still has to be stored.
+	// leastSpace and leastShare define when a disk is nearly full. Without space for its log Postgres stops and cannot
+	// start again until there is some. The margin is for the turns that are live then, whose events must still be
+	// stored.
 	leastSpace = 1 << 30 // bytes
-	leastShare = 0.1     // of the disk, but
-	ampleSpace = 4 << 30 // bytes are enough on any: twice max_wal_size, and 2 MiB for each of 1,000 live turns
+	leastShare = 0.1     // of the disk; see ampleSpace
+	// ampleSpace is enough free space on a disk of any size, in bytes: twice max_wal_size, and 2 MiB for each of 1,000
+	// live turns.
+	ampleSpace = 4 << 30
 
-	// diskLookFor keeps a crowd of requests from asking the system more than once a second, and lets /ready name the
-	// disk within its three.
-	diskLookFor = time.Second
-	// diskRetry is what a refused client waits, in seconds: room does not come back by itself within one.
+	// diskReadingAge is how long a reading of the free space is reused. Concurrent requests therefore query the system
+	// at most once a second, and /ready reports a full disk within its limit of three seconds.
+	diskReadingAge = time.Second
+	// diskRetry is the Retry-After of a refused request, in seconds: space rarely becomes free within a second.
 	diskRetry = 30
 )
 
-// space is what a disk has, in bytes.
+// space is the free and the total space of a disk, in bytes.
 type space struct{ free, all uint64 }
 
-func spaceAt(folder string) (space, error) {
+func readSpace(folder string) (space, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(folder, &disk); err != nil {
-		return space{}, fmt.Errorf("looking for room at %s: %w", folder, err)
+		return space{}, fmt.Errorf("reading the free space at %s: %w", folder, err)
 	}
 	return space{free: disk.Bavail * uint64(disk.Bsize), all: disk.Blocks * uint64(disk.Bsize)}, nil
 }
 
-// enough is nil, or says how much is left.
-func (s space) enough() error {
+// check returns an error with the figures if too little space is free.
+func (s space) check() error {
 	if s.free < leastSpace || s.free < ampleSpace && float64(s.free) < leastShare*float64(s.all) {
-		return fmt.Errorf("%d MiB are free, of %d", s.free>>20, s.all>>20)
+		return fmt.Errorf("%d of %d MiB are free", s.free>>20, s.all>>20)
 	}
 	return nil
 }
 
-// diskGuard looks after the disk of a private Postgres: while too little is free no turn begins. What lives ends, what was
-// queued before has been promised and begins, and reads go on. A disk that cannot be looked at counts as full. Its methods
-// may be called from any goroutine.
+// diskGuard watches the disk of a private Postgres. While too little space is free, new turns are refused. Live turns
+// continue, follow-ups that were already accepted into a queue still start, and reads are served. A disk whose free
+// space cannot be read counts as full.
+//
+// Concurrency: its methods may be called from any goroutine.
 type diskGuard struct {
 	// Set by newDiskGuard.
-	look func() (space, error)
+	read func() (space, error)
 	now  func() time.Time
 	log  *zap.Logger
 
 	mu   sync.Mutex
-	at   time.Time // guarded by mu: of the last look
+	at   time.Time // guarded by mu: time of the last reading
 	last space     // guarded by mu
-	err  error     // guarded by mu: why no turn begins
+	err  error     // guarded by mu: why new turns are refused; nil: they are not
 }
 
 func newDiskGuard(folder string, log *zap.Logger) *diskGuard {
-	return &diskGuard{look: func() (space, error) { return spaceAt(folder) }, now: time.Now, log: log.Named("disk")}
+	return &diskGuard{read: func() (space, error) { return readSpace(folder) }, now: time.Now, log: log.Named("disk")}
 }
 
-// check answers what the last look found, or looks anew when that is old; a change is logged once.
+// check returns the last reading, or a new one if that is older than diskReadingAge. It logs each change between full
+// and not full once.
 func (g *diskGuard) check() (space, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if !g.at.IsZero() && now.Sub(g.at) < diskLookFor {
+	if !g.at.IsZero() && now.Sub(g.at) < diskReadingAge {
 		return g.last, g.err
 	}
-	was := g.err
+	previous := g.err
 	g.at = now
-	if g.last, g.err = g.look(); g.err == nil {
-		g.err = g.last.enough()
+	if g.last, g.err = g.read(); g.err == nil {
+		g.err = g.last.check()
 	}
 	switch {
-	case was == nil && g.err != nil:
-		g.log.Error("the disk is nearly full: no turn begins", zap.Error(g.err))
-	case was != nil && g.err == nil:
-		g.log.Info("there is room on the disk again", zap.Uint64("free_mib", g.last.free>>20))
+	case previous == nil && g.err != nil:
+		g.log.Error("the disk is nearly full: new turns are refused", zap.Error(g.err))
+	case previous != nil && g.err == nil:
+		g.log.Info("the disk has free space again: turns can start", zap.Uint64("free_mib", g.last.free>>20))
 	}
 	return g.last, g.err
 }
 
-// probe is the disk's part of /ready.
+// probe is the disk check of /ready.
 func (g *diskGuard) probe(context.Context) error {
 	_, err := g.check()
 	return err
@@ -111,35 +118,36 @@ func (g *diskGuard) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(diskFull, gauge, full)
 }
 
-// guardedTurns lets turns begin only while there is room for them.
+// guardedTurns refuses to start turns while the disk is nearly full.
 type guardedTurns struct {
 	ourhttp.Turns
 	disk *diskGuard
 }
 
-// StartTurn implements http.Turns: protocol.CodeUnavailable while the disk is nearly full. A repeat of a start finds its
-// turn before it comes here.
-func (t guardedTurns) StartTurn(ctx context.Context, start *protocol.TurnStart) (*protocol.TurnStartResult, error) {
-	if err := t.room(); err != nil {
+// StartTurn implements http.Turns. It returns protocol.CodeUnavailable while the disk is nearly full. A repeated start
+// whose turn exists is resolved before this is called.
+func (t guardedTurns) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	if err := t.checkSpace(); err != nil {
 		return nil, err
 	}
 	return t.Turns.StartTurn(ctx, start)
 }
 
-// ChangeFollowUp implements http.Turns: what would let a queue go on is refused as a start is.
-func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *protocol.FollowUpChange) (*protocol.FollowUp, error) {
+// ChangeFollowUp implements http.Turns. While the disk is nearly full it refuses to set a follow-up to queued, because
+// that would let the queue start a turn.
+func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error) {
 	if change.State == protocol.FollowUpQueued {
-		if err := t.room(); err != nil {
+		if err := t.checkSpace(); err != nil {
 			return nil, err
 		}
 	}
 	return t.Turns.ChangeFollowUp(ctx, change)
 }
 
-func (t guardedTurns) room() error {
+func (t guardedTurns) checkSpace() error {
 	if _, err := t.disk.check(); err != nil {
 		return &protocol.Error{
-			Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full: no turn begins. What lives goes on.", RetryAfter: diskRetry,
+			Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full. New turns are refused; live turns continue.", RetryAfter: diskRetry,
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -17,58 +16,59 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	ourhttp "turnstone/http"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
-// startedTurns counts the starts that come through.
+// startedTurns counts the calls of StartTurn.
 type startedTurns struct {
 	ourhttp.Turns
 	count int
 }
 
-func (s *startedTurns) StartTurn(context.Context, *protocol.TurnStart) (*protocol.TurnStartResult, error) {
+func (s *startedTurns) StartTurn(context.Context, *turnlog.Start) (*turnlog.StartResult, error) {
 	s.count++
-	return nil, nil //nolint:nilnil // nobody looks at it
+	return nil, nil //nolint:nilnil // the caller ignores the result
 }
 
 func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 	const gib = 1 << 30
 	log, lines := observer.New(zap.InfoLevel)
-	found, failure, looks, now := space{}, error(nil), 0, time.Unix(0, 0)
+	found, failure, reads, now := space{}, error(nil), 0, time.Unix(0, 0)
 	guard := newDiskGuard("", zap.New(log))
-	guard.look = func() (space, error) { looks++; return found, failure }
+	guard.read = func() (space, error) { reads++; return found, failure }
 	guard.now = func() time.Time { return now }
-	begun := &startedTurns{}
-	turns := guardedTurns{begun, guard}
+	started := &startedTurns{}
+	turns := guardedTurns{started, guard}
 	for i, c := range []struct {
 		found   space
 		failure error
-		begins  bool
-		logged  int // lines until then
+		starts  bool
+		logged  int // lines so far
 	}{
 		{space{5 * gib, 10 * gib}, nil, true, 0},
 		{space{leastSpace, 2 * gib}, nil, true, 0},
 		{space{leastSpace - 1, 2 * gib}, nil, false, 1},
 		{space{0, 2 * gib}, nil, false, 1},
-		{space{2 * gib, 30 * gib}, nil, false, 1}, // a tenth
+		{space{2 * gib, 30 * gib}, nil, false, 1}, // less than a tenth is free
 		{space{3 * gib, 30 * gib}, nil, true, 2},
-		{space{4 * gib, 1000 * gib}, nil, true, 2}, // ample: a laptop with a few GiB left can be used
+		{space{4 * gib, 1000 * gib}, nil, true, 2}, // at least ampleSpace: a laptop with a few free GiB can be used
 		{space{}, errors.New("no such folder"), false, 3},
 		{space{5 * gib, 10 * gib}, nil, true, 4},
 	} {
-		found, failure, begun.count = c.found, c.failure, 0
-		now = now.Add(diskLookFor)
-		before := looks
-		for range 3 { // within the second nobody looks again
+		found, failure, started.count = c.found, c.failure, 0
+		now = now.Add(diskReadingAge)
+		before := reads
+		for range 3 { // the space is not read again within diskReadingAge
 			_, err := turns.StartTurn(t.Context(), nil)
-			if c.begins != (err == nil) || !c.begins && protocol.CodeOf(err) != protocol.CodeUnavailable {
-				t.Errorf("%d: answered %v", i, err)
+			if c.starts != (err == nil) || !c.starts && protocol.CodeOf(err) != protocol.CodeUnavailable {
+				t.Errorf("%d: StartTurn returned %v", i, err)
 			}
-			if ready := guard.probe(t.Context()); c.begins != (ready == nil) {
-				t.Errorf("%d: the probe says %v", i, ready)
+			if ready := guard.probe(t.Context()); c.starts != (ready == nil) {
+				t.Errorf("%d: the probe returned %v", i, ready)
 			}
 		}
-		if looks != before+1 || c.begins != (begun.count == 3) || !c.begins && begun.count != 0 {
-			t.Errorf("%d: looked %d times, began %d turns", i, looks-before, begun.count)
+		if reads != before+1 || c.starts != (started.count == 3) || !c.starts && started.count != 0 {
+			t.Errorf("%d: read the space %d times, started %d turns", i, reads-before, started.count)
 		}
 		if lines.Len() != c.logged {
 			t.Errorf("%d: %d lines in the log, want %d: %v", i, lines.Len(), c.logged, lines.All())
@@ -76,13 +76,14 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 	}
 }
 
-// A disk that gets full and has room again, without a file written: its file system shrinks and grows.
-func TestAPrivateInstallationOutlivesADiskThatIsNearlyFull(t *testing.T) {
+// TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull makes the disk nearly full, and then frees it again, by resizing its
+// file system. It writes no large file.
+func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	const roomy, tight = "size=4g,mode=0711", "size=900m,mode=0711"
 	d := sitetest.NewDevelopment(t)
 	disk := filepath.Dir(d.Folder)
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, roomy); err != nil {
-		t.Skipf("this machine gives a test no file system of its own (%v); what the guard decides is tested without one", err)
+		t.Skipf("this machine does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	resize := func(size string) {
@@ -91,61 +92,53 @@ func TestAPrivateInstallationOutlivesADiskThatIsNearlyFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := d.Up(t)
-	c := newClient(t, "http://"+d.Public)
-	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
-		t.Fatalf("sign-in: %d", status)
-	}
-	live, stream := c.chat("[[script tokens=100000 ttft=10ms interval=50ms]]")
-	awaitEvent(t, stream, "answer.delta")
+	p := d.Start(t)
+	u := signInToDemo(t, d, p)
+	live := u.Chat(t, sitetest.NewChatBody("[[script tokens=100000 ttft=10ms interval=50ms]]"))
+	live.AwaitKind(t, "answer.delta")
 	wantDisk(t, d, http.StatusOK, "ok", "0")
-	doctored := func() string {
-		_, told, _ := sitetest.Finish(t, d.Environment, "doctor")
-		return told
+	runDoctor := func() string {
+		_, printed, _ := sitetest.Finish(t, d.Environment, "doctor")
+		return printed
 	}
 
 	resize(tight)
-	sitetest.Eventually(t, "the guard notices", func() bool { status, _ := sitetest.Readiness(t, d.Internal); return status != http.StatusOK })
+	sitetest.Eventually(t, "/ready reports the full disk", func() bool { status, _ := sitetest.Readiness(t, d.Internal); return status != http.StatusOK })
 	wantDisk(t, d, http.StatusServiceUnavailable, "down", "1")
-	if told := doctored(); !strings.Contains(told, "WRONG space on the disk") || !strings.Contains(told, "begins no turn") {
-		t.Errorf("the doctor says:\n%s", told)
+	if printed := runDoctor(); !strings.Contains(printed, "WRONG space on the disk") || !strings.Contains(printed, "starts no turns") {
+		t.Errorf("doctor printed:\n%s", printed)
 	}
-	over := c.ledger.Plan()
-	refused := c.send(http.MethodPost, "/chat", map[string]any{"input": []map[string]string{{"type": "text", "text": "one more"}}})
-	text, _ := io.ReadAll(refused.Body) // it is held against what is wanted
-	_ = refused.Body.Close()
+	over := u.Ledger.Plan()
+	refused := u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("one more")).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	over()
-	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") != "30" ||
-		!strings.Contains(string(text), `"code":"unavailable"`) || !strings.Contains(string(text), "disk") {
-		t.Errorf("a start on a full disk: %s %s", refused.Status, text)
+	if refused.RetryAfter != 30*time.Second || !strings.Contains(refused.Detail, "disk") {
+		t.Errorf("a start on a full disk: %v, retry after %s", refused, refused.RetryAfter)
 	}
 	var conversations protocol.List[protocol.Conversation]
-	c.json(c.send(http.MethodGet, "/conversations", nil), http.StatusOK, &conversations)
-	if len(conversations.Data) != 2 { // the demonstration and the live one
+	u.Get(t, "/conversations", &conversations)
+	if len(conversations.Data) != 2 { // the demonstration and the one of the live turn
 		t.Errorf("%d conversations", len(conversations.Data))
 	}
-	awaitEvent(t, stream, "answer.delta") // what lives goes on
-	c.json(c.send(http.MethodPost, "/chat/steering", sitetest.Cancelling(live)), http.StatusAccepted, &struct{}{})
-	awaitEvent(t, stream, "turn.finished")
+	live.AwaitKind(t, "answer.delta") // live turns continue
+	u.Cancel(t, live)
 
 	resize(roomy)
-	sitetest.Eventually(t, "there is room again", func() bool { status, _ := sitetest.Readiness(t, d.Internal); return status == http.StatusOK })
+	sitetest.Eventually(t, "the service is ready again", func() bool { status, _ := sitetest.Readiness(t, d.Internal); return status == http.StatusOK })
 	wantDisk(t, d, http.StatusOK, "ok", "0")
-	_, after := c.chat("Hello again.")
-	awaitEvent(t, after, "turn.finished")
-	if n := strings.Count(p.Complaints(), "\tdisk\t"); n != 1 {
-		t.Errorf("it was logged %d times:\n%s", n, p.Complaints())
+	u.Chat(t, sitetest.NewChatBody("Hello again.")).ReadToEnd(t)
+	if n := strings.Count(p.Stderr(), "\tdisk\t"); n != 1 {
+		t.Errorf("the full disk was logged %d times, want 1:\n%s", n, p.Stderr())
 	}
 }
 
-// wantDisk holds what operators are shown of the disk.
-func wantDisk(t *testing.T, d *sitetest.Development, status int, check, full string) {
+// wantDisk checks what /ready and /metrics report about the disk.
+func wantDisk(t *testing.T, d *sitetest.DevInstallation, status int, check, full string) {
 	t.Helper()
 	if got, checks := sitetest.Readiness(t, d.Internal); got != status || checks["disk"] != check {
 		t.Errorf("ready: %d %v, want %d and the disk %s", got, checks, status, check)
 	}
 	_, metrics, err := sitetest.Fetch(t, http.MethodGet, "http://"+d.Internal+"/metrics", "")
 	if err != nil || !strings.Contains(metrics, "turnstone_disk_full "+full) || !strings.Contains(metrics, "turnstone_disk_free_bytes ") {
-		t.Errorf("metrics do not show that the disk is full: %s (%v)", full, err)
+		t.Errorf("want turnstone_disk_full %s and turnstone_disk_free_bytes in the metrics (%v)", full, err)
 	}
 }

@@ -14,61 +14,63 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
+	"turnstone/persistence/pg"
 	"turnstone/providers/embedded"
 )
 
-// examineTimeout bounds each thing that is looked at.
-const examineTimeout = 10 * time.Second
+// checkTimeout bounds each check.
+const checkTimeout = 10 * time.Second
 
 type doctorCommand struct{}
 
-// patient is what an examination works on.
-type patient struct {
-	config  *Config
+// doctorChecks has the inputs of the checks, which are its methods.
+type doctorChecks struct {
+	config  *settings.Config
 	program *program
 	log     *zap.Logger
 }
 
-// finding is what one examination says: what it looked at, and, when that is wrong, what to do.
+// finding is the result of one check: what was checked and, if it failed, the error and the remedy.
 type finding struct {
 	what   string
 	err    error
 	remedy string
 }
 
-// Run looks at everything, each thing even if another is wrong, and fails when something is.
+// Run performs every check, even if an earlier one failed. It returns an error if any check failed.
 func (doctorCommand) Run(ctx context.Context, p *program) error {
-	config, warnings, err := loadConfig(p.environment)
+	config, warnings, err := settings.Load(p.environment)
 	if err == nil {
-		err = config.check()
+		err = config.Check()
 	}
 	if err != nil {
 		report(p.stdout, finding{"configuration", err, "see turnstone config doc"})
 		return errors.New("the configuration cannot be used")
 	}
 	report(p.stdout, finding{what: "configuration"})
-	for _, note := range append(warnings, config.notes()...) {
+	for _, note := range append(warnings, config.Notes()...) {
 		fmt.Fprintf(p.stdout, "note  %s\n", note)
 	}
-	sick := &patient{config: &config, program: p, log: zap.NewNop()}
-	wrong := 0
-	for _, examine := range []func(context.Context) finding{
-		sick.folder, sick.space, sick.owner, sick.database, sick.redis, sick.objects, sick.scanner, sick.model, sick.running,
+	checks := &doctorChecks{config: &config, program: p, log: zap.NewNop()}
+	failed := 0
+	for _, check := range []func(context.Context) finding{
+		checks.folder, checks.space, checks.owner, checks.database, checks.redis, checks.objects, checks.scanner, checks.model, checks.running,
 	} {
-		looking, cancel := context.WithTimeout(ctx, examineTimeout)
-		found := examine(looking)
+		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
+		found := check(checkCtx)
 		cancel()
-		if found.what == "" { // nothing to look at
+		if found.what == "" { // this check does not apply
 			continue
 		}
 		report(p.stdout, found)
 		if found.err != nil {
-			wrong++
+			failed++
 		}
 	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of the above need attention", wrong)
+	if failed > 0 {
+		return fmt.Errorf("%d of the checks above failed", failed)
 	}
 	return nil
 }
@@ -85,11 +87,10 @@ func report(to io.Writer, f finding) {
 	}
 }
 
-// printRemedies writes the SQL and the commands that help against what is wrong with a server. It returns false if err
-// knows none.
+// printRemedies prints the SQL and the commands that fix the setup of a server. It returns false if err contains none.
 func printRemedies(to io.Writer, err error) bool {
-	wrong := persistence.SetupErrors(err)
-	for _, one := range wrong {
+	found := pg.SetupErrors(err)
+	for _, one := range found {
 		if len(one.SQL) > 0 {
 			fmt.Fprintln(to, "      → as a superuser of the server, in this database (psql):")
 			for _, statement := range one.SQL {
@@ -100,10 +101,10 @@ func printRemedies(to io.Writer, err error) bool {
 			fmt.Fprintln(to, "      → then in a shell:\n          "+one.Command)
 		}
 	}
-	return len(wrong) > 0
+	return len(found) > 0
 }
 
-func (p *patient) folder(context.Context) finding {
+func (p *doctorChecks) folder(context.Context) finding {
 	f := finding{what: "data folder " + p.config.Service.DataDir, remedy: "give the account that runs turnstone this folder, or set TURNSTONE_DATA_DIR"}
 	if f.err = os.MkdirAll(p.config.Service.DataDir, folderMode); f.err != nil {
 		return f
@@ -115,31 +116,31 @@ func (p *patient) folder(context.Context) finding {
 	return f
 }
 
-func (p *patient) space(context.Context) finding {
-	f := finding{what: "space on the disk of the data folder", remedy: "free some space, or move the folder (TURNSTONE_DATA_DIR)"}
-	found, err := spaceAt(p.config.Service.DataDir)
+func (p *doctorChecks) space(context.Context) finding {
+	f := finding{what: "space on the disk of the data folder", remedy: "free some space, or move the data folder (TURNSTONE_DATA_DIR)"}
+	found, err := readSpace(p.config.Service.DataDir)
 	if f.err = err; err == nil {
-		f.err = found.enough()
+		f.err = found.check()
 	}
 	if p.config.Stores.DatabaseURL == "" {
-		f.remedy += "; until then dev begins no turn"
+		f.remedy += "; until then dev starts no turns"
 	}
 	return f
 }
 
-// owner looks at the role that migrates, where its address is given.
-func (p *patient) owner(ctx context.Context) finding {
+// owner checks the role that migrates, if its URL is configured.
+func (p *doctorChecks) owner(ctx context.Context) finding {
 	url := p.config.Stores.MigrateDatabaseURL
 	if url == "" {
 		return finding{}
 	}
 	return finding{
-		what: "owner of the schema", remedy: "check TURNSTONE_MIGRATE_DATABASE_URL, and that the server runs",
-		err: persistence.CheckOwner(ctx, url, loginOf(p.config)),
+		what: "owner of the schema", remedy: "check TURNSTONE_MIGRATE_DATABASE_URL and that the server runs",
+		err: pg.CheckOwner(ctx, url, loginOf(p.config)),
 	}
 }
 
-func (p *patient) database(ctx context.Context) finding {
+func (p *doctorChecks) database(ctx context.Context) finding {
 	f := finding{what: "Postgres", remedy: "check DATABASE_URL, that the server runs, and run turnstone migrate"}
 	url, done, err := p.program.databaseURL(ctx, p.config)
 	if err != nil {
@@ -156,7 +157,7 @@ func (p *patient) database(ctx context.Context) finding {
 	return f
 }
 
-func (p *patient) redis(ctx context.Context) finding {
+func (p *doctorChecks) redis(ctx context.Context) finding {
 	if p.config.Stores.RedisURL == "" {
 		return finding{"private Redis", embedded.RedisInstalled(), "apt-get install redis-server, or set REDIS_URL"}
 	}
@@ -165,7 +166,7 @@ func (p *patient) redis(ctx context.Context) finding {
 	return f
 }
 
-func (p *patient) objects(ctx context.Context) finding {
+func (p *doctorChecks) objects(ctx context.Context) finding {
 	f := finding{what: "object store", remedy: "check TURNSTONE_S3_*, the AWS_* credentials and that the bucket exists"}
 	store, done, err := openObjects(ctx, p.config)
 	if err != nil {
@@ -176,7 +177,7 @@ func (p *patient) objects(ctx context.Context) finding {
 	return f
 }
 
-func (p *patient) scanner(ctx context.Context) finding {
+func (p *doctorChecks) scanner(ctx context.Context) finding {
 	scanner, err := openScanner(p.config)
 	if err != nil {
 		return finding{"malware scanner", err, "check TURNSTONE_CLAMD_ADDRESS"}
@@ -187,7 +188,7 @@ func (p *patient) scanner(ctx context.Context) finding {
 	}
 }
 
-func (p *patient) model(ctx context.Context) finding {
+func (p *doctorChecks) model(ctx context.Context) finding {
 	f := finding{
 		what:   "model (" + p.config.Model.Provider + ")",
 		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, and that the provider can be reached from here",
@@ -201,10 +202,10 @@ func (p *patient) model(ctx context.Context) finding {
 	return f
 }
 
-// running looks whether the address is free, or has a turnstone that is ready.
-func (p *patient) running(ctx context.Context) finding {
+// running checks that the internal address is free, or that the turnstone on it is ready.
+func (p *doctorChecks) running(ctx context.Context) finding {
 	address := p.config.Service.InternalListen
-	f := finding{what: "service at " + address, remedy: "see the checks in the answer of /ready there"}
+	f := finding{what: "service at " + address, remedy: "see the checks in the response of /ready on that address"}
 	var config net.ListenConfig
 	socket, err := config.Listen(ctx, "tcp", address)
 	if err == nil {
@@ -220,13 +221,13 @@ func (p *patient) running(ctx context.Context) finding {
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
-		f.err = fmt.Errorf("something listens there that does not answer as turnstone does: %w", err)
+		f.err = fmt.Errorf("the address is in use by something that does not respond like turnstone: %w", err)
 		f.remedy = "set TURNSTONE_INTERNAL_LISTEN to a free address"
 		return f
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // what came of it is shown
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // whatever was read is shown
 		f.err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 	}
 	return f

@@ -11,7 +11,7 @@ import (
 	"turnstone/protocol"
 )
 
-// untilTomorrow is how many seconds of the UTC day are left.
+// untilTomorrow returns the number of seconds until the next UTC day, rounded up.
 func untilTomorrow(now time.Time) int {
 	now = now.UTC()
 	return int(now.Truncate(24*time.Hour).Add(24*time.Hour).Sub(now)/time.Second) + 1
@@ -19,18 +19,18 @@ func untilTomorrow(now time.Time) int {
 
 func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds(t *testing.T) {
 	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=1000")
-	s.Up()
+	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	_, end := u.Chat(t, sitetest.Saying("[[script tokens=5000 ttft=0 interval=0ms]]").In(conversation)).ToTheEnd(t)
+	_, end := u.Chat(t, sitetest.NewChatBody("[[script tokens=5000 ttft=0 interval=0ms]]").In(conversation)).ReadToEnd(t)
 	if end.Status != protocol.TurnIncomplete || end.StopReason != protocol.StopBudgetReached || end.Usage.OutputTokens == 0 {
-		t.Fatalf("it ended %+v", end)
+		t.Fatalf("the turn ended %+v", end)
 	}
 	if messages := u.Messages(t, conversation); len(messages) != 2 || messages[1].Status != protocol.MessageIncomplete {
 		t.Errorf("messages: %+v", messages)
 	}
 	for name, body := range map[string]sitetest.ChatBody{
-		"in the conversation": sitetest.Saying("again").In(conversation), "in a new one": sitetest.Saying("again"),
+		"in the conversation": sitetest.NewChatBody("again").In(conversation), "in a new one": sitetest.NewChatBody("again"),
 	} {
 		before := time.Now()
 		refused := u.Do(t, http.MethodPost, "/chat", body, "Idempotency-Key", "over-the-budget")
@@ -44,24 +44,24 @@ func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds
 		}
 	}
 	if messages := u.Messages(t, conversation); len(messages) != 2 {
-		t.Errorf("a refused start left %d messages", len(messages)-2)
+		t.Errorf("a refused start stored %d messages", len(messages)-2)
 	}
-	if _, end := sitetest.NewUser(t, s.Base).Chat(t, sitetest.Saying(shortTurn)).ToTheEnd(t); end.Status != protocol.TurnCompleted {
+	if _, end := sitetest.NewUser(t, s.Base).Chat(t, sitetest.NewChatBody(shortTurn)).ReadToEnd(t); end.Status != protocol.TurnCompleted {
 		t.Errorf("the turn of another account ended %s", end.Status)
 	}
 }
 
-// The turn leaves less than a title needs.
+// TestATitleThatTheBudgetRefusesDoesNoHarm runs a turn that leaves less of the budget than a title needs.
 func TestATitleThatTheBudgetRefusesDoesNoHarm(t *testing.T) {
 	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=400")
-	p := s.Up()
+	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
-	live := u.Chat(t, sitetest.Saying("[[script tokens=300 ttft=0 interval=0ms]]"))
-	_, end := live.ToTheEnd(t)
+	live := u.Chat(t, sitetest.NewChatBody("[[script tokens=300 ttft=0 interval=0ms]]"))
+	_, end := live.ReadToEnd(t)
 	if end.Status != protocol.TurnCompleted {
-		t.Fatalf("it ended %+v", end)
+		t.Fatalf("the turn ended %+v", end)
 	}
-	p.UntilLogged("no title was made")
+	p.AwaitLog("no title was generated")
 	var turn protocol.Turn
 	u.Get(t, "/chat/turns/"+live.Turn, &turn)
 	conversation := turn.ConversationID.String()

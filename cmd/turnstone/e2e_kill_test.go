@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
@@ -27,46 +28,48 @@ const (
 	killInterval  = 15 * time.Millisecond
 	killDirective = "[[script tokens=30 ttft=15ms interval=15ms]]"
 	richDirective = "[[script tokens=24 reasoning=6 tool=calculate:30ms:ok code=go ttft=15ms interval=12ms]]"
-	// killWithin is up to which event of the first turn the kill may wait; the turn has a few more when it is steered.
+	// killWithin limits the number of the event that the kill waits for. A steered turn has a few more events.
 	killWithin = killTokens + 20
-	// killJitter puts the kill between two events, into a commit or an answer.
+	// killJitter bounds the delay after that event. With a delay, kills also happen between two events, during a commit
+	// or during a response.
 	killJitter = 25 * time.Millisecond
 	roundTime  = time.Minute
 )
 
-// recovery is how a model lets a cut answer go on, and what a whole answer says.
+// recovery describes how a model continues an answer that was cut, and what the complete answer contains.
 type recovery struct {
 	name   string
 	rounds int
-	model  func(modeltest.Request) modeltest.Step // a vendor's, which has to begin again; nil: the scripted one, which goes on
-	text   string                                 // what the turns are begun with
-	// says holds a whole message against what was asked. applied is the steering that was applied; empty for none. nil:
-	// nobody steers, and the message is that of a turn that nobody cut.
-	says func(parts []string, asked, applied string) error
+	model  func(modeltest.Request) modeltest.Step // of a vendor whose model has to start over; nil: the scripted model, which continues
+	text   string                                 // the first message of the turns
+	// checkText checks a complete message against the question. applied is the text of the steering input that was
+	// applied, or "". If checkText is nil, no turn is steered, and the message must be equal to that of a turn that was
+	// not cut.
+	checkText func(parts []string, asked, applied string) error
 }
 
 var recoveries = []recovery{
-	{name: "a model that goes on where it was cut", rounds: killRounds * 7 / 20, text: killDirective, says: continued},
-	{name: "a model that has to begin again", rounds: killRounds * 7 / 20, text: "Recite.", says: superseded, model: recite},
-	{name: "thoughts, a tool and code, with a model that goes on", rounds: killRounds * 3 / 20, text: richDirective},
-	{name: "thoughts, a tool and code, with a model that begins again", rounds: killRounds * 3 / 20, text: "Calculate.", model: think},
+	{name: "a model that continues where it was cut", rounds: killRounds * 7 / 20, text: killDirective, checkText: checkContinuedAnswer},
+	{name: "a model that has to start over", rounds: killRounds * 7 / 20, text: "Recite.", checkText: checkSupersededAnswer, model: recitingModel},
+	{name: "reasoning, a tool and code, with a model that continues", rounds: killRounds * 3 / 20, text: richDirective},
+	{name: "reasoning, a tool and code, with a model that starts over", rounds: killRounds * 3 / 20, text: "Calculate.", model: toolModel},
 }
 
-// The built binary is killed at random moments of its turns and started again. Whatever was acknowledged or seen before
-// stands, and each turn goes on to the one end of a log without gaps.
+// TestKillNineLosesNothing kills the built binary at random moments of its turns and restarts it. Everything that was
+// acknowledged or seen before must still be there, and each turn must reach its only end in a log without gaps.
 func TestKillNineLosesNothing(t *testing.T) {
 	for _, how := range recoveries {
-		t.Run(how.name, func(t *testing.T) { killAgainAndAgain(t, how) })
+		t.Run(how.name, func(t *testing.T) { runKillRounds(t, how) })
 	}
 }
 
-// environment is the model of the recovery, which outlives the kills.
+// environment configures the model of the recovery, which keeps running when the program is killed.
 func (r recovery) environment(t *testing.T) []string {
 	t.Helper()
 	if r.model == nil {
 		return nil
 	}
-	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{React: r.model, Interval: killInterval})
+	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: r.model, Interval: killInterval})
 	t.Cleanup(server.Close)
 	return []string{
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=" + server.URL, "TURNSTONE_MODEL_BALANCED=reciter",
@@ -74,15 +77,16 @@ func (r recovery) environment(t *testing.T) []string {
 	}
 }
 
-// continued is the passage of the directive; with steering, what was said before it, and the passage once more with an
-// acknowledgement. An answer that was cut while the steering waited may go over into the new one anywhere.
-func continued(parts []string, _, applied string) error {
+// checkContinuedAnswer checks the answer of the scripted model: the passage of the directive or, if an input was
+// applied, a prefix of that passage, an acknowledgement and the whole passage again. If the answer was cut while the
+// input was pending, the prefix may end anywhere.
+func checkContinuedAnswer(parts []string, _, applied string) error {
 	script, _ := scripted.Parse(killDirective)
 	said, passage := strings.Join(parts, ""), script.Text()
 	if applied != "" {
 		var whole bool
 		if said, whole = strings.CutSuffix(said, "Taking into account: "+applied+"\n\n"+passage); !whole || !strings.HasPrefix(passage, said) {
-			return fmt.Errorf("steered, the answer is %q", parts)
+			return fmt.Errorf("the answer of the steered turn is %q", parts)
 		}
 		return nil
 	}
@@ -92,10 +96,10 @@ func continued(parts []string, _, applied string) error {
 	return nil
 }
 
-// recite answers with words that name what was asked last.
-func recite(request modeltest.Request) modeltest.Step {
+// recitingModel answers with words that quote the last message.
+func recitingModel(request modeltest.Request) modeltest.Step {
 	return modeltest.Step{
-		Text: reciting(request.Messages[len(request.Messages)-1].Text), Usage: &actors.ModelUsage{InputTokens: 1, OutputTokens: killTokens},
+		Text: reciting(request.Messages[len(request.Messages)-1].Text), Usage: &llm.Usage{InputTokens: 1, OutputTokens: killTokens},
 	}
 }
 
@@ -107,9 +111,9 @@ func reciting(asked string) []string {
 	return pieces
 }
 
-// think calls a tool after some thought, and then answers with code.
-func think(request modeltest.Request) modeltest.Step {
-	usage := &actors.ModelUsage{InputTokens: 1, OutputTokens: killTokens}
+// toolModel calls a tool after some reasoning, and then answers with code.
+func toolModel(request modeltest.Request) modeltest.Step {
+	usage := &llm.Usage{InputTokens: 1, OutputTokens: killTokens}
 	if last := request.Messages[len(request.Messages)-1]; last.Role == "tool" {
 		text := []string{"It ", "is ", last.Text, ".\n\n", "```", "go\n", "func ", "main() ", "{\n", "}\n", "```\n", "\n"}
 		return modeltest.Step{Reasoning: []string{"So ", "that ", "is it."}, Text: append(text, reciting("a tool")...), Usage: usage}
@@ -119,12 +123,13 @@ func think(request modeltest.Request) modeltest.Step {
 	return step
 }
 
-// superseded has each answer whole: a cut one has left the message.
-func superseded(parts []string, asked, applied string) error {
+// checkSupersededAnswer checks the answer of a model that has to start over: every answer is complete, and an answer
+// that was cut is no longer in the message.
+func checkSupersededAnswer(parts []string, asked, applied string) error {
 	want := []string{strings.Join(reciting(asked), "")}
 	if applied != "" {
 		steered := strings.Join(reciting(applied), "")
-		if want = append(want, steered); len(parts) == 1 { // it was applied before the first answer stood
+		if want = append(want, steered); len(parts) == 1 { // it was applied before the first answer was complete
 			want = want[1:]
 		}
 	}
@@ -134,7 +139,7 @@ func superseded(parts []string, asked, applied string) error {
 	return nil
 }
 
-// outline is what a message shows, without what differs from turn to turn.
+// outline describes the parts of a message without the fields that differ between turns.
 func outline(parts []protocol.Part) string {
 	var lines strings.Builder
 	for _, part := range parts {
@@ -144,14 +149,14 @@ func outline(parts []protocol.Part) string {
 	return lines.String()
 }
 
-func killAgainAndAgain(t *testing.T, how recovery) {
+func runKillRounds(t *testing.T, how recovery) {
 	s := sitetest.NewSite(t, how.environment(t)...)
-	p := s.Up()
+	p := s.Start()
 	seed := testSeed(t)
 	first := sitetest.NewUser(t, s.Base)
-	uncut, end := first.Chat(t, sitetest.Saying(how.text)).ToTheEnd(t)
+	uncut, end := first.Chat(t, sitetest.NewChatBody(how.text)).ReadToEnd(t)
 	if end.Status != protocol.TurnCompleted {
-		t.Fatalf("without a kill it ends %s", end.Status)
+		t.Fatalf("without a kill the turn ended %s", end.Status)
 	}
 	want := outline(sitetest.Fold(uncut))
 	kinds := map[string]int{}
@@ -161,7 +166,7 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 		atReceipt := round%3 == 2
 		t.Logf("round %d: kill at event %d + %s, or at a receipt: %t", round, at, jitter, atReceipt)
 		ctx := sitetest.Within(t, roundTime)
-		u := sitetest.NewUser(t, s.Base) // of the round: an account has ten cancels a minute
+		u := sitetest.NewUser(t, s.Base) // a new user per round, because an account has ten cancels a minute
 		turns := make([]*killedTurn, killTurns)
 		var running sync.WaitGroup
 		for i := range turns {
@@ -173,17 +178,17 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 		for _, turn := range turns {
 			running.Go(func() { turn.run(ctx) })
 		}
-		if atReceipt { // what it acknowledges has to be durable by then
-			turns[0].acknowledges(ctx)
+		if atReceipt { // the acknowledged command must be durable by then
+			turns[0].awaitDecided(ctx)
 		} else {
-			turns[0].reaches(ctx, at)
-			if err := sitetest.Pause(ctx, jitter); err != nil {
+			turns[0].awaitEvent(ctx, at)
+			if err := clock.Sleep(ctx, jitter); err != nil {
 				t.Fatal(err)
 			}
 		}
 		over := u.Ledger.Plan()
 		p.Kill()
-		p = s.Up()
+		p = s.Start()
 		running.Wait()
 		over()
 		for i, turn := range turns {
@@ -200,11 +205,11 @@ func killAgainAndAgain(t *testing.T, how recovery) {
 	}
 	t.Logf("seen: %v", kinds)
 	if kinds["recovered"] == 0 {
-		t.Error("no turn was ever cut: the kills prove nothing")
+		t.Error("no turn was recovered, so the kills prove nothing")
 	}
 }
 
-// testSeed is random unless TURNSTONE_TEST_SEED repeats a run.
+// testSeed returns a random seed, or the one in TURNSTONE_TEST_SEED, which repeats a run.
 func testSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -218,27 +223,27 @@ func testSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// killedTurn is a turn with its clients: one that begins it and reads, one that only reads, one that steers or cancels.
-// None of them gives up when the service is away.
+// killedTurn is a turn with three clients: one that starts it and reads, one that only reads, and one that steers or
+// cancels. All of them keep trying while the service is down.
 type killedTurn struct {
 	u            *sitetest.User
 	conversation string
 	text         string
 	key          string
-	steerAt      int64 // at which event to steer; -1: never
+	steerAt      int64 // number of the event at which to steer; -1: never
 	cancelAt     int64
 
 	began        chan struct{} // closed when turn is known
-	turn         string        // set before began
-	acknowledged chan struct{} // closed when the first command was decided
+	turn         string        // set before began is closed
+	acknowledged chan struct{} // closed when steerOrCancel has finished: every command was decided
 
 	mu      sync.Mutex
-	last    int64         // guarded by mu: the newest event that was seen
-	moved   chan struct{} // guarded by mu: closed at the next one
+	last    int64         // guarded by mu: the number of the newest event that a client saw
+	moved   chan struct{} // guarded by mu: closed at the next event
 	over    bool          // guarded by mu
 	failure error         // guarded by mu
 
-	steered, cancelled sitetest.Receipt // owned by act until run returns
+	steered, cancelled sitetest.Receipt // owned by steerOrCancel until run returns
 	notes              []string
 }
 
@@ -249,7 +254,7 @@ func newKilledTurn(u *sitetest.User, conversation string, how recovery, random *
 		acknowledged: make(chan struct{}),
 	}
 	switch drawn := random.IntN(4); {
-	case drawn <= 1 && how.says != nil:
+	case drawn <= 1 && how.checkText != nil:
 		k.steerAt = random.Int64N(killTokens)
 	case drawn == 2:
 		k.cancelAt = random.Int64N(killTokens)
@@ -257,16 +262,16 @@ func newKilledTurn(u *sitetest.User, conversation string, how recovery, random *
 	return k
 }
 
-// commandAt makes the turn one that gets a command.
+// commandAt makes the turn steer, or cancel if it cannot be steered, at an event.
 func (k *killedTurn) commandAt(sequence int64, how recovery) {
 	k.steerAt, k.cancelAt = sequence, -1
-	if how.says == nil {
+	if how.checkText == nil {
 		k.steerAt, k.cancelAt = -1, sequence
 	}
 }
 
-// acknowledges waits until a command was decided.
-func (k *killedTurn) acknowledges(ctx context.Context) {
+// awaitDecided waits until the commands were decided.
+func (k *killedTurn) awaitDecided(ctx context.Context) {
 	select {
 	case <-k.acknowledged:
 	case <-ctx.Done():
@@ -275,12 +280,12 @@ func (k *killedTurn) acknowledges(ctx context.Context) {
 
 func (k *killedTurn) steeringText() string { return "steer with " + k.key }
 
-// run returns when every client has seen the end.
+// run runs the clients and returns when each of them has seen the end of the turn.
 func (k *killedTurn) run(ctx context.Context) {
 	var clients sync.WaitGroup
 	clients.Go(func() { k.fail(k.begin(ctx)) })
-	clients.Go(func() { k.fail(k.readAlong(ctx)) })
-	clients.Go(func() { k.fail(k.act(ctx)) })
+	clients.Go(func() { k.fail(k.follow(ctx)) })
+	clients.Go(func() { k.fail(k.steerOrCancel(ctx)) })
 	clients.Wait()
 }
 
@@ -292,18 +297,19 @@ func (k *killedTurn) fail(err error) {
 	}
 }
 
-// saw notes how far the turn is.
-func (k *killedTurn) saw(e sitetest.Event) {
+// recordEvent records an event that a client received.
+func (k *killedTurn) recordEvent(e sitetest.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last = max(k.last, e.Sequence)
-	k.over = k.over || e.Kind == "turn.finished"
+	k.over = k.over || e.Type == "turn.finished"
 	close(k.moved)
 	k.moved = make(chan struct{})
 }
 
-// reaches waits until some client has seen an event, or the end. Event 0 has been seen as soon as the turn was asked for.
-func (k *killedTurn) reaches(ctx context.Context, sequence int64) {
+// awaitEvent waits until a client has seen the event with the given number, or the end of the turn. For 0 it returns at
+// once.
+func (k *killedTurn) awaitEvent(ctx context.Context, sequence int64) {
 	for {
 		k.mu.Lock()
 		there, moved := k.last >= sequence || k.over || k.failure != nil, k.moved
@@ -319,9 +325,9 @@ func (k *killedTurn) reaches(ctx context.Context, sequence int64) {
 	}
 }
 
-// begin asks for the turn until it has a stream, always with the same key, and reads to the end.
+// begin repeats the start, always with the same key, until it gets a stream, and reads the stream to its end.
 func (k *killedTurn) begin(ctx context.Context) error {
-	body := sitetest.Saying(k.text).In(k.conversation)
+	body := sitetest.NewChatBody(k.text).In(k.conversation)
 	for attempt := 0; ; attempt++ {
 		s, refused, err := k.u.TryChat(ctx, body, "Idempotency-Key", k.key)
 		if s != nil {
@@ -330,7 +336,7 @@ func (k *killedTurn) begin(ctx context.Context) error {
 			}
 			k.turn = s.Turn
 			close(k.began)
-			return k.u.Watch(ctx, s.Turn, s, k.saw)
+			return k.u.Watch(ctx, s.Turn, s, k.recordEvent)
 		}
 		if refused != nil && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusConflict {
 			return fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
@@ -338,23 +344,23 @@ func (k *killedTurn) begin(ctx context.Context) error {
 		if refused != nil && refused.Status == http.StatusConflict && !strings.Contains(string(refused.Body), `"idempotency_in_progress"`) {
 			return fmt.Errorf("POST /chat again: %s", refused.Body)
 		}
-		if waited := sitetest.Pause(ctx, sitetest.PollEvery); waited != nil {
+		if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
 			return errors.Join(waited, err)
 		}
 	}
 }
 
-func (k *killedTurn) readAlong(ctx context.Context) error {
+func (k *killedTurn) follow(ctx context.Context) error {
 	select {
 	case <-k.began:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return k.u.Watch(ctx, k.turn, nil, k.saw)
+	return k.u.Watch(ctx, k.turn, nil, k.recordEvent)
 }
 
-// act steers or cancels when the turn is as far as was drawn.
-func (k *killedTurn) act(ctx context.Context) (err error) {
+// steerOrCancel steers or cancels when the turn has reached the event that was drawn for it.
+func (k *killedTurn) steerOrCancel(ctx context.Context) (err error) {
 	defer close(k.acknowledged)
 	select {
 	case <-k.began:
@@ -362,25 +368,26 @@ func (k *killedTurn) act(ctx context.Context) (err error) {
 		return ctx.Err()
 	}
 	if k.steerAt >= 0 {
-		k.reaches(ctx, k.steerAt)
-		k.steered, err = sitetest.Insist(ctx, k.u, sitetest.Steering(k.turn, k.key, k.steeringText(), "next_step"))
+		k.awaitEvent(ctx, k.steerAt)
+		k.steered, err = sitetest.SendUntilDecided(ctx, k.u, sitetest.SteeringBody(k.turn, k.key, k.steeringText(), "next_step"))
 	}
 	if k.cancelAt >= 0 {
-		k.reaches(ctx, k.cancelAt)
-		k.cancelled, err = sitetest.Insist(ctx, k.u, sitetest.Cancelling(k.turn))
+		k.awaitEvent(ctx, k.cancelAt)
+		k.cancelled, err = sitetest.SendUntilDecided(ctx, k.u, sitetest.CancelBody(k.turn))
 	}
 	return err
 }
 
-// check holds the whole log, read once more, against what the clients were told.
+// check reads the whole log once more and compares it with the events and responses that the clients got.
 func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	t.Helper()
 	if k.failure != nil {
 		return k.failure
 	}
-	events, end := k.u.WholeLog(t, k.turn) // contiguous, the same bytes, one end: the stream and the witness check that
-	if seen := k.u.Saw.Count(k.turn); seen != len(events) || end.LastSequence != int64(len(events)) {
-		return fmt.Errorf("readers saw %d events, the log has %d, its end says %d", seen, len(events), end.LastSequence)
+	// The stream and the witness check that the log is contiguous, has one end, and is the same for all readers.
+	events, end := k.u.WholeLog(t, k.turn)
+	if seen := k.u.Witness.Count(k.turn); seen != len(events) || end.LastSequence != int64(len(events)) {
+		return fmt.Errorf("readers saw %d events, the log has %d, its last event says %d", seen, len(events), end.LastSequence)
 	}
 	parts := sitetest.Fold(events)
 	if err := k.checkMessages(t, parts); err != nil {
@@ -397,14 +404,14 @@ func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	requested := sitetest.CountKind(events, "turn.cancel_requested") > 0
 	switch {
 	case requested != (end.Status == protocol.TurnCancelled), k.cancelled.Status == http.StatusAccepted && !requested:
-		return fmt.Errorf("cancel answered %d, requested %t, and the turn ended %s", k.cancelled.Status, requested, end.Status)
+		return fmt.Errorf("the cancel returned %d, the log contains a cancel request: %t, and the turn ended %s", k.cancelled.Status, requested, end.Status)
 	case requested:
 		return nil
 	case end.Status != protocol.TurnCompleted:
 		return fmt.Errorf("ended %s (%+v)", end.Status, end.Error)
 	}
-	if how.says != nil {
-		return how.says(sitetest.Texts(parts), sitetest.Canary+" "+k.text, applied)
+	if how.checkText != nil {
+		return how.checkText(sitetest.Texts(parts), sitetest.Canary+" "+k.text, applied)
 	}
 	if got := outline(parts); got != uncut {
 		return fmt.Errorf("the message is\n%s\nand without a kill\n%s", got, uncut)
@@ -412,15 +419,16 @@ func (k *killedTurn) check(t *testing.T, how recovery, uncut string) error {
 	return nil
 }
 
-// checkMessages: the conversation holds the question and the answer once, as the log tells them, and one record of usage.
+// checkMessages checks that the conversation contains the question and the answer once, with the text of the log, and
+// that there is one usage record.
 func (k *killedTurn) checkMessages(t *testing.T, parts []protocol.Part) error {
 	t.Helper()
 	messages := k.u.Messages(t, k.conversation)
 	if len(messages) != 2 || messages[0].Role != protocol.RoleUser || sitetest.Texts(messages[0].Parts)[0] != sitetest.Canary+" "+k.text {
 		return fmt.Errorf("the conversation has %d messages: %+v", len(messages), messages)
 	}
-	if kept, told := sitetest.Texts(messages[1].Parts), sitetest.Texts(parts); strings.Join(kept, "|") != strings.Join(told, "|") {
-		return fmt.Errorf("the message says %q, the log %q", kept, told)
+	if stored, logged := sitetest.Texts(messages[1].Parts), sitetest.Texts(parts); strings.Join(stored, "|") != strings.Join(logged, "|") {
+		return fmt.Errorf("the message has the text %q, the log has %q", stored, logged)
 	}
 	var usage protocol.List[protocol.UsageRecord]
 	k.u.Get(t, "/conversations/"+k.conversation+"/usage", &usage)
@@ -430,39 +438,40 @@ func (k *killedTurn) checkMessages(t *testing.T, parts []protocol.Part) error {
 	return nil
 }
 
-// checkSteering: an acknowledged input is in the log once and ended once; one that was refused is not there.
+// checkSteering checks that an accepted input is in the log once and was applied or returned once, and that a refused
+// input is not in the log. applied is the text of the input if it was applied.
 func (k *killedTurn) checkSteering(t *testing.T, events []sitetest.Event) (applied string, err error) {
 	t.Helper()
-	fate := fateOf(events, k.key)
-	if k.steered.Status == http.StatusAccepted && (fate.accepted != 1 || fate.sequence != k.steered.Sequence) ||
-		k.steered.Status != http.StatusAccepted && fate.accepted != 0 {
-		return "", fmt.Errorf("steering answered %+v, the log says %+v", k.steered, fate)
+	outcome := steeringOutcomeOf(events, k.key)
+	if k.steered.Status == http.StatusAccepted && (outcome.accepted != 1 || outcome.sequence != k.steered.Sequence) ||
+		k.steered.Status != http.StatusAccepted && outcome.accepted != 0 {
+		return "", fmt.Errorf("the input got %+v, the log says %+v", k.steered, outcome)
 	}
-	if fate.applied+fate.returned != fate.accepted {
-		return "", fmt.Errorf("steering ended %+v", fate)
+	if outcome.applied+outcome.returned != outcome.accepted {
+		return "", fmt.Errorf("the input was not applied or returned exactly once: %+v", outcome)
 	}
 	if k.steered.Sent {
 		k.notes = append(k.notes, fmt.Sprintf("steered %d", k.steered.Status))
 	}
-	if err := checkParked(k.u.Page(t, k.conversation).FollowUps, fate); err != nil || fate.applied == 0 {
+	if err := checkReturned(k.u.Page(t, k.conversation).FollowUps, outcome); err != nil || outcome.applied == 0 {
 		return "", err
 	}
 	return sitetest.Canary + " " + k.steeringText(), nil
 }
 
-// fate is what a log says of one steering input.
-type fate struct {
+// steeringOutcome counts what a log contains about one steering input.
+type steeringOutcome struct {
 	accepted, applied, returned int
 	sequence                    int64
 	text                        string
 	followUp                    *protocol.FollowUpID
 }
 
-func fateOf(events []sitetest.Event, clientID string) fate {
-	var f fate
+func steeringOutcomeOf(events []sitetest.Event, clientID string) steeringOutcome {
+	var f steeringOutcome
 	var id protocol.SteeringID
 	for _, e := range events {
-		if !strings.HasPrefix(e.Kind, "steering.") {
+		if !strings.HasPrefix(string(e.Type), "steering.") {
 			continue
 		}
 		switch p := e.Payload().(type) {
@@ -483,8 +492,9 @@ func fateOf(events []sitetest.Event, clientID string) fate {
 	return f
 }
 
-// checkParked: what was returned is a held follow-up, once; what was not is none.
-func checkParked(queue []protocol.FollowUp, f fate) error {
+// checkReturned checks that a returned input is in the queue once, as a held follow-up, and that any other input is not
+// in the queue.
+func checkReturned(queue []protocol.FollowUp, f steeringOutcome) error {
 	found := 0
 	for _, item := range queue {
 		if f.text != "" && item.Content == f.text {

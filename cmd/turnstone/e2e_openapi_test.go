@@ -8,16 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/cmd/turnstone/sitetest"
-
 	"github.com/google/uuid"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/providers/model/modeltest"
 )
 
-// What the model of the walk reacts to, in the last thing that it was told.
+// Phrases in the last message that select the answer of the model, and constants of its answers.
 const (
 	askForSum      = "calculate"
 	askForLength   = "at length"
@@ -31,12 +30,12 @@ const (
 	thoughtOfModel = "Thinking of it."
 )
 
-// beyondTheWalk are operations that need a browser and an OpenID provider; http tests them.
+// beyondTheWalk lists the operations that need a browser and an OpenID provider. The tests of package http cover them.
 var beyondTheWalk = []string{"finishOIDC", "startOIDC"}
 
-// model plays a vendor's model.
+// model is the model of the walk.
 func model(request modeltest.Request) modeltest.Step {
-	usage := &actors.ModelUsage{InputTokens: 20, OutputTokens: 5}
+	usage := &llm.Usage{InputTokens: 20, OutputTokens: 5}
 	last := request.Messages[len(request.Messages)-1]
 	switch {
 	case strings.HasPrefix(request.System, "Write a title"):
@@ -55,8 +54,9 @@ func model(request modeltest.Request) modeltest.Step {
 	return modeltest.Step{Text: []string{"You said: ", last.Text}, Usage: usage}
 }
 
-// A client that knows the service from its published document only walks through all of it, against servers that speak
-// each of the vendors' formats. What the document does not tell it neither sends nor takes.
+// TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt runs a client that is written from the published document
+// alone through all of its operations, against model servers with the wire format of each vendor. The client sends
+// nothing, and accepts nothing, that the document does not describe.
 func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 	for _, vendor := range []struct {
 		name, wire  string
@@ -67,18 +67,18 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 		{"Anthropic Messages", modeltest.Anthropic, []string{"TURNSTONE_MODEL_PROVIDER=anthropic"}},
 	} {
 		t.Run(vendor.name, func(t *testing.T) {
-			server := modeltest.NewServer(vendor.wire, modeltest.Script{React: model, Interval: modelInterval, Key: modelKey})
+			server := modeltest.NewServer(vendor.wire, modeltest.Script{Respond: model, Interval: modelInterval, Key: modelKey})
 			t.Cleanup(server.Close)
 			s := sitetest.NewSite(t, append(vendor.environment,
 				"TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_API_KEY="+modelKey, "TURNSTONE_MODEL_BALANCED=model-of-the-walk")...)
-			s.Up()
+			s.Start()
 			w := &walk{t: t, site: s, model: server, spec: readSpec(t)}
 			w.guest = w.newGuest()
 			for _, step := range []struct {
 				name string
 				take func()
 			}{
-				{"look around", w.lookAround},
+				{"requests without a session", w.withoutSession},
 				{"sign up", w.signUp},
 				{"settings", w.settings},
 				{"a turn with a tool", w.toolTurn},
@@ -94,7 +94,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"devices and passwords", w.devices},
-				{"leave", w.leave},
+				{"sign out", w.signOut},
 			} {
 				before := t.Failed()
 				step.take()
@@ -102,43 +102,41 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 					t.Fatalf("in step %q", step.name)
 				}
 			}
-			if left := w.spec.uncalled(); !slices.Equal(left, beyondTheWalk) {
-				t.Errorf("nobody called %v", left)
+			if uncalled := w.spec.uncalled(); !slices.Equal(uncalled, beyondTheWalk) {
+				t.Errorf("operations without a call: %v, want %v", uncalled, beyondTheWalk)
 			}
 		})
 	}
 }
 
-// walk is one way through the document.
+// walk is one run through all operations of the document.
 type walk struct {
 	t     *testing.T
 	site  *sitetest.Site
 	model *modeltest.Server
 	spec  *spec
-	guest *guest
+	guest *specClient
 
 	email, password string
 	conversation    string
 	question, reply string           // messages of the first turn
 	turn            string           // the first one
-	events          []sitetest.Event // of it
-	forked          []string         // further conversations
+	events          []sitetest.Event // of the first turn
+	forked          []string         // further conversations, which the step delete deletes
 }
 
-func (w *walk) newGuest() *guest {
-	u := &sitetest.User{Base: w.site.Base, Client: sitetest.NewBrowser(w.site.Base), Saw: sitetest.NewWitness(w.t)}
-	w.t.Cleanup(u.Client.CloseIdleConnections)
-	return &guest{User: u, spec: w.spec}
+func (w *walk) newGuest() *specClient {
+	return &specClient{User: sitetest.NewGuest(w.t, w.site.Base), spec: w.spec}
 }
 
-func (w *walk) call(id string, parameters args, body any) *sitetest.Answer {
+func (w *walk) call(id string, parameters args, body any) *sitetest.Response {
 	w.t.Helper()
 	return w.guest.call(w.t, id, parameters, body)
 }
 
 func (w *walk) here() args { return args{"conversation_id": w.conversation} }
 
-// say begins a turn in the conversation of the walk; more is put into the body.
+// say starts a turn in the conversation of the walk. It adds the members of more to the body.
 func (w *walk) say(text string, more map[string]any) *sitetest.Stream {
 	w.t.Helper()
 	body := map[string]any{"conversation_id": nil, "input": []any{map[string]any{"type": "text", "text": sitetest.Canary + " " + text}}}
@@ -151,7 +149,7 @@ func (w *walk) say(text string, more map[string]any) *sitetest.Stream {
 	return w.guest.stream(w.t, "startTurn", args{"Idempotency-Key": uuid.NewString()}, body)
 }
 
-// finish reads a turn to its end, which has to be the wanted one.
+// finish reads a turn to its end, which must have the wanted status.
 func (w *walk) finish(s *sitetest.Stream, want protocol.TurnState) []sitetest.Event {
 	w.t.Helper()
 	events, err := s.Rest()
@@ -165,18 +163,18 @@ func (w *walk) finish(s *sitetest.Stream, want protocol.TurnState) []sitetest.Ev
 	return events
 }
 
-// saidIn is the text of the answers in some events.
+// saidIn returns the text of the answers in the events.
 func (w *walk) saidIn(events []sitetest.Event) string {
 	var said strings.Builder
 	for _, e := range events {
-		if e.Kind == "answer.completed" {
+		if e.Type == "answer.completed" {
 			said.WriteString(fmt.Sprint(e.Value(w.t, "text")))
 		}
 	}
 	return said.String()
 }
 
-func (w *walk) lookAround() {
+func (w *walk) withoutSession() {
 	if status := w.call("getHealth", nil, nil).Text(w.t, http.StatusOK, "status"); status != "ok" {
 		w.t.Errorf("health %s", status)
 	}
@@ -215,7 +213,7 @@ func (w *walk) settings() {
 	w.call("putSettings", args{"If-Match": got.Header.Get("ETag")}, settings).Value(w.t, http.StatusConflict, "current")
 }
 
-// toolTurn: model, tool, model; the answer holds what the tool found.
+// toolTurn runs a turn in which the model calls a tool: the answer contains the tool's result.
 func (w *walk) toolTurn() {
 	s := w.say("Please "+askForSum+" six times seven.", map[string]any{"profile": "balanced"})
 	w.turn = s.Header.Get("X-Turn-Id")
@@ -228,7 +226,7 @@ func (w *walk) toolTurn() {
 		w.t.Errorf("the answer is %q", said)
 	}
 	for _, e := range w.events {
-		switch e.Kind {
+		switch e.Type {
 		case "tool.started":
 			if e.Value(w.t, "tool_name") != "calculate" || e.Value(w.t, "input", "expression") != "6*7" {
 				w.t.Errorf("the call is %s", e.Data)
@@ -254,22 +252,22 @@ func (w *walk) toolTurn() {
 	})
 }
 
-// resume: from the middle, by either way, the same bytes; past the end nothing; a snapshot and the end.
+// resume follows the finished turn. From the middle, by header and by query, it gets the same bytes; after the end it
+// gets nothing; in snapshot mode it gets a snapshot and the end.
 func (w *walk) resume() {
 	middle := len(w.events) / 2
 	for _, parameters := range []args{{"Last-Event-ID": fmt.Sprint(middle)}, {"after": fmt.Sprint(middle)}} {
 		parameters["turn_id"] = w.turn
 		s := w.guest.stream(w.t, "followTurn", parameters, nil)
-		s.After = int64(middle)
 		if tail := w.finish(s, protocol.TurnCompleted); !slices.Equal(tail, w.events[middle:]) {
-			w.t.Errorf("after %d come %d events, not the same ones", middle, len(tail))
+			w.t.Errorf("after event %d there are %d events, which differ from those of the first stream", middle, len(tail))
 		}
 	}
 	w.call("followTurn", args{"turn_id": w.turn, "after": fmt.Sprint(len(w.events))}, nil).Want(w.t, http.StatusNoContent, nil)
 	s := w.guest.stream(w.t, "followTurn", args{"turn_id": w.turn, "mode": "snapshot"}, nil)
 	shown := w.finish(s, protocol.TurnCompleted)
-	if shown[0].Kind != "turn.snapshot" || len(shown) != 2 {
-		w.t.Errorf("a snapshot of %d events begins with %s", len(shown), shown[0].Kind)
+	if shown[0].Type != "turn.snapshot" || len(shown) != 2 {
+		w.t.Errorf("snapshot mode returned %d events, the first is %s", len(shown), shown[0].Type)
 	}
 	w.call("followTurn", args{"turn_id": protocol.NewTurnID().String()}, nil).Text(w.t, http.StatusNotFound, "code")
 	w.call("getTurn", args{"turn_id": "no identifier"}, nil).Text(w.t, http.StatusNotFound, "code")
@@ -278,7 +276,7 @@ func (w *walk) resume() {
 func (w *walk) lists() {
 	list := w.call("listConversations", args{"limit": "1"}, nil)
 	if id := list.Text(w.t, http.StatusOK, "data", 0, "conversation_id"); id != w.conversation {
-		w.t.Errorf("the list has %s", id)
+		w.t.Errorf("the first conversation of the list is %s", id)
 	}
 	w.call("listConversations", args{"cursor": "garbage"}, nil).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	page := args{"conversation_id": w.conversation, "limit": "1"}
@@ -289,18 +287,18 @@ func (w *walk) lists() {
 	page["cursor"] = newest.Text(w.t, http.StatusOK, "next_cursor")
 	oldest := w.call("listMessages", page, nil)
 	if id := oldest.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
-		w.t.Errorf("before it is %s", id)
+		w.t.Errorf("the message before it is %s", id)
 	}
 	around := w.call("listMessages", args{"conversation_id": w.conversation, "around": w.question}, nil)
 	if id := around.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
-		w.t.Errorf("around the question is %s", id)
+		w.t.Errorf("the message around the question is %s", id)
 	}
 }
 
 func (w *walk) titleAndDraft() {
 	titled := w.call("setTitle", w.here(), map[string]any{"title": walkedTitle})
 	if source := titled.Text(w.t, http.StatusOK, "title_source"); source != "user" {
-		w.t.Errorf("the title is of %s", source)
+		w.t.Errorf("the source of the title is %s", source)
 	}
 	w.call("setTitle", args{"conversation_id": w.conversation, "If-Match": `"v1"`}, map[string]any{"title": "Stale"}).
 		Value(w.t, http.StatusConflict, "current")
@@ -314,7 +312,7 @@ func (w *walk) titleAndDraft() {
 	}
 }
 
-// steer: the next request of the model holds the input, behind what was said so far.
+// steer checks that the next request to the model contains the input, after the answer so far.
 func (w *walk) steer() {
 	for _, delivery := range []string{"next_step", "interrupt"} {
 		s := w.say("Tell me "+askForLength+".", nil)
@@ -331,10 +329,10 @@ func (w *walk) steer() {
 		if sitetest.CountKind(events, "steering.applied") != 1 {
 			w.t.Errorf("%s: %d inputs applied", delivery, sitetest.CountKind(events, "steering.applied"))
 		}
-		asked := w.model.Requests()
-		messages := asked[len(asked)-1].Messages
+		requests := w.model.Requests()
+		messages := requests[len(requests)-1].Messages
 		if n := len(messages); messages[n-1].Text != input || messages[n-2].Role != protocol.RoleAssistant {
-			w.t.Errorf("%s: the model was asked %+v", delivery, messages[n-2:])
+			w.t.Errorf("%s: the last messages to the model are %+v", delivery, messages[n-2:])
 		}
 	}
 }
@@ -347,23 +345,23 @@ func (w *walk) queue() {
 	body["if_busy"] = "queue"
 	item := w.call("startTurn", nil, body).Text(w.t, http.StatusAccepted, "follow_up_id")
 	if id := w.call("listFollowUps", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "follow_up_id"); id != item {
-		w.t.Errorf("the queue has %s", id)
+		w.t.Errorf("the first item of the queue is %s", id)
 	}
 	w.finish(s, protocol.TurnCompleted)
 	next := ""
-	sitetest.Eventually(w.t, "the queue goes on", func() bool {
+	sitetest.Eventually(w.t, "the queue starts its turn", func() bool {
 		next, _ = w.call("listFollowUps", w.here(), nil).Value(w.t, http.StatusOK, "data", 0, "turn_id").(string)
 		return next != ""
 	})
 	events := w.finish(w.guest.stream(w.t, "followTurn", args{"turn_id": next}, nil), protocol.TurnCompleted)
 	if said := w.saidIn(events); said != "You said: And then?" {
-		w.t.Errorf("the next turn says %q", said)
+		w.t.Errorf("the next turn has the text %q", said)
 	}
 }
 
-// cancel reaches the vendor: its answer is left before it ends.
+// cancel checks that a cancel aborts the request to the vendor.
 func (w *walk) cancel() {
-	for len(w.model.Aborted()) > 0 { // of the interrupt
+	for len(w.model.Aborted()) > 0 { // aborted by the interrupt of the step steer
 		<-w.model.Aborted()
 	}
 	s := w.say("Tell me "+askWithoutEnd+".", nil)
@@ -373,11 +371,11 @@ func (w *walk) cancel() {
 	w.finish(s, protocol.TurnCancelled)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(sitetest.Soon):
-		w.t.Error("the vendor was not told")
+	case <-time.After(sitetest.ConditionTimeout):
+		w.t.Error("the request to the vendor was not aborted")
 	}
 	if again := w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id"); again != receipt {
-		w.t.Errorf("the repeat after the end got the receipt %s, the first %s", again, receipt)
+		w.t.Errorf("the repeat after the end got receipt %s, the first one got %s", again, receipt)
 	}
 	late := map[string]any{
 		"type": "input", "turn_id": s.Turn, "client_steering_id": "late", "input": []any{map[string]any{"type": "text", "text": "Too late."}},
@@ -385,7 +383,7 @@ func (w *walk) cancel() {
 	w.call("steerTurn", nil, late).Value(w.t, http.StatusConflict, "current", "state")
 }
 
-// hold: what is queued behind a turn that is stopped waits for a word, and goes on when it is given.
+// hold checks that a message queued behind a turn that is cancelled is held, and starts when it is released.
 func (w *walk) hold() {
 	s := w.say("Tell me "+askWithoutEnd+".", nil)
 	s.AwaitKind(w.t, "answer.delta")
@@ -396,14 +394,14 @@ func (w *walk) hold() {
 	w.finish(s, protocol.TurnCancelled)
 	here := args{"conversation_id": w.conversation, "follow_up_id": item}
 	current := w.call("changeFollowUp", here, map[string]any{"state": "queued"})
-	if state := current.Text(w.t, http.StatusConflict, "current", "state"); state != protocol.FollowUpHeld {
-		w.t.Errorf("it is %s", state)
+	if state := current.Text(w.t, http.StatusConflict, "current", "state"); state != string(protocol.FollowUpHeld) {
+		w.t.Errorf("the follow-up is %s", state)
 	}
 	version := current.Value(w.t, http.StatusConflict, "current", "version")
 	turn := w.call("changeFollowUp", here, map[string]any{"state": "queued", "version": version}).Text(w.t, http.StatusOK, "turn_id")
 	events := w.finish(w.guest.stream(w.t, "followTurn", args{"turn_id": turn}, nil), protocol.TurnCompleted)
 	if said := w.saidIn(events); said != "You said: And later?" {
-		w.t.Errorf("the released turn says %q", said)
+		w.t.Errorf("the released turn has the text %q", said)
 	}
 }
 
@@ -441,19 +439,19 @@ func (w *walk) branches() {
 		w.t.Errorf("the active branch is %s", active)
 	}
 	if id := w.call("listMessages", w.here(), nil).Text(w.t, http.StatusOK, "data", 1, "message_id"); id != w.reply {
-		w.t.Errorf("the first branch answers with %s", id)
+		w.t.Errorf("the answer of the first branch is %s", id)
 	}
 }
 
 func (w *walk) usage() {
 	record := w.call("listUsage", w.here(), nil)
 	if tokens := record.Value(w.t, http.StatusOK, "data", 0, "usage", "input_tokens"); tokens != 20.0 {
-		w.t.Errorf("the last turn read %v tokens", tokens)
+		w.t.Errorf("the last turn has %v input tokens", tokens)
 	}
-	said := map[string]any{"kind": "speech", "quantity": 2.5, "unit": "seconds"}
+	speech := map[string]any{"kind": "speech", "quantity": 2.5, "unit": "seconds"}
 	once := args{"conversation_id": w.conversation, "Idempotency-Key": uuid.NewString()}
-	first := w.call("recordUsage", once, said)
-	again := w.call("recordUsage", once, said)
+	first := w.call("recordUsage", once, speech)
+	again := w.call("recordUsage", once, speech)
 	if first.Text(w.t, http.StatusCreated, "usage_id") != again.Text(w.t, http.StatusCreated, "usage_id") || again.Header.Get("Idempotent-Replayed") != "true" {
 		w.t.Errorf("the same key: %s and %s", first.Body, again.Body)
 	}
@@ -478,13 +476,14 @@ func (w *walk) write() {
 	created := w.call("createConversation", once, map[string]any{"title": "Made there", "profile": "coding"})
 	again := w.call("createConversation", once, map[string]any{"title": "Made there", "profile": "coding"})
 	if id := created.Text(w.t, http.StatusCreated, "conversation_id"); id != again.Text(w.t, http.StatusCreated, "conversation_id") {
-		w.t.Errorf("the same key made two: %s", again.Body)
+		w.t.Errorf("the same key created two conversations: %s", again.Body)
 	}
 	w.call("createConversation", once, map[string]any{"title": "Another"}).Text(w.t, http.StatusUnprocessableEntity, "code")
 	w.forked = append(w.forked, mine["conversation_id"], created.Text(w.t, http.StatusCreated, "conversation_id"))
 }
 
-// delete asks before it ends a live turn, and says what goes with it.
+// delete checks that deleting a conversation with a live turn needs a confirmation, and that everything in the
+// conversation is deleted with it.
 func (w *walk) delete() {
 	for _, conversation := range w.forked {
 		w.call("deleteConversation", args{"conversation_id": conversation}, nil).Want(w.t, http.StatusNoContent, nil)
@@ -495,8 +494,8 @@ func (w *walk) delete() {
 	w.call("deleteConversation", args{"conversation_id": w.conversation, "X-Confirm": token}, nil).Want(w.t, http.StatusNoContent, nil)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(sitetest.Soon):
-		w.t.Error("the vendor was not told")
+	case <-time.After(sitetest.ConditionTimeout):
+		w.t.Error("the request to the vendor was not aborted")
 	}
 	for _, id := range []string{"getConversation", "listMessages", "listBranches", "listFollowUps", "listUsage"} {
 		w.call(id, w.here(), nil).Text(w.t, http.StatusNotFound, "code")
@@ -529,7 +528,7 @@ func (w *walk) devices() {
 	other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).Text(w.t, http.StatusUnauthorized, "code")
 }
 
-func (w *walk) leave() {
+func (w *walk) signOut() {
 	token := w.guest.token
 	w.guest.token = "wrong"
 	w.call("logout", nil, nil).Text(w.t, http.StatusForbidden, "code")

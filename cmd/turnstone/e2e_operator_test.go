@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,14 +11,14 @@ import (
 	"turnstone/protocol"
 )
 
-const damageLogSQL = `
+const corruptLogSQL = `
 update turn_events set frames = 'noise'
 where turn_id = $1 and first_sequence = (select min(first_sequence) from turn_events where turn_id = $1 and first_sequence > 1)`
 
-// damageLog makes the log of a live turn unreadable, in a row that its readers have seen.
-func damageLog(t *testing.T, s *sitetest.Site, turn string) {
+// corruptLog makes the log of a live turn unreadable. It damages a row that the turn's readers have already seen.
+func corruptLog(t *testing.T, s *sitetest.Site, turn string) {
 	t.Helper()
-	changed, err := superuser(t, s).Exec(t.Context(), damageLogSQL, protocol.NodeID(turnOfText(t, turn)).String())
+	changed, err := superuser(t, s).Exec(t.Context(), corruptLogSQL, protocol.NodeID(turnOfText(t, turn)).String())
 	if err != nil || changed.RowsAffected() != 1 {
 		t.Fatalf("%d rows were damaged: %v", changed.RowsAffected(), err)
 	}
@@ -28,11 +27,11 @@ func damageLog(t *testing.T, s *sitetest.Site, turn string) {
 // queueBehind queues a message behind the live turn of a conversation.
 func queueBehind(t *testing.T, u *sitetest.User, conversation string) {
 	t.Helper()
-	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
+	u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
 }
 
-// wantFreeAndHeld checks that a conversation has no live turn and that its one queued message is held, also after its
-// next turn.
+// wantFreeAndHeld checks that a conversation has no live turn and that its only queued message is held, both now and
+// after its next turn.
 func wantFreeAndHeld(t *testing.T, u *sitetest.User, conversation string) {
 	t.Helper()
 	held := func(when string) {
@@ -43,46 +42,47 @@ func wantFreeAndHeld(t *testing.T, u *sitetest.User, conversation string) {
 		}
 	}
 	held("after the end")
-	if _, end := u.Chat(t, sitetest.Saying(shortTurn).In(conversation)).ToTheEnd(t); end.Status != protocol.TurnCompleted {
+	if _, end := u.Chat(t, sitetest.NewChatBody(shortTurn).In(conversation)).ReadToEnd(t); end.Status != protocol.TurnCompleted {
 		t.Errorf("the next turn ended %s", end.Status)
 	}
 	held("after the next turn")
 }
 
-// wantMendedLog reads a turn whose log was damaged from its beginning. Who has seen what was damaged cannot compare.
-func wantMendedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Event, *protocol.TurnFinished) {
+// wantRepairedLog reads the repaired log of a turn from its first event. It uses a new witness, because one that
+// recorded the damaged events would report the repaired ones as changed.
+func wantRepairedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Event, *protocol.TurnFinished) {
 	t.Helper()
 	reader := *u
-	reader.Saw = sitetest.NewWitness(t)
+	reader.Witness = sitetest.NewWitness(t)
 	return reader.WholeLog(t, turn)
 }
 
 func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation(t *testing.T) {
 	s := sitetest.NewSite(t)
-	p := s.Up()
+	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
-	live.AwaitKind(t, "answer.delta") // behind the row that is damaged
+	live.AwaitKind(t, "answer.delta") // an event after the row that will be damaged
 	queueBehind(t, u, conversation)
 	over := u.Ledger.Plan()
-	ended := u.Following(t, live)
+	ended := u.FollowInBackground(t, live)
 	p.Kill()
-	damageLog(t, s, live.Turn)
-	p = s.Up()
+	corruptLog(t, s, live.Turn)
+	p = s.Start()
 	over()
 	sitetest.AwaitEnd(t, ended)
-	_, end := wantMendedLog(t, u, live.Turn)
+	_, end := wantRepairedLog(t, u, live.Turn)
 	if end.Status != protocol.TurnFailed || end.Error == nil || end.Error.Code != "unrecoverable" {
-		t.Errorf("it ended %s, %+v", end.Status, end.Error)
+		t.Errorf("the turn ended %s, %+v", end.Status, end.Error)
 	}
 	var adoptions int
 	row := superuser(t, s).QueryRow(t.Context(), `select adoptions from turns where turn_id = $1`, protocol.NodeID(turnOfText(t, live.Turn)).String())
 	if err := row.Scan(&adoptions); err != nil || adoptions != 3 {
 		t.Errorf("%d adoptions, %v", adoptions, err)
 	}
-	if log := p.Complaints(); strings.Count(log, "a turn's log cannot be read") != 2 || strings.Count(log, "a turn whose log cannot be read is ended") != 1 {
-		t.Error("the log does not name two adoptions that failed and the one that ended the turn")
+	if log := p.Stderr(); strings.Count(log, "a turn's log cannot be read") != 2 || strings.Count(log, "a turn whose log cannot be read is ended") != 1 {
+		t.Error("the log does not contain two failed adoptions and the one that ended the turn")
 	}
 	if last := u.Messages(t, conversation)[1]; last.Status != protocol.MessageFailed {
 		t.Errorf("its message is %s", last.Status)
@@ -92,65 +92,65 @@ func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation
 
 func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	cancel := func(t *testing.T, want int, state string, arguments ...string) {
 		t.Helper()
-		code, printed, complaint := sitetest.Finish(t, s.Environment, append([]string{"turn", "cancel"}, arguments...)...)
-		if code != want || want == 0 && !strings.Contains(printed, `"state":"`+state+`"`) {
-			t.Fatalf("turn cancel %v: %d %q %q", arguments, code, printed, complaint)
+		code, stdout, stderr := sitetest.Finish(t, s.Environment, append([]string{"turn", "cancel"}, arguments...)...)
+		if code != want || want == 0 && !strings.Contains(stdout, `"state":"`+state+`"`) {
+			t.Fatalf("turn cancel %v: %d %q %q", arguments, code, stdout, stderr)
 		}
 	}
 	check := func(t *testing.T, turn, conversation string, events []sitetest.Event, end *protocol.TurnFinished) {
 		t.Helper()
 		var request *protocol.TurnCancelRequested
 		for _, e := range events {
-			if asked, is := e.Payload().(*protocol.TurnCancelRequested); is {
-				request = asked
+			if payload, is := e.Payload().(*protocol.TurnCancelRequested); is {
+				request = payload
 			}
 		}
 		if end.Status != protocol.TurnCancelled || request == nil || request.By != protocol.CancelledByOperator || request.Scope != protocol.CancelTurn {
-			t.Errorf("it ended %s, cancelled as %+v", end.Status, request)
+			t.Errorf("the turn ended %s, cancel request %+v", end.Status, request)
 		}
 		wantFreeAndHeld(t, u, conversation)
 		for _, arguments := range [][]string{{turn}, {turn, "--force"}} {
-			cancel(t, 1, "", arguments...) // it has ended
+			cancel(t, 1, "", arguments...) // the turn has ended
 		}
 	}
-	t.Run("a healthy one", func(t *testing.T) {
+	t.Run("a healthy turn", func(t *testing.T) {
 		conversation := u.NewConversation(t)
 		live := u.Live(t, conversation, endlessTurn)
 		queueBehind(t, u, conversation)
 		cancel(t, 0, "cancelling", live.Turn)
-		events, end := live.ToTheEnd(t)
+		events, end := live.ReadToEnd(t)
 		check(t, live.Turn, conversation, events, end)
 	})
-	t.Run("one whose log cannot be read", func(t *testing.T) {
+	t.Run("a turn whose log cannot be read", func(t *testing.T) {
 		conversation := u.NewConversation(t)
 		live := u.Live(t, conversation, endlessTurn)
 		live.AwaitKind(t, "answer.delta")
 		queueBehind(t, u, conversation)
-		damageLog(t, s, live.Turn)
-		ended := u.Following(t, live)
+		corruptLog(t, s, live.Turn)
+		ended := u.FollowInBackground(t, live)
 		cancel(t, 0, "cancelled", live.Turn, "--force")
 		sitetest.AwaitEnd(t, ended)
-		events, end := wantMendedLog(t, u, live.Turn)
+		events, end := wantRepairedLog(t, u, live.Turn)
 		check(t, live.Turn, conversation, events, end)
 	})
 }
 
-// disabledStreams is how long the streams of a disabled account may stay open.
+// disabledStreams is how long streams of a disabled account may stay open.
 const disabledStreams = 5 * time.Second
 
 func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	u, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
 	queueBehind(t, u, conversation)
 	untouched := other.Live(t, other.NewConversation(t), endlessTurn)
-	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
+	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -162,8 +162,8 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 	}
 	user := func(arguments ...string) {
 		t.Helper()
-		if code, _, complaint := sitetest.Finish(t, s.Environment, append([]string{"user"}, arguments...)...); code != 0 {
-			t.Fatalf("user %v: %d %s", arguments, code, complaint)
+		if code, _, stderr := sitetest.Finish(t, s.Environment, append([]string{"user"}, arguments...)...); code != 0 {
+			t.Fatalf("user %v: %d %s", arguments, code, stderr)
 		}
 	}
 	user("disable", u.Email)
@@ -174,30 +174,30 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(sitetest.Patience):
-			t.Fatal("a stream does not end")
+		case <-time.After(sitetest.ProcessTimeout):
+			t.Fatal("a stream did not end")
 		}
 	}
-	sitetest.Meter().Check(t, "until the streams of a disabled account ended it", began, time.Since(began), disabledStreams)
+	sitetest.Meter().Check(t, "ending the streams of a disabled account", began, time.Since(began), disabledStreams)
 	for _, path := range []string{"/conversations", "/chat/turns/" + live.Turn + "/events"} {
 		u.Do(t, http.MethodGet, path, nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
 	}
-	code, printed, complaint := sitetest.Finish(t, s.Environment, "turn", "events", live.Turn, "--follow")
-	if code != 0 || !strings.Contains(printed, `"by":"operator","scope":"turn"`) {
-		t.Errorf("turn events: %d %s", code, complaint)
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "turn", "events", live.Turn, "--follow")
+	if code != 0 || !strings.Contains(stdout, `"by":"operator","scope":"turn"`) {
+		t.Errorf("turn events: %d %s", code, stderr)
 	}
 	var finished protocol.TurnFinished
-	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &finished); err != nil || finished.Status != protocol.TurnCancelled {
 		t.Errorf("its turn ended %s, %v", finished.Status, err)
 	}
 	user("enable", u.Email)
 	again := u.Device(t)
 	if messages := again.Messages(t, conversation); len(messages) != 2 {
-		t.Errorf("%d messages: enabling the account has started something", len(messages))
+		t.Errorf("%d messages: enabling the account has started a turn", len(messages))
 	}
 	wantFreeAndHeld(t, again, conversation)
-	if _, err := untouched.Next(); err != nil || errors.Is(err, sitetest.ErrBroken) {
+	if _, err := untouched.Next(); err != nil {
 		t.Errorf("the stream of another account: %v", err)
 	}
 	other.Cancel(t, untouched)

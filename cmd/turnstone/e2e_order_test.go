@@ -6,22 +6,21 @@ import (
 	"net/url"
 	"testing"
 
-	"turnstone/cmd/turnstone/sitetest"
-
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
-// locked is a row of the service's database that a test holds, so that nothing can be stored in it.
-type locked struct {
+// lockedRow is a row of the service's database that a test has locked, so that the service cannot change it.
+type lockedRow struct {
 	t    *testing.T
 	conn *pgx.Conn
 	tx   pgx.Tx
 }
 
-// superuser connects to the service's database as somebody for whom row-level security does not hold.
+// superuser connects to the service's database as the superuser, which bypasses row-level security.
 func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 	t.Helper()
 	address, err := url.Parse(s.Owner)
@@ -29,7 +28,7 @@ func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 		t.Fatal(err)
 	}
 	address.User = url.User(embedded.Superuser)
-	conn, err := pgx.Connect(sitetest.Within(t, sitetest.Patience), address.String())
+	conn, err := pgx.Connect(sitetest.Within(t, sitetest.ProcessTimeout), address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +36,11 @@ func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 	return conn
 }
 
-// lockRow takes the row that a statement finds and reads its one column.
-func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol.NodeID) *locked {
+// lockRow locks the row that a statement selects and reads its only column.
+func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol.NodeID) *lockedRow {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.Patience)
-	l := &locked{t: t, conn: superuser(t, s)}
+	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
+	l := &lockedRow{t: t, conn: superuser(t, s)}
 	var err error
 	if l.tx, err = l.conn.Begin(ctx); err != nil {
 		t.Fatal(err)
@@ -52,9 +51,9 @@ func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol
 	return l
 }
 
-func (l *locked) release() {
+func (l *lockedRow) release() {
 	l.t.Helper()
-	if err := l.tx.Rollback(sitetest.Within(l.t, sitetest.Patience)); err != nil {
+	if err := l.tx.Rollback(sitetest.Within(l.t, sitetest.ProcessTimeout)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -67,25 +66,25 @@ func turnOfText(t *testing.T, text string) (id protocol.TurnID) {
 	return id
 }
 
-// While the row of a live turn cannot be written, no reader sees more of it and no command is acknowledged; what became
-// of the commands is told once it can.
+// TestNothingIsSeenOrAcknowledgedBeforeItIsDurable checks that while the row of a live turn is locked, no reader sees
+// further events and no command is acknowledged. Once the row is free, the outcome of the commands can be read.
 func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
 	turn := live.Turn
-	ended := u.Following(t, live)
+	ended := u.FollowInBackground(t, live)
 	var next int64
 	over := u.Ledger.Plan()
 	row := lockRow(t, s, &next, `select next_sequence from turns where turn_id = $1 for update`, protocol.NodeID(turnOfText(t, turn)))
 
-	for _, body := range []map[string]any{sitetest.Steering(turn, "while-locked", "half done", "next_step"), sitetest.Cancelling(turn)} {
+	for _, body := range []map[string]any{sitetest.SteeringBody(turn, "while-locked", "half done", "next_step"), sitetest.CancelBody(turn)} {
 		u.Do(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	}
-	if seen := int64(u.Saw.Count(turn)); seen >= next {
-		t.Errorf("readers saw %d events, and %d are durable", seen, next-1)
+	if seen := int64(u.Witness.Count(turn)); seen >= next {
+		t.Errorf("readers saw %d events, but only %d are durable", seen, next-1)
 	}
 	var shown protocol.Turn
 	u.Get(t, "/chat/turns/"+turn, &shown)
@@ -95,21 +94,22 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 
 	row.release()
 	over()
-	if _, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), u, sitetest.Cancelling(turn)); err != nil {
+	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), u, sitetest.CancelBody(turn)); err != nil {
 		t.Error(err)
 	}
 	sitetest.AwaitEnd(t, ended)
 	settleSteering(t, u, turn, conversation, "while-locked")
 	events, end := u.WholeLog(t, turn)
 	if end.Status != protocol.TurnCancelled || sitetest.CountKind(events, "turn.cancel_requested") != 1 {
-		t.Errorf("it ended %s after %d cancels", end.Status, sitetest.CountKind(events, "turn.cancel_requested"))
+		t.Errorf("the turn ended %s, and its log has %d cancel requests", end.Status, sitetest.CountKind(events, "turn.cancel_requested"))
 	}
 }
 
-// A turn that cannot be stored has no first byte, and leaves nothing.
+// TestATurnThatCannotBeStoredDoesNotBegin checks that a turn that cannot be stored is refused before its first event
+// and that nothing of it is stored.
 func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
 	var id protocol.ConversationID
@@ -119,7 +119,7 @@ func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
 	var version int64
 	over := u.Ledger.Plan()
 	row := lockRow(t, s, &version, `select version from conversations where conversation_id = $1 for update`, protocol.NodeID(id))
-	refused := u.Do(t, http.MethodPost, "/chat", sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
+	refused := u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("half done").In(conversation), "Idempotency-Key", "stored")
 	refused.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	t.Logf("refused after %s", refused.Took)
 	row.release()
@@ -127,11 +127,11 @@ func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
 	if messages := u.Messages(t, conversation); len(messages) != 0 {
 		t.Errorf("%d messages of a turn that was refused", len(messages))
 	}
-	again := u.Chat(t, sitetest.Saying("half done").In(conversation), "Idempotency-Key", "stored")
+	again := u.Chat(t, sitetest.NewChatBody("half done").In(conversation), "Idempotency-Key", "stored")
 	if again.Header.Get("Idempotent-Replayed") != "" {
-		t.Error("a refusal was kept")
+		t.Error("the refusal was stored for the key")
 	}
-	again.ToTheEnd(t)
+	again.ReadToEnd(t)
 	if messages := u.Messages(t, conversation); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
 	}

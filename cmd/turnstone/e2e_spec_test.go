@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,31 +19,31 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// specAddress is where the schemas think that the document stands.
+// specAddress is the URL under which the document is registered with the schema compiler.
 const specAddress = "https://turnstone.invalid/openapi.json"
 
-// spec is the published document: all that its reader knows of the service.
+// spec is the published OpenAPI document. It is all that specClient knows about the service.
 type spec struct {
 	compiler   *jsonschema.Compiler
 	operations map[string]*operation // by operationId
 }
 
-// operation is one entry of the document.
+// operation is one operation of the document.
 type operation struct {
 	id, method, path string
 	node             map[string]any
-	pointer          string // where the entry stands
+	pointer          string // JSON pointer of the operation in the document
 	called           bool
 }
 
-// readSpec asks the program for its document.
+// readSpec reads the document that the program prints.
 func readSpec(t *testing.T) *spec {
 	t.Helper()
-	code, printed, complaint := sitetest.Finish(t, nil, "openapi")
+	code, stdout, stderr := sitetest.Finish(t, nil, "openapi")
 	if code != 0 {
-		t.Fatalf("turnstone openapi: %d %s", code, complaint)
+		t.Fatalf("turnstone openapi: %d %s", code, stderr)
 	}
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(printed))
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(stdout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +66,13 @@ func readSpec(t *testing.T) *spec {
 	return s
 }
 
-// object is a value that has to be a JSON object; anything else has no members.
+// object returns value as a JSON object. Any other value yields an object without members.
 func object(value any) map[string]any {
 	members, _ := value.(map[string]any)
 	return members
 }
 
-// check holds a JSON text against the schema at a pointer of the document.
+// check validates a JSON text against the schema at a pointer of the document.
 func (s *spec) check(pointer string, text []byte) error {
 	schema, err := s.compiler.Compile(specAddress + "#" + (&url.URL{Fragment: pointer}).EscapedFragment())
 	if err != nil {
@@ -83,7 +85,7 @@ func (s *spec) check(pointer string, text []byte) error {
 	return schema.Validate(value)
 }
 
-// uncalled are the operations that nobody has called.
+// uncalled returns the identifiers of the operations that were never called.
 func (s *spec) uncalled() []string {
 	var names []string
 	for _, id := range slices.Sorted(maps.Keys(s.operations)) {
@@ -94,39 +96,39 @@ func (s *spec) uncalled() []string {
 	return names
 }
 
-// guest is a client that was written from the document alone. It may send what the document allows, and takes no answer
-// that the document does not tell of.
-type guest struct {
+// specClient is a client that is written from the document alone. It sends only what the document allows, and fails the
+// test for a response that the document does not describe.
+type specClient struct {
 	*sitetest.User
 	spec  *spec
-	token string // what X-CSRF-Token asks for
+	token string // value of X-CSRF-Token; "": none
 }
 
-// args are the parameters of a call, by the names of the document.
+// args are the parameters of a call, by their names in the document.
 type args map[string]string
 
-// call makes a request by the document and checks the answer against it. body may be nil.
-func (g *guest) call(t *testing.T, id string, parameters args, body any) *sitetest.Answer {
+// call sends a request that the document describes and validates the response against it. body may be nil.
+func (g *specClient) call(t *testing.T, id string, parameters args, body any) *sitetest.Response {
 	t.Helper()
 	s, a := g.send(t, id, parameters, body)
 	if s != nil {
-		t.Fatalf("%s answers with a stream", id)
+		t.Fatalf("%s returns a stream", id)
 	}
 	return a
 }
 
-// stream is call for an answer that is a stream; every event is checked.
-func (g *guest) stream(t *testing.T, id string, parameters args, body any) *sitetest.Stream {
+// stream is call for an operation whose response is a stream; it validates every event.
+func (g *specClient) stream(t *testing.T, id string, parameters args, body any) *sitetest.Stream {
 	t.Helper()
 	s, a := g.send(t, id, parameters, body)
 	if s == nil {
-		t.Fatalf("%s answers with no stream but %d %s", id, a.Status, a.Body)
+		t.Fatalf("%s returns %d %s instead of a stream", id, a.Status, a.Body)
 	}
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (g *guest) send(t *testing.T, id string, parameters args, body any) (*sitetest.Stream, *sitetest.Answer) {
+func (g *specClient) send(t *testing.T, id string, parameters args, body any) (*sitetest.Stream, *sitetest.Response) {
 	t.Helper()
 	o := g.spec.operations[id]
 	if o == nil {
@@ -140,9 +142,10 @@ func (g *guest) send(t *testing.T, id string, parameters args, body any) (*sitet
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sitetest.ProcessTimeout)
 	t.Cleanup(cancel)
-	s, a, err := g.OpenStream(ctx, o.method, path, body, 0, headers...)
+	after, _ := strconv.ParseInt(cmp.Or(parameters["Last-Event-ID"], parameters["after"], "0"), 10, 64) // 0 if the test sends garbage
+	s, a, err := g.OpenStream(ctx, o.method, path, body, after, headers...)
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
@@ -152,27 +155,16 @@ func (g *guest) send(t *testing.T, id string, parameters args, body any) (*sitet
 			t.Fatal(err)
 		}
 		s.Checks = func(e sitetest.Event) error { return g.spec.check(events, []byte(e.Data)) }
-		if after := headerAfter(headers); after != "" {
-			_, _ = fmt.Sscan(after, &s.After) // the test's own number
-		}
 		return s, nil
 	}
-	if err := g.checkAnswer(o, a); err != nil {
+	if err := g.checkResponse(o, a); err != nil {
 		t.Fatalf("%s: %v\n%d %s", id, err, a.Status, a.Body)
 	}
 	return nil, a
 }
 
-func headerAfter(headers []string) string {
-	for i := 0; i+1 < len(headers); i += 2 {
-		if headers[i] == "Last-Event-ID" {
-			return headers[i+1]
-		}
-	}
-	return ""
-}
-
-// address puts the parameters where the document says that they belong.
+// address puts the parameters into the path, the query and the headers as the document specifies. It returns an error
+// for a missing or an unknown parameter.
 func (o *operation) address(parameters args, token string) (path string, headers []string, err error) {
 	path = o.path
 	query := url.Values{}
@@ -210,8 +202,8 @@ func (o *operation) address(parameters args, token string) (path string, headers
 	return path, headers, nil
 }
 
-// checkRequest keeps the guest from sending what the document does not allow.
-func (g *guest) checkRequest(o *operation, body any) error {
+// checkRequest returns an error if the document does not allow the request body.
+func (g *specClient) checkRequest(o *operation, body any) error {
 	request := object(o.node["requestBody"])
 	switch {
 	case body == nil && request["required"] == true:
@@ -219,7 +211,7 @@ func (g *guest) checkRequest(o *operation, body any) error {
 	case body == nil:
 		return nil
 	case object(request["content"])["application/json"] == nil:
-		return fmt.Errorf("the document knows no JSON body")
+		return fmt.Errorf("the document does not describe a JSON body")
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -231,23 +223,23 @@ func (g *guest) checkRequest(o *operation, body any) error {
 	return nil
 }
 
-// contentPointer is where the document describes an answer; empty for one without a body.
+// contentPointer returns the JSON pointer of the schema of a response, or "" if the response has no body.
 func (o *operation) contentPointer(status int, media string) (string, error) {
 	response := object(object(o.node["responses"])[fmt.Sprint(status)])
 	if response == nil {
-		return "", fmt.Errorf("the document of %s knows no status %d", o.id, status)
+		return "", fmt.Errorf("%s: the document does not describe status %d", o.id, status)
 	}
 	content := object(response["content"])
 	if content == nil {
 		return "", nil
 	}
 	if object(content[media])["schema"] == nil {
-		return "", fmt.Errorf("the document of %s knows no %s with status %d", o.id, media, status)
+		return "", fmt.Errorf("%s: the document does not describe %s with status %d", o.id, media, status)
 	}
 	return o.pointer + "/responses/" + fmt.Sprint(status) + "/content/" + strings.ReplaceAll(media, "/", "~1") + "/schema", nil
 }
 
-func (g *guest) checkAnswer(o *operation, a *sitetest.Answer) error {
+func (g *specClient) checkResponse(o *operation, a *sitetest.Response) error {
 	media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 	pointer, err := o.contentPointer(a.Status, media)
 	if err != nil {
@@ -255,7 +247,7 @@ func (g *guest) checkAnswer(o *operation, a *sitetest.Answer) error {
 	}
 	if pointer == "" {
 		if len(a.Body) > 0 {
-			return fmt.Errorf("the document knows no body with status %d", a.Status)
+			return fmt.Errorf("the document does not describe a body with status %d", a.Status)
 		}
 		return nil
 	}

@@ -14,29 +14,30 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 )
 
 const (
-	races           = 1000
-	racers          = 12 // at once, each with an account
-	racesInOneTalk  = 20
-	racesTime       = 4 * time.Minute
-	aimStep         = 1500 * time.Microsecond // at most, towards the edge
-	leastOnEachSide = races / 20
+	races                = 1000
+	racers               = 12 // concurrent clients, each with an account
+	racesPerConversation = 20
+	racesTime            = 4 * time.Minute
+	delayStep            = 1500 * time.Microsecond // largest change of the delay after a race
+	leastOnEachSide      = races / 20
 )
 
-// course is one way for a turn to end while somebody steers it.
-type course struct {
+// ending is one way in which a turn ends while a client steers it.
+type ending struct {
 	name     string
-	share    int // of ten
+	share    int // in tenths of the races
 	text     string
-	from     string // the event from which the aim counts
+	from     string // the event type from which the delay counts
 	delivery string
 	cancels  bool
 	ends     []protocol.TurnState
 }
 
-var courses = []course{
+var endings = []ending{
 	{
 		name: "the answer ends", share: 4, from: "turn.started", delivery: "next_step",
 		text: "[[script tokens=4 ttft=10ms interval=3ms]]", ends: []protocol.TurnState{protocol.TurnCompleted},
@@ -56,11 +57,12 @@ var courses = []course{
 	},
 }
 
-// An input that comes around the end of a turn is either refused, and then never used, or accepted, and then in exactly
-// one place: in a model step of this turn, or back in the user's hands as a held follow-up.
+// TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused sends inputs around the end of a turn. Such an input is either
+// refused and never used, or accepted and then in exactly one place: in a model step of this turn, or returned to the
+// user as a held follow-up.
 func TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	ctx := sitetest.Within(t, racesTime)
 	seed := testSeed(t)
 	var next atomic.Int64
@@ -70,9 +72,9 @@ func TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused(t *testing.T) {
 	for i := range racers {
 		u := sitetest.NewUser(t, s.Base)
 		running.Go(func() {
-			r := &racer{u: u, random: rand.New(rand.NewPCG(seed, uint64(i))), aims: map[string]time.Duration{}}
+			r := &steeringClient{u: u, random: rand.New(rand.NewPCG(seed, uint64(i))), delays: map[string]time.Duration{}}
 			for next.Load() < races && ctx.Err() == nil {
-				if err := r.talk(ctx, &next, &tally); err != nil {
+				if err := r.runConversation(ctx, &next, &tally); err != nil {
 					tally.fail(err)
 				}
 			}
@@ -88,12 +90,12 @@ func TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused(t *testing.T) {
 	}
 	for _, side := range []string{"applied", "returned", "refused"} {
 		if tally.counts[side] < leastOnEachSide {
-			t.Errorf("only %d were %s: the races do not meet the edge", tally.counts[side], side)
+			t.Errorf("only %d inputs were %s: the races do not hit the end of the turn", tally.counts[side], side)
 		}
 	}
 }
 
-// tally counts what came of the races.
+// tally counts the outcomes of the races.
 type tally struct {
 	mu       sync.Mutex
 	counts   map[string]int // guarded by mu
@@ -121,17 +123,18 @@ func (t *tally) total() int {
 	return t.counts["applied"] + t.counts["returned"] + t.counts["refused"]
 }
 
-// racer runs one race after the other and keeps its aim at the edge: later after it was accepted, earlier after it was
-// refused.
-type racer struct {
+// steeringClient runs one race after another. It keeps its delay close to the end of the turn: it increases the delay
+// after an accepted input and decreases it after a refused one.
+type steeringClient struct {
 	u      *sitetest.User
 	random *rand.Rand
-	aims   map[string]time.Duration
+	delays map[string]time.Duration
 }
 
-// talk is some races in one conversation, whose queue has to hold what was returned and nothing else.
-func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) error {
-	a, err := r.u.AskAgain(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
+// runConversation runs some races in one conversation, then checks that the queue of the conversation contains the
+// returned inputs and nothing else.
+func (r *steeringClient) runConversation(ctx context.Context, next *atomic.Int64, tally *tally) error {
+	a, err := r.u.RequestAgain(ctx, http.MethodPost, "/conversations", map[string]string{"title": "Races"})
 	if err != nil {
 		return err
 	}
@@ -139,13 +142,13 @@ func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) erro
 	if err := a.Decode(http.StatusCreated, &conversation); err != nil {
 		return err
 	}
-	var fates []fate
-	for i := range racesInOneTalk {
+	var returned []steeringOutcome
+	for i := range racesPerConversation {
 		number := next.Add(1)
 		if number > races {
 			break
 		}
-		f, err := r.race(ctx, conversation.ConversationID.String(), courseOf(i), number)
+		f, err := r.race(ctx, conversation.ConversationID.String(), endingOf(i), number)
 		if err != nil {
 			return fmt.Errorf("race %d: %w", number, err)
 		}
@@ -154,16 +157,16 @@ func (r *racer) talk(ctx context.Context, next *atomic.Int64, tally *tally) erro
 			tally.add("applied")
 		case f.returned == 1:
 			tally.add("returned")
-			fates = append(fates, f)
+			returned = append(returned, f)
 		default:
 			tally.add("refused")
 		}
 	}
-	return r.checkQueue(ctx, conversation.ConversationID.String(), fates)
+	return r.checkQueue(ctx, conversation.ConversationID.String(), returned)
 }
 
-func (r *racer) checkQueue(ctx context.Context, conversation string, returned []fate) error {
-	a, err := r.u.AskAgain(ctx, http.MethodGet, "/conversations/"+conversation, nil)
+func (r *steeringClient) checkQueue(ctx context.Context, conversation string, returned []steeringOutcome) error {
+	a, err := r.u.RequestAgain(ctx, http.MethodGet, "/conversations/"+conversation, nil)
 	if err != nil {
 		return err
 	}
@@ -172,89 +175,90 @@ func (r *racer) checkQueue(ctx context.Context, conversation string, returned []
 		return err
 	}
 	if len(page.FollowUps) != len(returned) {
-		return fmt.Errorf("%d inputs were returned, the queue holds %d", len(returned), len(page.FollowUps))
+		return fmt.Errorf("%d inputs were returned, the queue has %d items", len(returned), len(page.FollowUps))
 	}
 	for _, f := range returned {
-		if err := checkParked(page.FollowUps, f); err != nil {
+		if err := checkReturned(page.FollowUps, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// courseOf deals the courses by their shares.
-func courseOf(i int) course {
+// endingOf returns the ending of the i-th race, according to the shares.
+func endingOf(i int) ending {
 	at := i % 10
-	for _, c := range courses {
+	for _, c := range endings {
 		if at -= c.share; at < 0 {
 			return c
 		}
 	}
-	panic("the shares are less than ten")
+	panic("the shares add up to less than ten")
 }
 
 // race runs one turn and steers it near its end.
-func (r *racer) race(ctx context.Context, conversation string, c course, number int64) (fate, error) {
-	s, refused, err := r.u.ChatAgain(ctx, sitetest.Saying(c.text).In(conversation))
+func (r *steeringClient) race(ctx context.Context, conversation string, c ending, number int64) (steeringOutcome, error) {
+	s, refused, err := r.u.ChatAgain(ctx, sitetest.NewChatBody(c.text).In(conversation))
 	if err != nil || refused != nil {
-		return fate{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
+		return steeringOutcome{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}
 	defer s.Close()
 	var events []sitetest.Event
 	for {
 		e, err := s.Next()
 		if err != nil {
-			return fate{}, fmt.Errorf("%s: before %s: %w", c.name, c.from, err)
+			return steeringOutcome{}, fmt.Errorf("%s: before %s: %w", c.name, c.from, err)
 		}
-		if events = append(events, e); e.Kind == c.from {
+		if events = append(events, e); string(e.Type) == c.from {
 			break
 		}
 	}
-	shot := r.shoot(ctx, c, s.Turn, number)
+	sent := r.sendCommands(ctx, c, s.Turn, number)
 	later, err := s.Rest()
-	got := <-shot
+	got := <-sent
 	if err := errors.Join(err, got.err); err != nil {
-		return fate{}, fmt.Errorf("%s: %w", c.name, err)
+		return steeringOutcome{}, fmt.Errorf("%s: %w", c.name, err)
 	}
 	events = append(events, later...)
 	if got.receipt.Status == http.StatusAccepted {
-		r.aims[c.name] += time.Duration(r.random.Int64N(int64(aimStep)))
+		r.delays[c.name] += time.Duration(r.random.Int64N(int64(delayStep)))
 	} else {
-		r.aims[c.name] -= time.Duration(r.random.Int64N(int64(aimStep)))
+		r.delays[c.name] -= time.Duration(r.random.Int64N(int64(delayStep)))
 	}
-	f, err := c.judge(events, got, clientID(number))
+	f, err := c.check(events, got, clientID(number))
 	if err != nil {
-		return f, fmt.Errorf("%s, aim %s: %w", c.name, r.aims[c.name], err)
+		return f, fmt.Errorf("%s, delay %s: %w", c.name, r.delays[c.name], err)
 	}
 	return f, nil
 }
 
 func clientID(number int64) string { return fmt.Sprintf("race-%d", number) }
 
-type shot struct {
+type commandResult struct {
 	receipt   sitetest.Receipt
 	cancelled sitetest.Receipt
 	err       error
 }
 
-// shoot sends the input when the aim says so, and the cancel beside it. A negative aim holds the cancel back instead.
-func (r *racer) shoot(ctx context.Context, c course, turn string, number int64) <-chan shot {
-	done := make(chan shot, 1)
-	aim := r.aims[c.name]
+// sendCommands sends the input after the client's delay and, if the ending needs one, the cancel concurrently. A
+// negative delay postpones the cancel instead of the input.
+func (r *steeringClient) sendCommands(ctx context.Context, c ending, turn string, number int64) <-chan commandResult {
+	done := make(chan commandResult, 1)
+	delay := r.delays[c.name]
 	go func() {
-		var got shot
+		var got commandResult
 		var both sync.WaitGroup
 		var cancelErr error
 		if c.cancels {
 			both.Go(func() {
-				if cancelErr = sitetest.Pause(ctx, max(0, -aim)); cancelErr == nil {
-					got.cancelled, cancelErr = sitetest.Insist(ctx, r.u, sitetest.Cancelling(turn))
+				if cancelErr = clock.Sleep(ctx, max(0, -delay)); cancelErr == nil {
+					got.cancelled, cancelErr = sitetest.SendUntilDecided(ctx, r.u, sitetest.CancelBody(turn))
 				}
 			})
 		}
-		err := sitetest.Pause(ctx, max(0, aim))
+		err := clock.Sleep(ctx, max(0, delay))
 		if err == nil {
-			got.receipt, err = sitetest.Insist(ctx, r.u, sitetest.Steering(turn, clientID(number), "steer "+clientID(number)+".", c.delivery))
+			got.receipt, err = sitetest.SendUntilDecided(ctx, r.u, sitetest.SteeringBody(turn, clientID(number), "steer "+clientID(number)+".", c.delivery))
 		}
 		both.Wait()
 		got.err = errors.Join(err, cancelErr)
@@ -263,9 +267,9 @@ func (r *racer) shoot(ctx context.Context, c course, turn string, number int64) 
 	return done
 }
 
-// judge holds the log of the turn against what the client was told.
-func (c course) judge(events []sitetest.Event, got shot, id string) (fate, error) {
-	f := fateOf(events, id)
+// check compares the log of the turn with the responses that the client got.
+func (c ending) check(events []sitetest.Event, got commandResult, id string) (steeringOutcome, error) {
+	f := steeringOutcomeOf(events, id)
 	end := events[len(events)-1].Payload().(*protocol.TurnFinished)
 	ended := false
 	for _, state := range c.ends {
@@ -277,15 +281,15 @@ func (c course) judge(events []sitetest.Event, got shot, id string) (fate, error
 	case !ended || end.LastSequence != int64(len(events)):
 		return f, fmt.Errorf("the turn ended %+v after %d events", end, len(events))
 	case c.cancels && got.cancelled.Status != http.StatusAccepted:
-		return f, fmt.Errorf("the cancel was answered %d", got.cancelled.Status)
+		return f, fmt.Errorf("the cancel returned %d", got.cancelled.Status)
 	case got.receipt.Status == http.StatusAccepted && (f.accepted != 1 || f.sequence != got.receipt.Sequence || f.applied+f.returned != 1):
 		return f, fmt.Errorf("accepted as event %d, and the log says %+v", got.receipt.Sequence, f)
 	case got.receipt.Status == http.StatusConflict && (f.accepted != 0 || f.applied+f.returned != 0):
-		return f, fmt.Errorf("refused, and the log says %+v", f)
+		return f, fmt.Errorf("refused, but the log says %+v", f)
 	case f.returned == 1 && f.followUp == nil:
-		return f, fmt.Errorf("returned to nowhere: %+v", f)
+		return f, fmt.Errorf("returned without a follow-up: %+v", f)
 	case end.Status == protocol.TurnCompleted && named != (f.applied == 1):
-		return f, fmt.Errorf("the log says %+v, and the answer %q", f, said)
+		return f, fmt.Errorf("the log says %+v, but the answer is %q", f, said)
 	}
 	return f, nil
 }

@@ -26,21 +26,21 @@ const (
 	malformedCursor = "?after=soon"
 )
 
-// What live turns promise to their clients, in one run of the program.
+// TestLiveTurnsKeepTheContract checks what live turns promise to their clients, in one run of the program.
 func TestLiveTurnsKeepTheContract(t *testing.T) {
 	s := sitetest.NewSite(t)
-	s.Up()
+	s.Start()
 	for name, test := range map[string]func(*testing.T, *sitetest.Site){
-		"busy: reject, queue, steer":                   busy,
-		"one key begins one turn, and attaches to it":  sameKey,
-		"a stale tab does not overwrite":               staleTab,
-		"readers resume at any place":                  resume,
-		"a snapshot stands for the events before it":   snapshot,
-		"another account finds nothing":                foreign,
-		"a revoked session loses its stream":           revoked,
-		"the fifty-first stream has to wait":           tooManyStreams,
-		"operators see the bytes that clients see":     operatorsBytes,
-		"a cancel of everything takes the queue along": cancelAll,
+		"busy: reject, queue, steer":                     busy,
+		"one key starts one turn, and a repeat attaches": sameKey,
+		"a stale tab does not overwrite":                 staleTab,
+		"readers resume at any position":                 resume,
+		"a snapshot replaces the events before it":       snapshot,
+		"another account finds nothing":                  foreign,
+		"a revoked session loses its stream":             revoked,
+		"the fifty-first stream is refused":              tooManyStreams,
+		"operators see the bytes that clients see":       operatorsBytes,
+		"the scope of a cancel decides about the queue":  cancelAll,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
@@ -51,7 +51,7 @@ func busy(t *testing.T, s *sitetest.Site) {
 	conversation := u.NewConversation(t)
 	first := u.Live(t, conversation, "[[script tokens=60 ttft=0 interval=10ms]]")
 
-	refused := u.Do(t, http.MethodPost, "/chat", sitetest.Saying("again").In(conversation)).WantProblem(t, http.StatusConflict, protocol.CodeTurnInProgress)
+	refused := u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("again").In(conversation)).WantProblem(t, http.StatusConflict, protocol.CodeTurnInProgress)
 	var current struct {
 		TurnID string `json:"turn_id"`
 	}
@@ -59,21 +59,21 @@ func busy(t *testing.T, s *sitetest.Site) {
 		t.Errorf("current is %s", refused.Current)
 	}
 	var queued protocol.FollowUp
-	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued "+shortTurn).In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, &queued)
+	u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("queued "+shortTurn).In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, &queued)
 	if queued.State != protocol.FollowUpQueued {
 		t.Errorf("queued as %s", queued.State)
 	}
 	var steered protocol.SteeringReceipt
-	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("steered").In(conversation).With("if_busy", "steer")).Want(t, http.StatusAccepted, &steered)
+	u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("steered").In(conversation).With("if_busy", "steer")).Want(t, http.StatusAccepted, &steered)
 	if steered.TurnID.String() != first.Turn || steered.State != "accepted" {
 		t.Errorf("steered %+v", steered)
 	}
-	events, end := first.ToTheEnd(t)
+	events, end := first.ReadToEnd(t)
 	if end.Status != protocol.TurnCompleted || sitetest.CountKind(events, "steering.applied") != 1 {
 		t.Errorf("the turn ended %s, %d inputs applied", end.Status, sitetest.CountKind(events, "steering.applied"))
 	}
 
-	var second string // the queue goes on by itself
+	var second string // the queue continues by itself
 	sitetest.Eventually(t, "the queued message became a turn", func() bool {
 		for _, item := range u.FollowUps(t, conversation) {
 			if item.FollowUpID == queued.FollowUpID && item.State == protocol.FollowUpStarted && item.TurnID != nil {
@@ -94,7 +94,7 @@ func busy(t *testing.T, s *sitetest.Site) {
 func sameKey(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	body := sitetest.Saying(longTurn).In(conversation)
+	body := sitetest.NewChatBody(longTurn).In(conversation)
 	first := u.Chat(t, body, "Idempotency-Key", "one-turn")
 	first.AwaitKind(t, "answer.delta")
 	again := u.Chat(t, body, "Idempotency-Key", "one-turn")
@@ -102,15 +102,15 @@ func sameKey(t *testing.T, s *sitetest.Site) {
 		t.Fatalf("the same key: turn %s and %s, %v", first.Turn, again.Turn, again.Header)
 	}
 	if e := again.AwaitKind(t, "turn.started"); e.Sequence != 1 {
-		t.Errorf("the replay begins with %d", e.Sequence)
+		t.Errorf("the replay starts with event %d", e.Sequence)
 	}
-	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("something else").In(conversation), "Idempotency-Key", "one-turn").
+	u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("something else").In(conversation), "Idempotency-Key", "one-turn").
 		WantProblem(t, http.StatusUnprocessableEntity, protocol.CodeIdempotencyMismatch)
 	u.Cancel(t, first)
-	again.ToTheEnd(t)
+	again.ReadToEnd(t)
 	last := u.Chat(t, body, "Idempotency-Key", "one-turn")
-	if events, _ := last.ToTheEnd(t); last.Turn != first.Turn || events[0].Sequence != 1 {
-		t.Errorf("after its end: turn %s from %d", last.Turn, events[0].Sequence)
+	if events, _ := last.ReadToEnd(t); last.Turn != first.Turn || events[0].Sequence != 1 {
+		t.Errorf("after its end: turn %s from event %d", last.Turn, events[0].Sequence)
 	}
 	if messages := u.Messages(t, conversation); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
@@ -120,12 +120,12 @@ func sameKey(t *testing.T, s *sitetest.Site) {
 func staleTab(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	_, end := u.Chat(t, sitetest.Saying(shortTurn).In(conversation).With("expected_head_message_id", nil)).ToTheEnd(t)
+	_, end := u.Chat(t, sitetest.NewChatBody(shortTurn).In(conversation).With("expected_head_message_id", nil)).ReadToEnd(t)
 	for _, stale := range []any{nil, u.Messages(t, conversation)[0].MessageID.String()} {
-		u.Do(t, http.MethodPost, "/chat", sitetest.Saying("stale").In(conversation).With("expected_head_message_id", stale)).
+		u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("stale").In(conversation).With("expected_head_message_id", stale)).
 			WantProblem(t, http.StatusConflict, protocol.CodeHeadMoved)
 	}
-	u.Chat(t, sitetest.Saying(shortTurn).In(conversation).With("expected_head_message_id", end.MessageID.String())).ToTheEnd(t)
+	u.Chat(t, sitetest.NewChatBody(shortTurn).In(conversation).With("expected_head_message_id", end.MessageID.String())).ReadToEnd(t)
 	if messages := u.Messages(t, conversation); len(messages) != 4 {
 		t.Errorf("%d messages", len(messages))
 	}
@@ -140,23 +140,23 @@ func resume(t *testing.T, s *sitetest.Site) {
 	for _, malformed := range []string{malformedCursor, "?after=-1", "?after=1.5"} {
 		u.Do(t, http.MethodGet, events+malformed, nil).WantProblem(t, http.StatusUnprocessableEntity, protocol.CodeInvalid)
 	}
-	both, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 2, "?after=1") // the header wins
+	both, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 2, "?after=1") // the header takes precedence
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
 	defer both.Close()
 	if e, err := both.Next(); err != nil || e.Sequence != 3 {
-		t.Errorf("after 2 comes %d, %v", e.Sequence, err)
+		t.Errorf("event %d follows event 2, %v", e.Sequence, err)
 	}
 	u.Cancel(t, live)
 	whole, end := u.WholeLog(t, live.Turn)
 	for _, after := range []int64{0, 1, end.LastSequence / 2, end.LastSequence - 1} {
-		tail, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, after, "")
+		tail, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, after, "")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
-		if got, _ := tail.ToTheEnd(t); int64(len(got)) != int64(len(whole))-after {
-			t.Errorf("after %d come %d of %d events", after, len(got), len(whole))
+		if got, _ := tail.ReadToEnd(t); int64(len(got)) != int64(len(whole))-after {
+			t.Errorf("after event %d there are %d of %d events", after, len(got), len(whole))
 		}
 		tail.Close()
 	}
@@ -174,20 +174,20 @@ func snapshot(t *testing.T, s *sitetest.Site) {
 	live := u.Live(t, conversation, longTurn)
 	from := func() (*protocol.TurnSnapshot, []sitetest.Event, *protocol.TurnFinished) {
 		t.Helper()
-		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "?mode=snapshot")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "?mode=snapshot")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
 		defer reader.Close()
 		first, err := reader.Next()
-		if err != nil || first.Kind != "turn.snapshot" {
-			t.Fatalf("it begins with %s: %v", first.Kind, err)
+		if err != nil || first.Type != "turn.snapshot" {
+			t.Fatalf("the stream starts with %s: %v", first.Type, err)
 		}
 		shown := first.Payload().(*protocol.TurnSnapshot)
 		if shown.CoversSequence != first.Sequence {
 			t.Errorf("snapshot %d covers %d", first.Sequence, shown.CoversSequence)
 		}
-		events, end := reader.ToTheEnd(t)
+		events, end := reader.ReadToEnd(t)
 		return shown, events, end
 	}
 	shown, events, _ := from()
@@ -195,23 +195,24 @@ func snapshot(t *testing.T, s *sitetest.Site) {
 		t.Errorf("the message so far is %s: %q", shown.Message.Status, said)
 	}
 	for _, e := range events {
-		if delta, ok := e.Payload().(*protocol.AnswerDelta); ok { // the first goes on where the snapshot ends
+		if delta, ok := e.Payload().(*protocol.AnswerDelta); ok { // the first one continues where the snapshot ends
 			if want := len(strings.Join(sitetest.Texts(shown.Message.Parts), "")); delta.Offset != want {
-				t.Errorf("the snapshot has %d bytes, the next are from %d", want, delta.Offset)
+				t.Errorf("the snapshot has %d bytes, but the next event continues at %d", want, delta.Offset)
 			}
 			break
 		}
 	}
-	live.ToTheEnd(t)
+	live.ReadToEnd(t)
 	shown, events, end := from()
 	if len(events) != 1 || shown.CoversSequence != end.LastSequence-1 || strings.Join(sitetest.Texts(shown.Message.Parts), "") != longText() {
-		t.Errorf("of a finished turn: %d of %d, then %d events", shown.CoversSequence, end.LastSequence, len(events))
+		t.Errorf("the snapshot of a finished turn covers %d of %d, and %d events follow", shown.CoversSequence, end.LastSequence, len(events))
 	}
 }
 
 var requestID = regexp.MustCompile(`"request_id":"[^"]*"`)
 
-// foreign: what belongs to somebody else looks, to the byte, like what does not exist.
+// foreign checks that the response for an object of another account is byte for byte the response for an object that
+// does not exist.
 func foreign(t *testing.T, s *sitetest.Site) {
 	owner, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	conversation := owner.NewConversation(t)
@@ -232,19 +233,19 @@ func foreign(t *testing.T, s *sitetest.Site) {
 			return sitetest.Attempt{Method: http.MethodGet, Path: "/chat/turns/" + turn + "/events?mode=snapshot", Body: nil}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Steering(turn, "foreign", "foreign", "interrupt")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.SteeringBody(turn, "foreign", "foreign", "interrupt")}
 		},
 		func(turn, _ string) sitetest.Attempt {
-			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.Cancelling(turn)}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat/steering", Body: sitetest.CancelBody(turn)}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c)}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.NewChatBody("foreign").In(c)}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c).With("if_busy", "steer")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.NewChatBody("foreign").In(c).With("if_busy", "steer")}
 		},
 		func(_, c string) sitetest.Attempt {
-			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.Saying("foreign").In(c).With("if_busy", "queue")}
+			return sitetest.Attempt{Method: http.MethodPost, Path: "/chat", Body: sitetest.NewChatBody("foreign").In(c).With("if_busy", "queue")}
 		},
 		func(_, c string) sitetest.Attempt {
 			return sitetest.Attempt{Method: http.MethodGet, Path: "/conversations/" + c, Body: nil}
@@ -276,12 +277,12 @@ func foreign(t *testing.T, s *sitetest.Site) {
 		missing := other.Do(t, nobodys.Method, nobodys.Path, nobodys.Body)
 		got.WantProblem(t, http.StatusNotFound, protocol.CodeNotFound)
 		if !bytes.Equal(requestID.ReplaceAll(got.Body, nil), requestID.ReplaceAll(missing.Body, nil)) || missing.Status != got.Status {
-			t.Errorf("%s: of somebody else\n%s\nof nobody\n%d %s", got.Request, got.Body, missing.Status, missing.Body)
+			t.Errorf("%s: for an object of another account\n%s\nfor a missing object\n%d %s", got.Request, got.Body, missing.Status, missing.Body)
 		}
 	}
 	owner.Cancel(t, live)
 	if page := owner.Page(t, conversation); strings.Contains(page.Title, "Foreign") || page.Draft.Content != "" || len(page.FollowUps) != 0 {
-		t.Errorf("a stranger left a mark: %+v", page)
+		t.Errorf("another account changed the conversation: %+v", page)
 	}
 }
 
@@ -290,7 +291,7 @@ func revoked(t *testing.T, s *sitetest.Site) {
 	lost := u.Device(t)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
-	reader, refused, err := lost.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
+	reader, refused, err := lost.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -308,11 +309,11 @@ func revoked(t *testing.T, s *sitetest.Site) {
 		}
 	}
 	lost.Do(t, http.MethodGet, "/conversations", nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
-	for err = nil; err == nil; { // the stream ends, and not with the turn
+	for err = nil; err == nil; { // the stream ends, but not with the end of the turn
 		_, err = reader.Next()
 	}
 	took := time.Since(began)
-	if t.Logf("the stream of the revoked session ended after %s", took.Round(time.Millisecond)); took > revokedStreams || errors.Is(err, sitetest.ErrBroken) || reader.Finished {
+	if t.Logf("the stream of the revoked session ended after %s", took.Round(time.Millisecond)); took > revokedStreams || errors.Is(err, sitetest.ErrBroken) || reader.Finished() {
 		t.Errorf("after %s: %v", took, err)
 	}
 	live.AwaitKind(t, "answer.delta")
@@ -325,7 +326,7 @@ func tooManyStreams(t *testing.T, s *sitetest.Site) {
 	live := u.Live(t, conversation, endlessTurn)
 	readers := []*sitetest.Stream{live}
 	for len(readers) < openStreams {
-		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
 		if err != nil || refused != nil {
 			t.Fatalf("stream %d: %v %+v", len(readers)+1, err, refused)
 		}
@@ -337,13 +338,13 @@ func tooManyStreams(t *testing.T, s *sitetest.Site) {
 	if got.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	u.Do(t, http.MethodPost, "/chat", sitetest.Saying("one too many").In(idle)).WantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
+	u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("one too many").In(idle)).WantProblem(t, http.StatusTooManyRequests, protocol.CodeTooManyStreams)
 	if messages := u.Messages(t, idle); len(messages) != 0 {
-		t.Error("the refused start has begun")
+		t.Error("the start was refused, but its turn runs")
 	}
 	readers[openStreams-1].Close()
-	sitetest.Eventually(t, "a place is free again", func() bool {
-		reader, _, err := u.Follow(sitetest.Within(t, sitetest.Patience), live.Turn, 0, "")
+	sitetest.Eventually(t, "a stream slot is free again", func() bool {
+		reader, _, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
 		if err != nil || reader == nil {
 			return false
 		}
@@ -355,27 +356,27 @@ func tooManyStreams(t *testing.T, s *sitetest.Site) {
 
 func operatorsBytes(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
-	one := u.Chat(t, sitetest.Saying(shortTurn).In(u.NewConversation(t)))
-	events, _ := one.ToTheEnd(t)
-	code, printed, complaint := sitetest.Finish(t, s.Environment, "turn", "events", one.Turn)
-	lines := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")
+	one := u.Chat(t, sitetest.NewChatBody(shortTurn).In(u.NewConversation(t)))
+	events, _ := one.ReadToEnd(t)
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "turn", "events", one.Turn)
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	if code != 0 || len(lines) != len(events) {
-		t.Fatalf("%d, %d lines of %d events: %s", code, len(lines), len(events), complaint)
+		t.Fatalf("%d, %d lines of %d events: %s", code, len(lines), len(events), stderr)
 	}
 	for i, e := range events {
 		if lines[i] != e.Data {
-			t.Errorf("event %d is\n%s\nfor the client, and for the operator\n%s", i+1, e.Data, lines[i])
+			t.Errorf("event %d is\n%s\nfor the client, but for the operator\n%s", i+1, e.Data, lines[i])
 		}
 	}
 }
 
 func cancelAll(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
-	for scope, want := range map[string]string{"turn": protocol.FollowUpHeld, "turn_and_follow_ups": protocol.FollowUpCancelled} {
+	for scope, want := range map[string]protocol.FollowUpState{"turn": protocol.FollowUpHeld, "turn_and_follow_ups": protocol.FollowUpCancelled} {
 		conversation := u.NewConversation(t)
 		live := u.Live(t, conversation, endlessTurn)
-		u.Do(t, http.MethodPost, "/chat", sitetest.Saying("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
-		cancel := sitetest.Cancelling(live.Turn)
+		u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("queued").In(conversation).With("if_busy", "queue")).Want(t, http.StatusAccepted, nil)
+		cancel := sitetest.CancelBody(live.Turn)
 		cancel["scope"] = scope
 		var first, repeated protocol.SteeringReceipt
 		u.Do(t, http.MethodPost, "/chat/steering", cancel).Want(t, http.StatusAccepted, &first)
@@ -386,13 +387,13 @@ func cancelAll(t *testing.T, s *sitetest.Site) {
 		} else {
 			a.WantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
 		}
-		if _, end := live.ToTheEnd(t); end.Status != protocol.TurnCancelled {
-			t.Errorf("it ended %s", end.Status)
+		if _, end := live.ReadToEnd(t); end.Status != protocol.TurnCancelled {
+			t.Errorf("the turn ended %s", end.Status)
 		}
-		u.Do(t, http.MethodPost, "/chat/steering", sitetest.Steering(live.Turn, "late", "late", "next_step")).
+		u.Do(t, http.MethodPost, "/chat/steering", sitetest.SteeringBody(live.Turn, "late", "late", "next_step")).
 			WantProblem(t, http.StatusConflict, protocol.CodeSteeringClosed)
 		if queue := u.FollowUps(t, conversation); len(queue) != 1 || queue[0].State != want {
-			t.Errorf("scope %s leaves %+v", scope, queue)
+			t.Errorf("after a cancel with scope %s the queue is %+v", scope, queue)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"turnstone/actors"
 )
 
-// The product has no failpoints; failpoint_on.go says what a build for tests has in their place.
+// The product has no failpoints. failpoint_on.go describes what a build for tests has instead.
 
 func armFailpoints(map[string]string) error { return nil }
 

@@ -12,12 +12,14 @@ import (
 	"os"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
 
-// A build with the tag failpoint, which only tests make, can be made to fail: by TURNSTONE_FAILPOINTS from its start, by
-// PUT /failpoints on the internal listener while it runs. It also has a tool with an effect, which the product has not.
+// A build with the tag failpoint, which only tests use, can be made to fail: from its start by TURNSTONE_FAILPOINTS,
+// and at run time by PUT /failpoints on the internal listener. It also has a tool with a side effect, which the product
+// does not have.
 const (
 	failpointsVariable = "TURNSTONE_FAILPOINTS"
 	effectVariable     = "TURNSTONE_FAILPOINT_EFFECT_URL"
@@ -25,10 +27,10 @@ const (
 )
 
 func armFailpoints(environment map[string]string) error {
-	failpoint.Fails(func(point failpoint.Point) error {
+	failpoint.SetErrorFunc(func(point failpoint.Point) error {
 		err := protocol.Errorf(protocol.CodeUnavailable, "failpoint %s", point)
 		if point == failpoint.TurnAfterModelFirstByte {
-			return &actors.ModelError{Code: "model_unavailable", Retryable: true, Cut: true, Err: err}
+			return &llm.Error{Code: "model_unavailable", Retryable: true, Cut: true, Err: err}
 		}
 		return err
 	})
@@ -38,8 +40,9 @@ func armFailpoints(environment map[string]string) error {
 	return nil
 }
 
-// withFailpoints adds PUT /failpoints, which arms what its body says and nothing else, and GET, which counts what fired.
-// PUT /holds/{name} holds the answers of the scripted model that have a place of that name; DELETE lets them go.
+// withFailpoints adds PUT /failpoints, which arms the points named in its body and disarms all others, and GET
+// /failpoints, which returns how often each point fired. PUT /holds/{name} pauses answers of the scripted model at
+// their hold of that name; DELETE /holds/{name} resumes them.
 func withFailpoints(internal http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", internal)
@@ -62,7 +65,7 @@ func withFailpoints(internal http.Handler) http.Handler {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("DELETE /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
-		failpoint.LetGo(r.PathValue("name"))
+		failpoint.Release(r.PathValue("name"))
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return mux
@@ -75,13 +78,13 @@ func failpointTools() []actors.Tool {
 	return nil
 }
 
-// effectTool changes something: it posts its input to a stand-in, which keeps a list.
+// effectTool is a tool with a side effect: it posts its input to a stand-in, which records it.
 type effectTool struct{ url string }
 
 // Spec implements actors.Tool.
 func (effectTool) Spec() actors.ToolSpec {
 	return actors.ToolSpec{
-		Name: "effect", Kind: "connector", Title: "Effect", Description: "Notes its input for good.",
+		Name: "effect", Kind: "connector", Title: "Effect", Description: "Records its input permanently.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
 	}
 }

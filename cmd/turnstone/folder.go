@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
-// What the data folder holds. Everything in it is ours alone but the way through to the private servers' folders, whose
-// processes run under other accounts when we are root.
+// The contents of the data folder. Only our account can read them. Other accounts may pass through the folder, because
+// the private servers run under other accounts if we are root, and their folders are in it.
 const (
 	secretFile   = "secret"
 	passwordFile = "demo-password"
@@ -29,14 +30,15 @@ const (
 	passwordBytes = 15
 )
 
-// dataFolder is the data folder of a running node.
+// dataFolder is the locked data folder of a running node.
 type dataFolder struct {
 	path     string
 	lock     *embedded.FolderLock
-	database string // where a private Postgres of ours has its files; empty when there is none
+	database string // folder of the private Postgres that this process started; "" if there is none
 }
 
-// openFolder takes the data folder for this process.
+// openFolder creates and locks the data folder for this process. If another process holds the lock, the error is
+// embedded.ErrLocked.
 func openFolder(path string) (*dataFolder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -47,7 +49,7 @@ func openFolder(path string) (*dataFolder, error) {
 	}
 	lock, err := embedded.LockFolder(path)
 	if errors.Is(err, embedded.ErrLocked) {
-		return nil, fmt.Errorf("another turnstone runs on the data folder: %w", err)
+		return nil, fmt.Errorf("another turnstone uses the data folder: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("TURNSTONE_DATA_DIR: %w", err)
@@ -59,31 +61,33 @@ func (f *dataFolder) close() error { return f.lock.Unlock() }
 
 func (f *dataFolder) join(name string) string { return filepath.Join(f.path, name) }
 
-// predecessor is the node that ran here before. We hold the folder's lock, so it surely does not any more.
+// predecessor returns the node that used the folder before, or nil if none is recorded. This process holds the folder's
+// lock, so that node has surely ended.
 func (f *dataFolder) predecessor() (*protocol.NodeID, error) {
 	text, err := os.ReadFile(f.join(nodeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which node ran here before: %w", err)
+		return nil, fmt.Errorf("reading the previous node of the data folder: %w", err)
 	}
 	id, err := uuid.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, nil //nolint:nilerr // a torn file: the lease's own time tells that it is gone
+		return nil, nil //nolint:nilerr // an incomplete file: other nodes detect the end of that node by its expired lease
 	}
 	node := protocol.NodeID(id)
 	return &node, nil
 }
 
-// recordNode makes node the predecessor of the next one.
+// recordNode stores node as the predecessor of the next node that uses the folder.
 func (f *dataFolder) recordNode(node protocol.NodeID) error {
 	return writeFile(f.join(nodeFile), node.String()+"\n")
 }
 
-// keptSecret reads a secret of the folder, or makes it of so many random bytes the first time.
-func keptSecret(path string, bytes int) (value string, made bool, err error) {
-	value, err = readSecret(path)
+// loadOrCreateSecret returns the secret stored at path. If there is none, it generates one from the given number of
+// random bytes and stores it; made reports whether it did.
+func loadOrCreateSecret(path string, bytes int) (value string, made bool, err error) {
+	value, err = settings.ReadSecret(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return value, false, err
 	}
@@ -97,7 +101,7 @@ func randomText(bytes int) string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// writeFile puts a file whole into its place, readable by us alone.
+// writeFile replaces a file atomically. Only our account can read it.
 func writeFile(path, text string) error {
 	unfinished := path + ".new"
 	if err := os.WriteFile(unfinished, []byte(text), ownFileMode); err != nil {

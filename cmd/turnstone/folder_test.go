@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
@@ -18,7 +19,7 @@ func TestADataFolderHasOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openFolder(dir); !errors.Is(err, embedded.ErrLocked) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("the second one: %v", err)
+		t.Errorf("the second process: %v", err)
 	}
 	if err := folder.close(); err != nil {
 		t.Fatal(err)
@@ -31,7 +32,7 @@ func TestADataFolderHasOneProcess(t *testing.T) {
 	}
 }
 
-func TestADataFolderThatCannotBeIsOneLine(t *testing.T) {
+func TestAnUnusableDataFolderIsReportedInOneLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestADataFolderThatCannotBeIsOneLine(t *testing.T) {
 	}
 }
 
-func TestTheNodeBeforeIsRememberedAndATornNameIsNobody(t *testing.T) {
+func TestThePredecessorIsStoredAndATornFileMeansNone(t *testing.T) {
 	folder := &dataFolder{path: t.TempDir()}
 	if before, err := folder.predecessor(); before != nil || err != nil {
 		t.Errorf("at first: %v, %v", before, err)
@@ -61,21 +62,21 @@ func TestTheNodeBeforeIsRememberedAndATornNameIsNobody(t *testing.T) {
 	}
 }
 
-func TestASecretIsMadeOnceAndKeptFromOthers(t *testing.T) {
+func TestASecretIsGeneratedOnceAndReadableByItsOwnerOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), secretFile)
-	value, made, err := keptSecret(path, secretBytes)
+	value, made, err := loadOrCreateSecret(path, secretBytes)
 	if err != nil || !made {
 		t.Fatalf("%t, %v", made, err)
 	}
-	if again, made, err := keptSecret(path, secretBytes); again != value || made || err != nil {
+	if again, made, err := loadOrCreateSecret(path, secretBytes); again != value || made || err != nil {
 		t.Errorf("the second time: made %t, same %t, %v", made, again == value, err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	var parsed secrets
+	var parsed settings.Secrets
 	if err := parsed.UnmarshalText([]byte(value)); err != nil {
-		t.Errorf("what dev makes, serve refuses: %v", err)
+		t.Errorf("serve refuses the secret that dev generates: %v", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// TestTheCommandsOfTheInstallationPageLeadToAnAnswer runs what docs/installation.md says, from an empty Postgres to an
-// answer. Only the first block, the values that an operator chooses, is the test's own.
+// TestTheCommandsOfTheInstallationPageLeadToAnAnswer runs the commands of docs/installation.md, from an empty Postgres
+// to an answer. It replaces only the first block, which contains the values that an operator chooses.
 func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	page, err := os.ReadFile("../../docs/installation.md")
 	if err != nil {
@@ -32,17 +32,17 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(folder, 0o711); err != nil { // the account of Postgres passes through
+	if err := os.Chmod(folder, 0o711); err != nil { // the account of Postgres must be able to enter it
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	redis := embeddedtest.Redis(t)
-	postgres, err := embedded.StartPostgres(sitetest.Within(t, sitetest.Patience), embedded.PostgresOptions{DataDir: filepath.Join(folder, "postgres")})
+	postgres, err := embedded.StartPostgres(sitetest.Within(t, sitetest.ProcessTimeout), embedded.PostgresOptions{DataDir: filepath.Join(folder, "postgres")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
 		defer cancel()
 		if err := postgres.Close(ctx); err != nil {
 			t.Error(err)
@@ -63,7 +63,7 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	script.WriteString("set -euo pipefail\n")
 	for name, value := range values {
 		if !strings.Contains(blocks[0][1], name+"=") {
-			t.Errorf("the page does not choose %s", name)
+			t.Errorf("the first block of the page does not set %s", name)
 		}
 		script.WriteString(name + "='" + value + "'\n")
 	}
@@ -75,22 +75,22 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	if err := os.Symlink(turnstone.Path, filepath.Join(folder, "turnstone")); err != nil {
 		t.Fatal(err)
 	}
-	const programs = 3 // that may each take sitetest.Patience: migrate, doctor and serve
-	command := exec.CommandContext(sitetest.Within(t, programs*sitetest.Patience), "bash", "-c", script.String())
+	const programs = 3 // that may each take sitetest.ProcessTimeout: migrate, doctor and serve
+	command := exec.CommandContext(sitetest.Within(t, programs*sitetest.ProcessTimeout), "bash", "-c", script.String())
 	command.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "HOME=" + folder, "TMPDIR=" + folder}
-	printed, err := command.CombinedOutput()
-	said := string(printed)
+	output, err := command.CombinedOutput()
+	printed := string(output)
 	for _, want := range []string{"CREATE DATABASE", "The schema has version", "ok    owner of the schema", "ok    Postgres", `"status":"ready"`, `"status":"ok"`, "event: answer.completed", "42", `"status":"completed"`} {
-		if !strings.Contains(said, want) {
-			t.Errorf("nothing printed %q", want)
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q was not printed", want)
 		}
 	}
 	if err != nil || t.Failed() {
-		t.Errorf("%v:\n%s", err, said)
+		t.Errorf("%v:\n%s", err, printed)
 	}
 }
 
-// printedSQL is what doctor and migrate print for psql, without the indentation.
+// printedSQL returns the SQL that doctor and migrate print for psql, without its indentation.
 func printedSQL(t *testing.T, printed string) string {
 	t.Helper()
 	const indentation = "          "
@@ -106,8 +106,9 @@ func printedSQL(t *testing.T, printed string) string {
 	return strings.Join(statements, "")
 }
 
-// An early migrate ran as the superuser that made the cluster. Postgres refuses REASSIGN OWNED for it, and policies name
-// their role: what is printed hands over all of it, and sign-ins find their accounts.
+// TestThePrintedSQLHandsOverWhatTheSuperuserMigrated covers installations whose first migrate ran as the superuser that
+// created the cluster. Postgres refuses REASSIGN OWNED for that role, and policies name their role. The printed SQL
+// transfers everything to the owner, and sign-ins find their accounts.
 func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
 	i := sitetest.NewHosted(t)
 	address, err := url.Parse(i.Owner)
@@ -116,8 +117,8 @@ func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
 	}
 	address.User = url.User(embedded.Superuser)
 	superuser := address.String()
-	if code, _, complaint := sitetest.Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+superuser), "migrate"); code != 0 {
-		t.Fatalf("migrate as the superuser: %d %s", code, complaint)
+	if code, _, stderr := sitetest.Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+superuser), "migrate"); code != 0 {
+		t.Fatalf("migrate as the superuser: %d %s", code, stderr)
 	}
 	environment := append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner)
 	var remedy string
@@ -127,14 +128,14 @@ func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
 			t.Fatalf("%s: %d\n%s", command, code, printed)
 		}
 	}
-	psql := exec.CommandContext(sitetest.Within(t, sitetest.Patience), "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", superuser)
+	psql := exec.CommandContext(sitetest.Within(t, sitetest.ProcessTimeout), "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", superuser)
 	psql.Stdin = strings.NewReader(remedy)
-	if said, err := psql.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s\n%s", err, said, remedy)
+	if output, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, output, remedy)
 	}
 	i.Migrate(t)
-	if code, printed, complaint := sitetest.Finish(t, environment, "doctor"); code != 0 {
-		t.Errorf("doctor after it: %d\n%s\n%s", code, printed, complaint)
+	if code, stdout, stderr := sitetest.Finish(t, environment, "doctor"); code != 0 {
+		t.Errorf("doctor after the repair: %d\n%s\n%s", code, stdout, stderr)
 	}
 	i.Serve(t)
 	sitetest.NewUser(t, "http://"+i.Public).Device(t)

@@ -18,18 +18,19 @@ import (
 	"turnstone/protocol"
 )
 
-// operations is what the turn commands ask for.
+// operations are the operations behind the turn commands.
 type operations interface {
-	Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn, error)
-	// Events writes committed events from the first, one a line; with follow it goes on until the turn ends.
+	Show(ctx context.Context, turn protocol.TurnID) (*operatorTurn, error)
+	// Events writes the committed events from the first one on, one per line. With follow it continues until the turn
+	// ends.
 	Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error
-	// Cancel cancels a turn. With force it ends the turn although no actor may be able to run it.
+	// Cancel cancels a turn. With force it ends the turn even if no actor can run it.
 	Cancel(ctx context.Context, turn protocol.TurnID, force bool) error
 }
 
-// internalHandler is what operators reach: no session, and therefore no public listener. The turn commands show content
-// and change things, so they need a token that only who knows the service's secret can make. health answers /health and
-// /ready.
+// internalHandler serves the internal listener, which is for operators. It requires no session and must therefore not
+// be reachable from the public listener. The turn commands show content and change turns, so they require a token that
+// is derived from the service's secret. health serves /health and /ready.
 func internalHandler(health http.Handler, metrics prometheus.Gatherer, turns operations, token string, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /health", health)
@@ -47,8 +48,8 @@ func internalHandler(health http.Handler, metrics prometheus.Gatherer, turns ope
 	return mux
 }
 
-// adminToken is derived from the secret that signs, so that the commands of one installation reach its nodes and no
-// web page that an operator happens to look at does.
+// adminToken derives the token of the turn commands from the secret that signs. The commands of one installation
+// therefore reach its nodes, while a web page in an operator's browser cannot.
 func adminToken(secret []byte) (string, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "turnstone admin 1", sha256.Size)
 	return hex.EncodeToString(key), err
@@ -58,7 +59,7 @@ func withToken(token string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !isBearer || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
-			writeJSON(w, http.StatusUnauthorized, adminError{"the token of this installation is needed"})
+			writeJSON(w, http.StatusUnauthorized, adminError{"the token of this installation is required"})
 			return
 		}
 		next(w, r)
@@ -67,7 +68,7 @@ func withToken(token string, next http.HandlerFunc) http.Handler {
 
 type adminHandler struct{ turns operations }
 
-// adminError is what a failed turn command gets.
+// adminError is the response body of a failed turn command.
 type adminError struct {
 	Detail string `json:"detail"`
 }
@@ -101,7 +102,8 @@ func (a adminHandler) cancel(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, map[string]string{"turn_id": turn.String(), "state": string(state)})
 }
 
-// events writes lines; an error after the first one can only end the answer short, which the client sees.
+// events streams the events as lines. After the first line an error can only cut the response short, which the client
+// detects.
 func (a adminHandler) events(w http.ResponseWriter, r *http.Request) {
 	turn, ok := turnOf(w, r)
 	if !ok {
@@ -122,14 +124,14 @@ func (a adminHandler) events(w http.ResponseWriter, r *http.Request) {
 	case err != nil && !began:
 		adminFail(w, err)
 	case err != nil:
-		panic(http.ErrAbortHandler) // a whole answer would say that this was all
+		panic(http.ErrAbortHandler) // a complete response would mean that there are no more events
 	}
 }
 
 func turnOf(w http.ResponseWriter, r *http.Request) (protocol.TurnID, bool) {
 	var turn protocol.TurnID
 	if err := turn.UnmarshalText([]byte(r.PathValue("turn"))); err != nil {
-		writeJSON(w, http.StatusNotFound, adminError{"that is no identifier of a turn"})
+		writeJSON(w, http.StatusNotFound, adminError{"invalid turn identifier"})
 		return turn, false
 	}
 	return turn, true
@@ -152,5 +154,5 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // it fails only if the client is gone
 }

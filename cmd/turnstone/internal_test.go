@@ -8,26 +8,25 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/cmd/turnstone/sitetest"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 )
 
-// fakeTurns is one turn with three events.
+// fakeTurns implements operations for one turn with three events.
 type fakeTurns struct {
 	turn      protocol.TurnID
 	cancelled bool
 	breaks    bool
 }
 
-func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*operatedTurn, error) {
+func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*operatorTurn, error) {
 	if turn != f.turn {
 		return nil, protocol.Errorf(protocol.CodeNotFound, "no such turn")
 	}
-	return &operatedTurn{Turn: protocol.Turn{TurnID: turn}}, nil
+	return &operatorTurn{Turn: protocol.Turn{TurnID: turn}}, nil
 }
 
 func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, write func([]byte) error) error {
@@ -38,7 +37,7 @@ func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, writ
 		return err
 	}
 	if f.breaks {
-		return errors.New("the store is away")
+		return errors.New("the store is unreachable")
 	}
 	return write([]byte("{\"sequence\":3}\n"))
 }
@@ -102,11 +101,12 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 	}
 }
 
-// A log that breaks off must not look like one that ended.
-func TestEventsThatBreakOffAreNoWholeAnswer(t *testing.T) {
+// TestEventsThatFailMidwayAbortTheResponse checks that a client can tell a response that was cut short from a complete
+// one.
+func TestEventsThatFailMidwayAbortTheResponse(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
 	base := internalServer(t, turns)
 	if _, body, err := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
-		t.Errorf("a whole answer: %q", body)
+		t.Errorf("the response looks complete: %q", body)
 	}
 }

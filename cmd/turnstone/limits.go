@@ -5,42 +5,46 @@ import (
 	"errors"
 	"time"
 
-	"turnstone/persistence"
+	"turnstone/cmd/turnstone/settings"
+	"turnstone/persistence/limits"
 )
 
-// newLimiter makes the buckets by the names that http draws from. Reads, replays and refusals are counted in the process,
-// so that they can always be decided; all others in Redis, for all nodes together.
-func newLimiter(config *Config) (*persistence.Limiter, error) {
-	limits := config.Limits
-	return persistence.NewLimiter(persistence.LimiterConfig{
+// newLimiter creates the limiter with the buckets that package http uses. Reads, replays and refusals are counted
+// in the process, so that they can always be decided; all others are counted in Redis, for all nodes together.
+func newLimiter(config *settings.Config) (*limits.Limiter, error) {
+	rates := config.Limits
+	return limits.NewLimiter(limits.LimiterConfig{
 		URL: config.Stores.RedisURL,
-		Shared: map[string]persistence.Limit{
-			"chat": limits.Chat.limit(), "cancel": persistence.CancelReserve, "writes": limits.Writes.limit(),
-			"signin": limits.SignIn.limit(), "signin_account": limits.SignIn.ofAllNetworks(), "signin_reserve": limits.SignIn.reserve(),
+		Shared: map[string]limits.Limit{
+			"chat": limitOf(rates.Chat), "cancel": limits.CancelReserve, "writes": limitOf(rates.Writes),
+			"signin": limitOf(rates.SignIn), "signin_account": limitOfAllNetworks(rates.SignIn), "signin_reserve": reserveOf(rates.SignIn),
 		},
-		Local: map[string]persistence.Limit{"reads": limits.Reads.limit(), "replays": limits.Replays.limit(), "refusals": limits.Refusals.limit()},
+		Local: map[string]limits.Limit{"reads": limitOf(rates.Reads), "replays": limitOf(rates.Replays), "refusals": limitOf(rates.Refusals)},
 	})
 }
 
-func (r rate) limit() persistence.Limit {
-	return persistence.Limit{Rate: r.Count, Period: r.Per, Burst: r.Burst}
+func limitOf(r settings.Rate) limits.Limit {
+	return limits.Limit{Rate: r.Count, Period: r.Per, Burst: r.Burst}
 }
 
-// signInFactor makes the limits of an account of that of a network and account: four times as many attempts, in four times
-// as long.
+// signInFactor derives the sign-in limit of one account over all networks from the limit of one network and account:
+// four times as many attempts in four times the period.
 const signInFactor = 4
 
-// ofAllNetworks is how often all networks together, known devices excepted, may try the password of one account.
-func (r rate) ofAllNetworks() persistence.Limit {
-	return persistence.Limit{Rate: signInFactor * r.Count, Period: signInFactor * r.Per, Burst: signInFactor * r.Burst}
+// limitOfAllNetworks returns the limit of password attempts on one account from all networks together. Known devices
+// are not counted in it.
+func limitOfAllNetworks(r settings.Rate) limits.Limit {
+	return limits.Limit{Rate: signInFactor * r.Count, Period: signInFactor * r.Per, Burst: signInFactor * r.Burst}
 }
 
-// reserve is how often a network may try it when they have used that up: the owner on a new device waits no longer.
-func (r rate) reserve() persistence.Limit {
-	return persistence.Limit{Rate: 1, Period: signInFactor * r.Per, Burst: 1}
+// reserveOf returns the limit of password attempts of one network on one account when the limit of all networks is used
+// up. It lets the owner sign in from a new device without waiting for others.
+func reserveOf(r settings.Rate) limits.Limit {
+	return limits.Limit{Rate: 1, Period: signInFactor * r.Per, Burst: 1}
 }
 
-// openRedis needs no answer of Redis: without it the service starts, and refuses what is limited.
+// openRedis does not require that Redis responds. Without Redis the service starts, and refuses what the limits in
+// Redis cover.
 func (s *service) openRedis(context.Context) error {
 	limiter, err := newLimiter(s.config)
 	if err != nil {
@@ -52,8 +56,8 @@ func (s *service) openRedis(context.Context) error {
 	return nil
 }
 
-// probeRedis is the doctor's look at it.
-func probeRedis(ctx context.Context, config *Config) error {
+// probeRedis checks for the doctor that Redis responds.
+func probeRedis(ctx context.Context, config *settings.Config) error {
 	limiter, err := newLimiter(config)
 	if err != nil {
 		return err

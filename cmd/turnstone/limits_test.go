@@ -3,11 +3,12 @@ package main
 import (
 	"testing"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/protocol"
 )
 
-func TestOnlyTheLimitsOfTheProcessDecideWithoutRedis(t *testing.T) {
-	config, _, err := loadConfig(with(map[string]string{"REDIS_URL": "unix:///nowhere", "TURNSTONE_LIMIT_READS": "2/1h burst 2"}))
+func TestOnlyLocalLimitsDecideWithoutRedis(t *testing.T) {
+	config, _, err := settings.Load(map[string]string{"REDIS_URL": "unix:///nowhere", "TURNSTONE_LIMIT_READS": "2/1h burst 2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,13 +19,13 @@ func TestOnlyTheLimitsOfTheProcessDecideWithoutRedis(t *testing.T) {
 	t.Cleanup(func() { _ = limiter.Close() })
 	for _, bucket := range []string{"chat", "cancel", "writes", "signin", "signin_account", "signin_reserve"} {
 		if decision, err := limiter.Take(t.Context(), bucket, "account"); decision.Allowed || protocol.CodeOf(err) != protocol.CodeUnavailable {
-			t.Errorf("%s passes without Redis: %+v %v", bucket, decision, err)
+			t.Errorf("%s is allowed without Redis: %+v %v", bucket, decision, err)
 		}
 	}
 	for bucket, burst := range map[string]int{"reads": 2, "replays": 30, "refusals": 300} {
 		for range burst {
 			if decision, err := limiter.Take(t.Context(), bucket, "account"); err != nil || !decision.Allowed {
-				t.Fatalf("%s does not pass without Redis: %+v %v", bucket, decision, err)
+				t.Fatalf("%s is not allowed without Redis: %+v %v", bucket, decision, err)
 			}
 		}
 		if decision, err := limiter.Take(t.Context(), bucket, "account"); err != nil || decision.Allowed || decision.RetryAfter <= 0 {

@@ -13,28 +13,30 @@ import (
 
 	"go.uber.org/zap"
 
-	ourhttp "turnstone/http"
+	"turnstone/cmd/turnstone/settings"
+	"turnstone/http/listener"
 )
 
-// maxInternalConnections is more than probes, a collector of metrics and operators need.
+// maxInternalConnections is more than probes, metrics collectors and operators need.
 const maxInternalConnections = 256
 
-// closeGrace is how long requests that are under way may still take once everything else has ended.
+// closeGrace is how long requests in flight may still take when a listener closes.
 const closeGrace = 5 * time.Second
 
-// listener is an address that is ours, and later what answers there.
-type listener struct {
-	name   string // of the setting, for messages
+// endpoint is a bound address and, once run was called, the server on it.
+type endpoint struct {
+	name   string // name of the setting, for messages
 	socket net.Listener
 	tls    *tls.Config // nil: plain
 	server *http.Server
 	done   chan struct{} // closed when the server has returned; nil before it runs
-	// streams are connections that the handler took over from the server, which does not wait for them; nil: none.
+	// streams closes the connections that the handler took over from the server, for which Shutdown does not wait. nil:
+	// the handler takes over none.
 	streams interface{ CloseStreams(context.Context) }
 }
 
-// listen takes an address before anything else starts: a port in use is found at once.
-func listen(ctx context.Context, name, address string, secure *tls.Config) (*listener, error) {
+// listen binds an address. It is called before anything else starts, so that a port in use is found at once.
+func listen(ctx context.Context, name, address string, secure *tls.Config) (*endpoint, error) {
 	var config net.ListenConfig
 	socket, err := config.Listen(ctx, "tcp", address)
 	switch {
@@ -43,12 +45,12 @@ func listen(ctx context.Context, name, address string, secure *tls.Config) (*lis
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &listener{name: name, socket: socket, tls: secure}, nil
+	return &endpoint{name: name, socket: socket, tls: secure}, nil
 }
 
-// run answers with handler, on at most so many connections. failed is called when the server ends and was not told to.
-func (l *listener) run(handler http.Handler, log *zap.Logger, most int, failed func(error)) {
-	l.server = ourhttp.Listener(handler, ourhttp.ListenerOptions{Log: log, MaxConnections: most})
+// run serves handler on at most most connections. It calls failed if the server ends without having been closed.
+func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed func(error)) {
+	l.server = listener.New(handler, listener.Options{Log: log, MaxConnections: most})
 	l.server.TLSConfig = l.tls
 	l.streams, _ = handler.(interface{ CloseStreams(context.Context) })
 	l.done = make(chan struct{})
@@ -66,8 +68,8 @@ func (l *listener) run(handler http.Handler, log *zap.Logger, most int, failed f
 	}()
 }
 
-// close lets requests end for a moment, then ends them.
-func (l *listener) close(ctx context.Context) error {
+// close waits up to closeGrace for requests in flight, then aborts the remaining ones.
+func (l *endpoint) close(ctx context.Context) error {
 	if l.server == nil {
 		return l.socket.Close()
 	}
@@ -84,10 +86,10 @@ func (l *listener) close(ctx context.Context) error {
 	return err
 }
 
-// listeners are the public and the internal one.
-type listeners struct{ public, internal *listener }
+// listeners are the public and the internal listener.
+type listeners struct{ public, internal *endpoint }
 
-func openListeners(ctx context.Context, config *Config) (listeners, error) {
+func openListeners(ctx context.Context, config *settings.Config) (listeners, error) {
 	secure, err := loadTLS(config)
 	if err != nil {
 		return listeners{}, err
@@ -112,7 +114,7 @@ func (l listeners) close(ctx context.Context) error {
 	return errors.Join(public, internal)
 }
 
-func loadTLS(config *Config) (*tls.Config, error) {
+func loadTLS(config *settings.Config) (*tls.Config, error) {
 	if config.Service.TLSCert == "" {
 		return nil, nil
 	}

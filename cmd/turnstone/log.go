@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger writes JSON lines, or, for people, columns.
+// newLogger returns a logger that writes JSON lines or, if forPeople is set, human-readable columns.
 func newLogger(to io.Writer, level zapcore.Level, forPeople bool) *zap.Logger {
 	config := zap.NewProductionEncoderConfig()
 	config.TimeKey, config.EncodeTime = "at", zapcore.RFC3339NanoTimeEncoder

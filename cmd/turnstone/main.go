@@ -1,8 +1,8 @@
-// Command turnstone is the whole service in one binary: the server, the same server with everything it needs (dev), and
-// the operator's tools. This package reads the environment, makes of it the options of the other packages, and wires
-// those together; it holds no rule of the product.
+// Command turnstone is the whole service in one binary: the server (serve), the server together with everything it
+// needs on one machine (dev), and the operator's tools. This package reads the environment, derives the options of the
+// other packages from it, and wires those packages together. It contains no product rules.
 //
-// main only calls run, which is what the tests of the whole program start too, as a process of its own.
+// main only calls run. Tests of the whole program run the built binary as a separate process.
 package main
 
 import (
@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"turnstone/cmd/turnstone/settings"
+
 	"github.com/alecthomas/kong"
 )
 
@@ -24,11 +26,11 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ()))
 }
 
-// program is what every command gets.
+// program holds the standard streams and the environment that every command receives.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -39,19 +41,20 @@ type program struct {
 type cli struct {
 	Dev     devCommand     `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
 	Serve   serveCommand   `cmd:"" help:"Run the service, configured by the environment."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database schema to this version, as its owner."`
-	Doctor  doctorCommand  `cmd:"" help:"Say what is wrong with this installation, and what to do."`
+	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
+	Doctor  doctorCommand  `cmd:"" help:"Check this installation and print how to fix what is wrong."`
 	Config  configCommand  `cmd:"" help:"Check, print or document the configuration."`
-	User    userCommand    `cmd:"" help:"Make and change accounts."`
-	Turn    turnCommand    `cmd:"" help:"Look at a turn, or cancel it, on the running service."`
+	User    userCommand    `cmd:"" help:"Create and change accounts."`
+	Turn    turnCommand    `cmd:"" help:"Inspect or cancel a turn on the running service."`
 	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-// run does what the arguments say and answers the exit code. Every failure is one line on stderr.
+// run executes the command that the arguments name and returns the exit code. It prints every failure as one line on
+// stderr.
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, environment []string) int {
-	p := &program{stdin: os.Stdin, stdout: stdout, stderr: stderr, environment: environmentOf(environment)}
-	ended := false // by --help, which prints and asks to exit
+	p := &program{stdin: os.Stdin, stdout: stdout, stderr: stderr, environment: settings.ParseEnvironment(environment)}
+	ended := false // set by --help, which prints the help and requests an exit
 	parser, err := kong.New(&cli{}, kong.Name("turnstone"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Description("Account-owned conversations whose answers are live, durable turns."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(func(int) { ended = true }))
@@ -76,7 +79,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, envi
 	return 0
 }
 
-// fail prints one line, also of joined errors.
+// fail prints err as one line, even if it joins several errors, and returns code.
 func fail(stderr io.Writer, err error, code int) int {
 	line := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
 	fmt.Fprintln(stderr, "turnstone: "+line)

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// memoryShare of what the container may use is what Go's heap may grow to before it collects harder.
+// memoryShare is the share of the container's memory limit that the Go runtime uses as its soft memory limit. Above the
+// soft limit it collects garbage more often.
 const memoryShare = 0.8
 
-// limitMemory keeps the process below the limit of its container. An operator's GOMEMLIMIT stands.
+// limitMemory sets the Go runtime's soft memory limit below the memory limit of the container. If the operator sets
+// GOMEMLIMIT, that value applies instead.
 func limitMemory(environment map[string]string) {
 	if environment["GOMEMLIMIT"] != "" {
 		return
@@ -22,7 +24,8 @@ func limitMemory(environment map[string]string) {
 	}
 }
 
-// containerLimit is the smallest limit between our control group and its root, in both versions of cgroups; 0 without.
+// containerLimit returns the smallest memory limit, in bytes, between this process's control group and the root. It
+// supports both versions of cgroups and returns 0 if there is no limit.
 func containerLimit(root, self string) int64 {
 	limit := int64(math.MaxInt64)
 	for _, path := range limitFiles(root, self) {
@@ -31,10 +34,10 @@ func containerLimit(root, self string) int64 {
 			continue
 		}
 		if value, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && value > 0 {
-			limit = min(limit, value) // "max" is no number
+			limit = min(limit, value) // "max" is not a number
 		}
 	}
-	const unlimited = math.MaxInt64 >> 12 << 12 // how version 1 writes "none"
+	const unlimited = math.MaxInt64 >> 12 << 12 // how version 1 represents "no limit"
 	if limit >= unlimited {
 		return 0
 	}

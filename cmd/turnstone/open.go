@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
 	"turnstone/persistence/objects/s3"
@@ -13,11 +14,11 @@ import (
 	"turnstone/providers/scanner/signatures"
 )
 
-// objectsFolder is where files are kept without a bucket, below the data folder.
+// objectsFolder is the folder in the data folder where files are stored if no bucket is configured.
 const objectsFolder = "objects"
 
-// openObjects is the bucket that is configured, or the local folder.
-func openObjects(ctx context.Context, config *Config) (store objects.Store, closeStore func() error, err error) {
+// openObjects opens the configured bucket, or the local folder if none is configured.
+func openObjects(ctx context.Context, config *settings.Config) (store objects.Store, closeStore func() error, err error) {
 	if config.Stores.S3Bucket == "" {
 		local, err := disk.Open(config.Service.DataDir + "/" + objectsFolder)
 		if err != nil {
@@ -34,12 +35,12 @@ func openObjects(ctx context.Context, config *Config) (store objects.Store, clos
 	return remote, remote.Close, nil
 }
 
-// openScanner is the daemon that is configured, or the one that says what it is.
-func openScanner(config *Config) (scanner.Scanner, error) {
+// openScanner returns a client of the configured ClamAV daemon, or the test-signature scanner if none is configured.
+func openScanner(config *settings.Config) (scanner.Scanner, error) {
 	if config.Stores.ClamdAddress == "" {
 		return signatures.Scanner{}, nil
 	}
 	return clamd.New(config.Stores.ClamdAddress)
 }
 
-func openModel(config *Config) (actors.Model, error) { return open.Model(config.modelOptions()) }
+func openModel(config *settings.Config) (llm.Model, error) { return open.Model(config.ModelOptions()) }

@@ -8,13 +8,13 @@ type openAPICommand struct {
 	Events bool `help:"Print the JSON Schema of the events instead."`
 }
 
-// Run prints what protocol/openapi.json and protocol/events.schema.json hold.
+// Run prints the content of protocol/openapi.json, or of protocol/events.schema.json with --events.
 func (c *openAPICommand) Run(p *program) error {
-	made := ourhttp.OpenAPI
+	build := ourhttp.OpenAPI
 	if c.Events {
-		made = ourhttp.EventSchema
+		build = ourhttp.EventSchema
 	}
-	text, err := made()
+	text, err := build()
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"turnstone/actors"
-	"turnstone/persistence"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 )
 
-// operatedTurn is what `turn show` prints: the turn as its account sees it, and where it lives.
-type operatedTurn struct {
+// operatorTurn is the output of `turn show`: the turn as its account sees it, and the node that owns it.
+type operatorTurn struct {
 	protocol.Turn
 	AccountID protocol.AccountID `json:"account_id"`
 	Node      string             `json:"node"`
@@ -17,17 +17,17 @@ type operatedTurn struct {
 	Epoch     int32              `json:"epoch"`
 }
 
-// maxOperatorRead bounds one read of a log.
+// maxOperatorRead bounds one read of a log, in bytes.
 const maxOperatorRead = 1 << 20
 
-// operator works on turns of any account, for those who run the service.
+// operator implements operations for turns of any account.
 type operator struct {
-	turns *persistence.Turns
+	turns *turns.Store
 	node  *actors.Node
 }
 
 // Show implements operations.
-func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn, error) {
+func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatorTurn, error) {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatedTurn
 	if err != nil {
 		return nil, err
 	}
-	shown := &operatedTurn{Turn: *seen, AccountID: account, NodeDead: head.OwnerDead, Epoch: head.Epoch}
+	shown := &operatorTurn{Turn: *seen, AccountID: account, NodeDead: head.OwnerDead, Epoch: head.Epoch}
 	if head.Owner != nil {
 		shown.Node = head.Owner.String()
 	}
@@ -81,7 +81,7 @@ func (o operator) follow(ctx context.Context, account protocol.AccountID, turn p
 	}
 }
 
-// Cancel implements operations: durable when it returns.
+// Cancel implements operations. The cancel is durable when it returns.
 func (o operator) Cancel(ctx context.Context, turn protocol.TurnID, force bool) error {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {

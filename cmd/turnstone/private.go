@@ -9,21 +9,23 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"turnstone/persistence"
+	"turnstone/cmd/turnstone/settings"
+	"turnstone/persistence/pg"
 	"turnstone/providers/embedded"
 )
 
-// The names of a private Postgres.
+// The database and the roles of a private Postgres.
 const (
 	privateDatabase = "turnstone"
 	privateOwner    = "turnstone_owner"
 	privateLogin    = "turnstone"
 )
 
-// restartPause keeps a private server that does not stay up from being restarted in a circle.
+// restartPause is the pause before a private server that ended again is restarted. It prevents a tight restart loop.
 const restartPause = time.Second
 
-// privateServers are the Postgres and the Redis of dev, each only where the configuration names none.
+// privateServers are the private Postgres and Redis of dev. Each one runs only if the configuration does not name a
+// server.
 type privateServers struct {
 	postgres *embedded.Postgres
 	redis    *embedded.Redis
@@ -33,8 +35,8 @@ type privateServers struct {
 	group  errgroup.Group
 }
 
-// startPrivateServers starts what the configuration does not name and puts its address there.
-func startPrivateServers(ctx context.Context, config *Config, folder *dataFolder, log *zap.Logger) (_ *privateServers, err error) {
+// startPrivateServers starts the servers that the configuration does not name and sets their URLs in it.
+func startPrivateServers(ctx context.Context, config *settings.Config, folder *dataFolder, log *zap.Logger) (_ *privateServers, err error) {
 	s := &privateServers{log: log.Named("private")}
 	defer func() {
 		if err != nil {
@@ -73,10 +75,10 @@ func startDatabase(ctx context.Context, dir string, log *zap.Logger) (*embedded.
 	if err != nil {
 		return nil, err
 	}
-	err = persistence.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), privateDatabase, privateOwner, privateLogin)
+	err = pg.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), privateDatabase, privateOwner, privateLogin)
 	if err == nil {
-		err = persistence.Migrate(ctx, server.DSN(privateOwner, privateDatabase),
-			persistence.MigrateOptions{Login: privateLogin, Logger: log})
+		err = pg.Migrate(ctx, server.DSN(privateOwner, privateDatabase),
+			pg.MigrateOptions{Login: privateLogin, Logger: log})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("private Postgres: %w", err), server.Close(context.WithoutCancel(ctx)))
@@ -84,34 +86,34 @@ func startDatabase(ctx context.Context, dir string, log *zap.Logger) (*embedded.
 	return server, nil
 }
 
-// privateServer is what both have.
+// privateServer is implemented by both servers.
 type privateServer interface {
 	Start(ctx context.Context) error
 	Done() <-chan struct{}
 }
 
-// watch starts a server again that died by itself: a service rides that out.
+// watch restarts a private server that ends by itself. The service tolerates such an interruption.
 func (s *privateServers) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	if s.postgres != nil {
-		s.group.Go(func() error { return s.keepUp(ctx, "Postgres", s.postgres) })
+		s.group.Go(func() error { return s.restartLoop(ctx, "Postgres", s.postgres) })
 	}
 	if s.redis != nil {
-		s.group.Go(func() error { return s.keepUp(ctx, "Redis", s.redis) })
+		s.group.Go(func() error { return s.restartLoop(ctx, "Redis", s.redis) })
 	}
 }
 
-func (s *privateServers) keepUp(ctx context.Context, name string, server privateServer) error {
+func (s *privateServers) restartLoop(ctx context.Context, name string, server privateServer) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-server.Done():
 		}
-		s.log.Warn("a private server died and is started again", zap.String("server", name))
+		s.log.Warn("a private server ended unexpectedly and is restarted", zap.String("server", name))
 		if err := server.Start(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("a private server does not start", zap.String("server", name), zap.Error(err))
+			s.log.Error("a private server could not be restarted", zap.String("server", name), zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -121,7 +123,7 @@ func (s *privateServers) keepUp(ctx context.Context, name string, server private
 	}
 }
 
-// stop ends both. Nothing may use them any more.
+// stop stops both servers. The caller ensures that nothing uses them any more.
 func (s *privateServers) stop(ctx context.Context) error {
 	if s.cancel != nil {
 		s.cancel()

@@ -5,14 +5,15 @@ import (
 	"sync"
 	"time"
 
-	ourhttp "turnstone/http"
+	"turnstone/http/ready"
 )
 
-// modelProbeAge is how long a good answer of the model's vendor counts: vendors count requests.
+// modelProbeAge is how long a successful probe of the model provider counts. Providers count requests, so probes are
+// kept rare.
 const modelProbeAge = 15 * time.Second
 
-// seldom asks again only when the last answer was bad or is old.
-func seldom(probe ourhttp.Probe) ourhttp.Probe {
+// cachedProbe wraps a probe so that it runs only if the last run failed or is older than modelProbeAge.
+func cachedProbe(probe ready.Probe) ready.Probe {
 	var mu sync.Mutex
 	var good time.Time // guarded by mu
 	return func(ctx context.Context) error {

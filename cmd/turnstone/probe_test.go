@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-func TestAGoodAnswerOfTheModelCountsForAWhileAndABadOneNever(t *testing.T) {
+func TestASuccessfulModelProbeIsCachedAndAFailedOneIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, failure := 0, errors.New("away")
-		probe := seldom(func(context.Context) error { asked++; return failure })
+		probes, failure := 0, errors.New("unavailable")
+		probe := cachedProbe(func(context.Context) error { probes++; return failure })
 		for want := 1; want <= 2; want++ {
-			if err := probe(t.Context()); err == nil || asked != want {
-				t.Errorf("bad: %v, asked %d times, want %d", err, asked, want)
+			if err := probe(t.Context()); err == nil || probes != want {
+				t.Errorf("failing: %v, probed %d times, want %d", err, probes, want)
 			}
 		}
 		failure = nil
 		for range 3 {
-			if err := probe(t.Context()); err != nil || asked != 3 {
-				t.Errorf("good: %v, asked %d times", err, asked)
+			if err := probe(t.Context()); err != nil || probes != 3 {
+				t.Errorf("successful: %v, probed %d times", err, probes)
 			}
 		}
-		<-time.After(modelProbeAge) // on the clock of the bubble
-		if err := probe(t.Context()); err != nil || asked != 4 {
-			t.Errorf("old: %v, asked %d times", err, asked)
+		<-time.After(modelProbeAge) // on the fake clock of synctest
+		if err := probe(t.Context()); err != nil || probes != 4 {
+			t.Errorf("expired: %v, probed %d times", err, probes)
 		}
 	})
 }

@@ -5,28 +5,30 @@ import (
 	"errors"
 	"time"
 
+	"turnstone/cmd/turnstone/settings"
+
 	"go.uber.org/zap"
 )
 
-// stopTimeout bounds what follows the drain of a stop.
+// stopTimeout bounds the shutdown that follows the drain.
 const stopTimeout = 30 * time.Second
 
 type serveCommand struct{}
 
-// Run serves until ctx ends, then drains.
+// Run serves until ctx ends or the service fails, then shuts down.
 func (serveCommand) Run(ctx context.Context, p *program) (err error) {
-	config, warnings, err := loadConfig(p.environment)
+	config, warnings, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
-	if err := config.checkServe(); err != nil {
+	if err := config.CheckServe(); err != nil {
 		return err
 	}
 	if config.Service.Environment == "" {
 		config.Service.Environment = "production"
 	}
 	log := newLogger(p.stderr, config.Service.LogLevel, false)
-	for _, warning := range append(warnings, config.notes()...) {
+	for _, warning := range append(warnings, config.Notes()...) {
 		log.Warn(warning)
 	}
 	folder, err := openFolder(config.Service.DataDir)
@@ -45,5 +47,5 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 	s.serve(sockets)
 	log.Info("turnstone serves", zap.Stringer("base_url", config.Service.BaseURL), zap.String("build", buildSHA),
 		zap.Stringer("node", s.node.ID()))
-	return s.untilDone(ctx, time.Duration(config.Service.DrainGrace))
+	return s.waitAndShutDown(ctx, time.Duration(config.Service.DrainGrace))
 }

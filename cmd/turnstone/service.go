@@ -9,10 +9,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// untilDone runs until ctx ends or a part of the service fails, then takes everything down: not ready, no new turns, the
-// live ones may end within grace, the rest is handed on; then the listeners, then what they used, in the opposite order
-// of the start.
-func (s *service) untilDone(ctx context.Context, grace time.Duration) error {
+// waitAndShutDown waits until ctx ends or a part of the service fails, then shuts everything down. If ctx ended, the
+// node drains first: it is not ready, refuses new turns, lets live turns end within grace and releases the rest for
+// other nodes. Then the parts close in the reverse order of the start, the listeners first.
+func (s *service) waitAndShutDown(ctx context.Context, grace time.Duration) error {
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -22,13 +22,13 @@ func (s *service) untilDone(ctx context.Context, grace time.Duration) error {
 	if failure == nil {
 		s.log.Info("draining", zap.Duration("grace", grace))
 		if err := s.node.Drain(ctx, grace); err != nil {
-			s.log.Warn("turns were not handed on; whoever starts next finds them by the lease", zap.Error(err))
+			s.log.Warn("turns were not released; another node takes them over when the lease expires", zap.Error(err))
 		}
 	}
 	return errors.Join(failure, s.close(ctx))
 }
 
-// fail ends the service for a reason; the first one counts.
+// fail makes the service shut down with err. Only the first failure counts.
 func (s *service) fail(err error) {
 	select {
 	case s.failed <- err:
@@ -36,7 +36,8 @@ func (s *service) fail(err error) {
 	}
 }
 
-// onClose adds what is to be undone at the end, the last first.
+// onClose registers an undo function for close, which calls them in reverse order. what names the part in error
+// messages.
 func (s *service) onClose(what string, undo func(context.Context) error) {
 	s.undo = append(s.undo, func(ctx context.Context) error {
 		if err := undo(ctx); err != nil {

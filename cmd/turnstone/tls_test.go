@@ -20,7 +20,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// certificate writes one for 127.0.0.1 and its key, and answers who trusts it.
+// certificate writes a certificate for 127.0.0.1 and its key to files, and returns a pool that trusts it.
 func certificate(t *testing.T) (certFile, keyFile string, trust *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -58,31 +58,36 @@ func certificate(t *testing.T) (certFile, keyFile string, trust *x509.CertPool) 
 func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 	certFile, keyFile, trust := certificate(t)
 	d := sitetest.NewDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
-	p := d.Up(t)
-	c := newClient(t, "https://"+d.Public)
-	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
-	t.Cleanup(c.http.CloseIdleConnections)
-	response := c.send(http.MethodGet, "/health", nil)
+	p := d.Start(t)
+	u := sitetest.NewGuest(t, "https://"+d.Public)
+	u.HTTP.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
+	t.Cleanup(u.HTTP.CloseIdleConnections)
+	response, err := u.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodGet, "/health", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
 		t.Errorf("%s %s", response.Proto, response.Status)
 	}
-	if status := c.signIn(demoEmail, passwordOf(p)); status != http.StatusOK {
-		t.Fatalf("sign-in: %d", status)
+	signedIn, err := u.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodPost, "/auth/login", map[string]string{"email": demoEmail, "password": passwordOf(p)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if c.cookie.Name != "__Host-session" || !c.cookie.Secure {
-		t.Errorf("the cookie is %s", c.cookie)
+	_ = signedIn.Body.Close()
+	if cookies := signedIn.Cookies(); signedIn.StatusCode != http.StatusOK || len(cookies) == 0 || cookies[0].Name != "__Host-session" || !cookies[0].Secure {
+		t.Errorf("the sign-in: %s, its cookies are %v", signedIn.Status, cookies)
 	}
 	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust, MaxVersion: tls.VersionTLS11}}}
 	if response, err := old.Get("https://" + d.Public + "/health"); err == nil {
 		_ = response.Body.Close()
-		t.Error("TLS 1.1 is taken")
+		t.Error("TLS 1.1 is accepted")
 	}
 	if err := os.WriteFile(certFile, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	broken := sitetest.NewDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
-	if code, _, complaint := sitetest.Finish(t, broken.Environment, "dev"); code != 1 || !strings.Contains(complaint, "TURNSTONE_TLS_CERT_FILE") {
-		t.Errorf("a broken certificate: %d %s", code, complaint)
+	if code, _, stderr := sitetest.Finish(t, broken.Environment, "dev"); code != 1 || !strings.Contains(stderr, "TURNSTONE_TLS_CERT_FILE") {
+		t.Errorf("a broken certificate: %d %s", code, stderr)
 	}
 }

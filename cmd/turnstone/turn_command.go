@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+
+	"turnstone/cmd/turnstone/settings"
 )
 
 type turnCommand struct {
-	Show   turnShowCommand   `cmd:"" help:"Print where a turn stands."`
-	Events turnEventsCommand `cmd:"" help:"Print the events of a turn, one a line."`
-	Cancel turnCancelCommand `cmd:"" help:"Cancel a turn; the queue of its conversation is held."`
+	Show   turnShowCommand   `cmd:"" help:"Print the state of a turn."`
+	Events turnEventsCommand `cmd:"" help:"Print the events of a turn, one per line."`
+	Cancel turnCancelCommand `cmd:"" help:"Cancel a turn. The follow-ups queued in its conversation are held."`
 }
 
 type turnShowCommand struct {
@@ -23,17 +25,17 @@ type turnShowCommand struct {
 
 type turnEventsCommand struct {
 	Turn   string `arg:"" help:"Identifier (turn_…)."`
-	Follow bool   `help:"Go on until the turn ends."`
+	Follow bool   `help:"Continue until the turn ends."`
 }
 
 type turnCancelCommand struct {
 	Turn  string `arg:"" help:"Identifier (turn_…)."`
-	Force bool   `help:"End it at once, for a turn whose owner does not answer or whose log cannot be read."`
+	Force bool   `help:"End the turn at once. Use it if the node that owns the turn does not respond, or if the turn's log cannot be read."`
 }
 
-// Run prints JSON.
+// Run prints the turn as JSON.
 func (c *turnShowCommand) Run(ctx context.Context, p *program) error {
-	return p.ask(ctx, http.MethodGet, "/admin/turns/"+c.Turn)
+	return p.callInternal(ctx, http.MethodGet, "/admin/turns/"+c.Turn)
 }
 
 // Run prints the committed bytes of each event.
@@ -42,22 +44,22 @@ func (c *turnEventsCommand) Run(ctx context.Context, p *program) error {
 	if c.Follow {
 		path += "?follow=true"
 	}
-	return p.ask(ctx, http.MethodGet, path)
+	return p.callInternal(ctx, http.MethodGet, path)
 }
 
-// Run answers after the cancel was made durable.
+// Run returns after the cancel was stored durably.
 func (c *turnCancelCommand) Run(ctx context.Context, p *program) error {
 	path := "/admin/turns/" + c.Turn + "/cancel"
 	if c.Force {
 		path += "?force=true"
 	}
-	return p.ask(ctx, http.MethodPost, path)
+	return p.callInternal(ctx, http.MethodPost, path)
 }
 
-// ask sends a request to the internal listener of the running node and prints its answer. There is no limit to how long
-// an answer takes: a turn is followed for as long as it lives, and Ctrl-C ends the context.
-func (p *program) ask(ctx context.Context, method, path string) error {
-	config, _, err := loadConfig(p.environment)
+// callInternal sends a request to the internal listener of the running node and prints the response. The response has
+// no time limit: following a turn takes as long as the turn is live, and Ctrl-C cancels ctx.
+func (p *program) callInternal(ctx context.Context, method, path string) error {
+	config, _, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (p *program) ask(ctx context.Context, method, path string) error {
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("no turnstone answers at TURNSTONE_INTERNAL_LISTEN: %w", err)
+		return fmt.Errorf("no turnstone responds at TURNSTONE_INTERNAL_LISTEN: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= http.StatusBadRequest {
@@ -92,14 +94,14 @@ func (p *program) ask(ctx context.Context, method, path string) error {
 	return err
 }
 
-// signingSecret is the configured one, or the one that dev made in the data folder.
-func (p *program) signingSecret(config *Config) ([]byte, error) {
+// signingSecret returns the configured secret that signs, or the one that dev generated in the data folder.
+func (p *program) signingSecret(config *settings.Config) ([]byte, error) {
 	if len(config.Access.Secret) > 0 {
 		return config.Access.Secret[0], nil
 	}
-	text, err := readSecret(filepath.Join(config.Service.DataDir, secretFile))
+	text, err := settings.ReadSecret(filepath.Join(config.Service.DataDir, secretFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("TURNSTONE_SECRET is not set, and turnstone dev made none in the data folder")
+		return nil, errors.New("TURNSTONE_SECRET is not set, and the data folder has no secret from turnstone dev")
 	}
 	return []byte(text), err
 }

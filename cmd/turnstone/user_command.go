@@ -11,44 +11,46 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
 	"turnstone/providers/embedded"
 )
 
 type userCommand struct {
-	Add      userAddCommand      `cmd:"" help:"Make an account."`
-	Disable  userDisableCommand  `cmd:"" help:"Shut an account out: end its sessions, cancel its live turns, hold its queues. Nothing is deleted."`
-	Enable   userEnableCommand   `cmd:"" help:"Let a disabled account sign in again. What was held stays held."`
+	Add      userAddCommand      `cmd:"" help:"Create an account."`
+	Disable  userDisableCommand  `cmd:"" help:"Disable an account: end its sessions, cancel its live turns and hold its queues. Nothing is deleted."`
+	Enable   userEnableCommand   `cmd:"" help:"Let a disabled account sign in again. Held follow-ups stay held."`
 	Password userPasswordCommand `cmd:"" help:"Give an account a new password and end its sessions."`
 }
 
-// passwordOptions are how a password comes in: never on the command line, where others see it.
+// passwordOptions select the source of a password. The command line is not one of them, because other users of the
+// machine can see it.
 type passwordOptions struct {
-	PasswordStdin bool `help:"Read the password from the first line of the input. Left out: one is made and printed."`
+	PasswordStdin bool `help:"Read the password from the first line of standard input. Unset: a password is generated and printed."`
 }
 
 type userAddCommand struct {
-	Email string `arg:"" help:"Address to sign in with."`
-	Name  string `help:"Name to show. Left out: the part of the address before the @."`
+	Email string `arg:"" help:"Email address to sign in with."`
+	Name  string `help:"Display name. Unset: the part of the address before the @."`
 	passwordOptions
 }
 
 type userDisableCommand struct {
-	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
 }
 
 type userEnableCommand struct {
-	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
 }
 
 type userPasswordCommand struct {
-	Account string `arg:"" help:"Address or identifier (acct_…) of the account."`
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
 	passwordOptions
 }
 
-// Run prints the password when it made one.
+// Run prints the password if it generated one.
 func (c *userAddCommand) Run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(db *persistence.DB) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
 		password, made, err := c.read(p.stdin)
 		if err != nil {
 			return err
@@ -56,14 +58,14 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 		if _, err := addAccount(ctx, db, c.Email, c.Name, password); err != nil {
 			return err
 		}
-		return p.tellPassword("The account "+c.Email+" is there.", password, made)
+		return p.printPassword("The account "+c.Email+" was created.", password, made)
 	})
 }
 
-// Run needs no running service. One that runs ends the streams and the turns of the account within seconds, one that is
-// started later does so then.
+// Run needs no running service. A running service ends the streams and the turns of the account within seconds; a
+// service that starts later does so then.
 func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(db *persistence.DB) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
 		if err := disableAccount(ctx, db, c.Account); err != nil {
 			return err
 		}
@@ -72,9 +74,9 @@ func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// Run starts nothing.
+// Run does not release what is held in the account's queues.
 func (c *userEnableCommand) Run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(db *persistence.DB) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
 		if err := enableAccount(ctx, db, c.Account); err != nil {
 			return err
 		}
@@ -83,9 +85,9 @@ func (c *userEnableCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// Run prints the password when it made one.
+// Run prints the password if it generated one.
 func (c *userPasswordCommand) Run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(db *persistence.DB) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
 		password, made, err := c.read(p.stdin)
 		if err != nil {
 			return err
@@ -93,7 +95,7 @@ func (c *userPasswordCommand) Run(ctx context.Context, p *program) error {
 		if err := setPassword(ctx, db, c.Account, password); err != nil {
 			return err
 		}
-		return p.tellPassword("The account "+c.Account+" has a new password.", password, made)
+		return p.printPassword("The account "+c.Account+" has a new password.", password, made)
 	})
 }
 
@@ -108,7 +110,7 @@ func (o passwordOptions) read(input io.Reader) (password string, made bool, err 
 	return strings.TrimRight(line, "\r\n"), false, nil
 }
 
-func (p *program) tellPassword(done, password string, made bool) error {
+func (p *program) printPassword(done, password string, made bool) error {
 	if made {
 		done += " Its password is " + password
 	}
@@ -116,13 +118,13 @@ func (p *program) tellPassword(done, password string, made bool) error {
 	return err
 }
 
-// withDatabase opens the configured Postgres, or the private one of the data folder, for one command.
-func (p *program) withDatabase(ctx context.Context, work func(*persistence.DB) error) error {
-	config, _, err := loadConfig(p.environment)
+// withDatabase opens the configured Postgres, or the private one of the data folder, for the duration of one command.
+func (p *program) withDatabase(ctx context.Context, work func(*persistence.Stores) error) error {
+	config, _, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		return err
 	}
 	url, done, err := p.databaseURL(ctx, &config)
@@ -138,9 +140,9 @@ func (p *program) withDatabase(ctx context.Context, work func(*persistence.DB) e
 	return work(db)
 }
 
-// databaseURL is the configured address, or that of the data folder's private Postgres: that of a running dev, or one
-// that is started for as long as it is needed. done gives it back.
-func (p *program) databaseURL(ctx context.Context, config *Config) (url string, done func(), err error) {
+// databaseURL returns the configured URL or, if there is none, that of the data folder's private Postgres: the server
+// of a running dev, or one that is started for this command. done releases what was started.
+func (p *program) databaseURL(ctx context.Context, config *settings.Config) (url string, done func(), err error) {
 	if config.Stores.DatabaseURL != "" {
 		return config.Stores.DatabaseURL, func() {}, nil
 	}
@@ -154,16 +156,16 @@ func (p *program) databaseURL(ctx context.Context, config *Config) (url string, 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		if server != nil {
-			_ = server.Close(ctx) // it ends with this process in any case
+			_ = server.Close(ctx) // the server ends with this process in any case
 		}
 		if folder != nil {
-			_ = folder.close() // the same
+			_ = folder.close() // the lock ends with this process, too
 		}
 	}
 	switch {
 	case err != nil:
 	case ofDev && server.Owned():
-		err = errors.New("the turnstone that runs on the data folder has a database elsewhere")
+		err = errors.New("the turnstone that uses the data folder has its database elsewhere")
 	default:
 		return server.DSN(privateLogin, privateDatabase), done, nil
 	}

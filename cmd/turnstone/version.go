@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// buildSHA is the commit that the binary was built from, put here by the linker; empty when nobody said.
+// buildSHA is the commit from which the binary was built. The linker sets it; it is empty if the build did not set it.
 var buildSHA string
 
 type versionCommand struct{}
 
-// Run prints one line.
+// Run prints the version as one line.
 func (versionCommand) Run(p *program) error {
 	build := buildSHA
 	if build == "" {

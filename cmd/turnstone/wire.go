@@ -14,40 +14,48 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
+	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
+	"turnstone/http/auth"
+	"turnstone/http/listener"
+	"turnstone/http/ready"
 	"turnstone/persistence"
+	"turnstone/persistence/limits"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/providers/tool"
 	"turnstone/web"
 )
 
-// service is a running Turnstone: everything that startService brought up, and how it is taken down.
+// service is a running Turnstone: everything that startService opened and started, and how it is shut down.
 type service struct {
 	// Set by startService.
-	config   *Config
+	config   *settings.Config
 	log      *zap.Logger
 	metrics  *prometheus.Registry
-	db       *persistence.DB
+	db       *persistence.Stores
 	metered  *actors.MeteredModel
-	turns    *persistence.Turns
-	model    actors.Model
+	turns    *turns.Store
+	model    llm.Model
 	node     *actors.Node
 	api      *ourhttp.Server
-	probes   map[string]ourhttp.Probe
+	probes   map[string]ready.Probe
 	scanner  string
 	internal http.Handler
-	limiter  *persistence.Limiter
-	disk     *diskGuard // nil without a private Postgres
-	failed   chan error // what ends the service although nobody asked
+	limiter  *limits.Limiter
+	disk     *diskGuard // nil unless dev runs a private Postgres
+	failed   chan error // receives the failure that ends the service, see fail
 
-	undo []func(context.Context) error // owned by startService and close
+	undo []func(context.Context) error // owned by startService and close; see onClose
 }
 
-// startService brings everything up, in the order in which one thing needs another; serve then lets clients in. When it
-// fails it has taken down again what it brought up.
-func startService(ctx context.Context, config *Config, folder *dataFolder, log *zap.Logger) (_ *service, err error) {
+// startService opens and starts every part of the service in the order of their dependencies. It does not accept
+// clients yet; serve does. If it fails, it has already closed what it opened.
+func startService(ctx context.Context, config *settings.Config, folder *dataFolder, log *zap.Logger) (_ *service, err error) {
 	s := &service{
-		config: config, log: log, metrics: prometheus.NewRegistry(), probes: map[string]ourhttp.Probe{}, failed: make(chan error, 1),
+		config: config, log: log, metrics: prometheus.NewRegistry(), probes: map[string]ready.Probe{}, failed: make(chan error, 1),
 	}
 	defer func() {
 		if err != nil {
@@ -69,10 +77,10 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, log *
 	if err := s.startJobs(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.makeAPI(); err != nil {
+	if err := s.createAPI(); err != nil {
 		return nil, err
 	}
-	if err := s.measure(); err != nil {
+	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
 	if s.internal, err = s.internalHandler(); err != nil {
@@ -81,7 +89,7 @@ func startService(ctx context.Context, config *Config, folder *dataFolder, log *
 	return s, nil
 }
 
-// serve lets clients in. The sockets are the service's from here on.
+// serve starts accepting clients. From then on the service closes the sockets.
 func (s *service) serve(sockets listeners) {
 	s.onClose("the listeners", sockets.close)
 	sockets.internal.run(s.internal, s.log, maxInternalConnections, s.fail)
@@ -94,7 +102,7 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	s.onClose("Postgres", func(context.Context) error { s.db.Close(); return nil })
-	s.turns = persistence.NewTurns(s.db, persistence.TurnsOptions{Logger: s.log})
+	s.turns = s.db.StartTurns(turns.Options{Logger: s.log})
 	s.onClose("the journal", func(context.Context) error { s.turns.Close(); return nil })
 	s.probes["persistence"] = s.db.Ready
 	return nil
@@ -126,54 +134,56 @@ func (s *service) openModel(context.Context) (err error) {
 	}
 	s.metered = &actors.MeteredModel{Model: s.model, Log: s.log.Named("budget")}
 	if limit := s.config.Limits.TokensPerDay; limit > 0 {
-		s.metered.Budget = persistence.NewBudget(s.db, limit)
+		s.metered.Budget = limits.NewBudget(s.db.DB, limit)
 	}
-	s.probes["model_access"] = seldom(s.model.Ready)
+	s.probes["model_access"] = cachedProbe(s.model.Ready)
 	return nil
 }
 
-// startNode registers the node and begins to take turns over. The node that ran on the folder before is surely gone.
+// startNode registers the node, which then starts to take over turns of dead nodes. The process holds the lock of the
+// data folder, so the node that used the folder before has surely ended and is marked dead at registration.
 func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	predecessor, err := folder.predecessor()
 	if err != nil {
 		return err
 	}
-	directory := persistence.NewDirectory(s.db, persistence.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
+	directory := turns.NewDirectory(s.db.DB, turns.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
 		Store: s.turns, Log: s.turns, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log,
 		Fenced: func() {
-			s.fail(errors.New("this node was declared dead by the others, which go on with its turns: start it again"))
+			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
 	})
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
 		return directory.Leave(ctx, s.node.ID())
 	})
-	if err := s.outwait(ctx, "the node is not registered yet", s.node.Start); err != nil {
+	if err := s.retryWhileBusy(ctx, "the node is not registered yet", s.node.Start); err != nil {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
 }
 
 const (
-	// busyPatience is for a database that answers, but not as soon as a request has to hear from it: a machine that is
-	// busy, or on which everything starts at once. To give up would be to begin anew.
-	busyPatience = 15 * time.Second
-	busyPause    = 100 * time.Millisecond
+	// busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
+	// deadline: the machine is busy, or everything on it starts at the same time. Giving up earlier would only repeat
+	// the whole start.
+	busyTimeout = 15 * time.Second
+	busyPause   = 100 * time.Millisecond
 )
 
-// outwait repeats a step of the start while the database is too busy for it; yet is what is logged meanwhile. The step
-// may be done twice.
-func (s *service) outwait(ctx context.Context, yet string, step func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, busyPatience)
+// retryWhileBusy repeats a step of the start while it fails with protocol.CodeUnavailable, until busyTimeout has
+// passed. It logs message after each such failure. The step must be safe to repeat.
+func (s *service) retryWhileBusy(ctx context.Context, message string, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
 	for {
 		err := step(ctx)
 		if protocol.CodeOf(err) != protocol.CodeUnavailable {
 			return err
 		}
-		s.log.Warn(yet, zap.Error(err))
+		s.log.Warn(message, zap.Error(err))
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
@@ -182,9 +192,9 @@ func (s *service) outwait(ctx context.Context, yet string, step func(context.Con
 	}
 }
 
-func (s *service) routes() actors.Routes {
+func (s *service) routes() routing.Routes {
 	models := s.config.Model
-	if models.Balanced == "" { // the scripted model has one name
+	if models.Balanced == "" { // the scripted model has only this name
 		models.Balanced = s.model.Family()
 	}
 	if models.DeepReasoning == "" {
@@ -193,16 +203,16 @@ func (s *service) routes() actors.Routes {
 	if models.Coding == "" {
 		models.Coding = models.Balanced
 	}
-	return actors.DefaultRoutes(models.Balanced, models.DeepReasoning, models.Coding)
+	return routing.Defaults(models.Balanced, models.DeepReasoning, models.Coding)
 }
 
-func (s *service) makeAPI() (err error) {
+func (s *service) createAPI() (err error) {
 	var turns ourhttp.Turns = s.node
 	if s.disk != nil {
 		turns = guardedTurns{s.node, s.disk}
 	}
 	s.api, err = ourhttp.New(ourhttp.Config{
-		DB: s.db, Turns: turns, TurnStore: turnStore{s.turns, s.db}, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
+		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
@@ -218,7 +228,7 @@ func (s *service) makeAPI() (err error) {
 		defer close(done)
 		s.api.Run(ctx)
 	}()
-	s.onClose("the watch over sessions", func(context.Context) error {
+	s.onClose("the session watcher", func(context.Context) error {
 		cancel()
 		<-done
 		return nil
@@ -226,11 +236,11 @@ func (s *service) makeAPI() (err error) {
 	return nil
 }
 
-func (s *service) providers() []ourhttp.OIDCProvider {
-	var list []ourhttp.OIDCProvider
+func (s *service) providers() []auth.Provider {
+	var list []auth.Provider
 	for _, name := range slices.Sorted(maps.Keys(s.config.OIDC)) {
 		one := s.config.OIDC[name]
-		list = append(list, ourhttp.OIDCProvider{
+		list = append(list, auth.Provider{
 			Name: name, Issuer: one.Issuer, ClientID: one.ClientID, ClientSecret: one.ClientSecret, Scopes: one.Scopes,
 		})
 	}
@@ -243,11 +253,12 @@ func (s *service) internalHandler() (http.Handler, error) {
 		return nil, err
 	}
 	handler := internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)
-	return ourhttp.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
+	return listener.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
 }
 
-// measure registers what /metrics shows besides requests. No label is ever made of what clients send.
-func (s *service) measure() error {
+// registerMetrics registers the metrics that /metrics reports in addition to those of requests. No label is derived
+// from what clients send.
+func (s *service) registerMetrics() error {
 	var disk error
 	if s.disk != nil {
 		disk = s.metrics.Register(s.disk)
@@ -256,17 +267,6 @@ func (s *service) measure() error {
 		disk,
 		s.metrics.Register(collectors.NewGoCollector()),
 		s.metrics.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
-		s.metrics.Register(gauges{node: s.node.Stats, pools: s.db.Stats, journal: s.turns.JournalStats}),
+		s.metrics.Register(metricsCollector{node: s.node.Stats, pools: s.db.Stats, journal: s.turns.JournalStats}),
 	)
-}
-
-// turnStore is what http reads of turns: their rows and the message that each becomes.
-type turnStore struct {
-	*persistence.Turns
-	db *persistence.DB
-}
-
-// GetMessage implements http.TurnStore.
-func (t turnStore) GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error) {
-	return t.db.GetMessage(ctx, account, message)
 }

@@ -1,5 +1,6 @@
-// Package oidctest is an OpenID provider for tests: discovery, keys, authorization and token, with PKCE, over real HTTP.
-// It can be told to misbehave in the ways that a relying party has to notice. Only tests import it.
+// Package oidctest provides an OpenID provider for tests: discovery, keys, authorization and token endpoints, with
+// PKCE, over real HTTP. It can be set to misbehave in the ways that a relying party has to detect. Only tests import
+// it.
 package oidctest
 
 import (
@@ -21,17 +22,17 @@ import (
 )
 
 const (
-	keyBits  = 2048
-	tokenFor = 5 * time.Minute
+	keyBits       = 2048
+	tokenLifetime = 5 * time.Minute
 )
 
-// What the provider knows its one client by.
+// Credentials of the only client of the provider.
 const (
 	ClientID     = "turnstone-test"
 	ClientSecret = "a secret of the test"
 )
 
-// Person is who is in front of the provider.
+// Person is the user who signs in at the provider.
 type Person struct {
 	Subject       string
 	Email         string
@@ -39,38 +40,38 @@ type Person struct {
 	Name          string
 }
 
-// Faults are what a dishonest or broken provider does. The zero value is an honest one.
+// Faults makes a provider misbehave. With the zero value it behaves correctly.
 type Faults struct {
-	Nonce     string // put in place of the nonce that was asked for
-	Audience  string // put in place of the client
-	Issuer    string // put in place of the issuer, in the token
+	Nonce     string // replaces the requested nonce
+	Audience  string // replaces the client
+	Issuer    string // replaces the issuer in the token
 	Expired   bool
 	WrongKey  bool // signs with a key that it does not publish
-	Down      bool // answers 503 at the token endpoint
+	Down      bool // the token endpoint responds 503
 	NoIDToken bool
 }
 
-// Provider runs until the test ends.
+// Provider is an OpenID provider that runs until the test ends.
 type Provider struct {
 	Issuer string
 
 	key, other *rsa.PrivateKey
 	now        func() time.Time
 
-	mu     sync.Mutex
-	person Person           // guarded by mu
-	asks   bool             // guarded by mu
-	faults Faults           // guarded by mu
-	codes  map[string]grant // guarded by mu
+	mu              sync.Mutex
+	person          Person           // guarded by mu
+	requiresConsent bool             // guarded by mu
+	faults          Faults           // guarded by mu
+	codes           map[string]grant // guarded by mu
 }
 
-// grant is what a code stands for: who signed in, and what it was asked for with.
+// grant is stored for an authorization code: the person who signed in, and the parameters of the authorization request.
 type grant struct {
-	person Person
-	asked  url.Values
+	person  Person
+	request url.Values
 }
 
-// New starts a provider whose clock is now.
+// New starts a provider that takes the time from now.
 func New(t testing.TB, now func() time.Time) *Provider {
 	t.Helper()
 	p := &Provider{now: now, codes: map[string]grant{}, key: newKey(t), other: newKey(t)}
@@ -78,7 +79,7 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("GET /authorize", p.authorize)
-	mux.HandleFunc("GET /answer", p.answered)
+	mux.HandleFunc("GET /answer", p.consentGiven)
 	mux.HandleFunc("POST /token", p.token)
 	server := httptest.NewUnstartedServer(mux)
 	p.Issuer = "http://" + server.Listener.Addr().String()
@@ -96,22 +97,22 @@ func newKey(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// SignIn says who signs in from now on, and what goes wrong.
+// SignIn sets the person who signs in from now on, and the faults of the provider.
 func (p *Provider) SignIn(person Person, faults Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person, p.faults = person, faults
 }
 
-// Ask has it ask everybody who they are, on a page of its own, where they may also decline.
-func (p *Provider) Ask() {
+// RequireConsent makes the provider show a page from now on, on which the user enters name and address, or declines.
+func (p *Provider) RequireConsent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asks = true
+	p.requiresConsent = true
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{
+	writeJSON(w, map[string]any{
 		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
 		"jwks_uri": p.Issuer + "/keys", "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
@@ -119,13 +120,14 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{"keys": []map[string]string{{
+	writeJSON(w, map[string]any{"keys": []map[string]string{{
 		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1",
 		"n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
 	}}})
 }
 
-// authorize signs the person in without a word and sends the browser back with a code, or asks first.
+// authorize signs the person in without interaction, and redirects the browser back with a code. After RequireConsent
+// it shows the page instead.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("client_id") != ClientID || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" ||
@@ -134,11 +136,11 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.mu.Lock()
-	asks, person := p.asks, p.person
+	requiresConsent, person := p.requiresConsent, p.person
 	p.mu.Unlock()
-	if asks {
+	if requiresConsent {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, r.URL.RawQuery) // a browser that is gone is its test's business
+		_ = page.Execute(w, r.URL.RawQuery) // the test fails if the browser has disconnected
 		return
 	}
 	p.sendBack(w, r, query, url.Values{"code": {p.codeFor(grant{person, query})}})
@@ -149,7 +151,7 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 <title>Harbour</title>
 <h1>Harbour</h1>
 <form action="/answer">
-<input type="hidden" name="asked" value="{{.}}">
+<input type="hidden" name="request" value="{{.}}">
 <p><label>Name <input name="name"></label>
 <p><label>E-mail <input name="email"></label>
 <p><button name="answer" value="allow">Allow</button> <button name="answer" value="decline">Decline</button>
@@ -157,20 +159,20 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
-// answered takes what somebody wrote into the page. Who comes with the same address is the same person.
-func (p *Provider) answered(w http.ResponseWriter, r *http.Request) {
-	asked, err := url.ParseQuery(r.FormValue("asked"))
+// consentGiven handles the form of the page. The email address identifies the person.
+func (p *Provider) consentGiven(w http.ResponseWriter, r *http.Request) {
+	request, err := url.ParseQuery(r.FormValue("request"))
 	if err != nil {
 		http.Error(w, "invalid_request", http.StatusBadRequest)
 		return
 	}
 	if r.FormValue("answer") != "allow" {
-		p.sendBack(w, r, asked, url.Values{"error": {"access_denied"}})
+		p.sendBack(w, r, request, url.Values{"error": {"access_denied"}})
 		return
 	}
 	email := r.FormValue("email")
-	person := Person{Subject: "who has " + email, Email: email, EmailVerified: true, Name: r.FormValue("name")}
-	p.sendBack(w, r, asked, url.Values{"code": {p.codeFor(grant{person, asked})}})
+	person := Person{Subject: "owner of " + email, Email: email, EmailVerified: true, Name: r.FormValue("name")}
+	p.sendBack(w, r, request, url.Values{"code": {p.codeFor(grant{person, request})}})
 }
 
 func (p *Provider) codeFor(g grant) string {
@@ -181,10 +183,10 @@ func (p *Provider) codeFor(g grant) string {
 	return code
 }
 
-func (p *Provider) sendBack(w http.ResponseWriter, r *http.Request, asked, with url.Values) {
-	with.Set("state", asked.Get("state"))
+func (p *Provider) sendBack(w http.ResponseWriter, r *http.Request, request, with url.Values) {
+	with.Set("state", request.Get("state"))
 	with.Set("iss", p.Issuer)
-	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+with.Encode(), http.StatusFound)
+	http.Redirect(w, r, request.Get("redirect_uri")+"?"+with.Encode(), http.StatusFound)
 }
 
 // token redeems a code, once, for the client that has the verifier of its challenge.
@@ -202,27 +204,27 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	case id != ClientID || secret != url.QueryEscape(ClientSecret):
 		refuse(w, http.StatusUnauthorized, "invalid_client")
 		return
-	case !known || given.asked.Get("code_challenge") != encode(challenge[:]) || given.asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
+	case !known || given.request.Get("code_challenge") != encode(challenge[:]) || given.request.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
 		refuse(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
-	body := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": int(tokenFor.Seconds())}
+	body := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": int(tokenLifetime.Seconds())}
 	if !p.faults.NoIDToken {
 		body["id_token"] = p.identity(given)
 	}
-	answer(w, body)
+	writeJSON(w, body)
 }
 
-// identity makes the signed token. Called under mu.
+// identity returns the signed identity token. mu must be held.
 func (p *Provider) identity(given grant) string {
 	now := p.now()
 	claims := map[string]any{
-		"iss": or(p.faults.Issuer, p.Issuer), "aud": or(p.faults.Audience, ClientID), "nonce": or(p.faults.Nonce, given.asked.Get("nonce")),
+		"iss": or(p.faults.Issuer, p.Issuer), "aud": or(p.faults.Audience, ClientID), "nonce": or(p.faults.Nonce, given.request.Get("nonce")),
 		"sub": given.person.Subject, "email": given.person.Email, "email_verified": given.person.EmailVerified, "name": given.person.Name,
-		"iat": now.Unix(), "exp": now.Add(tokenFor).Unix(),
+		"iat": now.Unix(), "exp": now.Add(tokenLifetime).Unix(),
 	}
 	if p.faults.Expired {
-		claims["exp"] = now.Add(-tokenFor).Unix()
+		claims["exp"] = now.Add(-tokenLifetime).Unix()
 	}
 	key := p.key
 	if p.faults.WrongKey {
@@ -239,18 +241,18 @@ func (p *Provider) identity(given grant) string {
 	return signed + "." + encode(signature)
 }
 
-func or(instead, honest string) string {
-	if instead != "" {
-		return instead
+func or(faulty, correct string) string {
+	if faulty != "" {
+		return faulty
 	}
-	return honest
+	return correct
 }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-func answer(w http.ResponseWriter, v any) {
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone is its test's business
+	_ = json.NewEncoder(w).Encode(v) // the test fails if the client has disconnected
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {

@@ -1,7 +1,7 @@
--- Accounts are of unequal size. From the average one Postgres concludes that an account has a row or two in each table and
--- a conversation two messages; then any index will do, and for the largest accounts it chose ones that lead to all their
--- rows. The plans are to be made for large accounts, and cost small ones nothing: hence few distinct values, whatever a
--- sample says, and no list of common ones, by which Postgres would bound them. See docs/adr/0014.
+-- Accounts differ in size, but Postgres plans for the average one: one or two rows in each table, two messages in a
+-- conversation. All indexes then have the same cost, and for the largest accounts it chose indexes that lead to all of their
+-- rows. Few distinct values, whatever a sample contains, make the plans fit large accounts, at no cost for small ones. There
+-- is no list of common values, because Postgres would limit its estimates by it. See docs/adr/0014.
 do $$
 declare
     key record;
@@ -17,10 +17,10 @@ begin
         execute format('alter table %1$s alter column %2$I set statistics 1, alter column %2$I set (n_distinct = 20)', key.rel, key.name);
     end loop;
     for key in select c.oid::regclass as rel from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') loop
-        execute format('analyze %s', key.rel); -- the statistics follow at once
+        execute format('analyze %s', key.rel); -- update the statistics at once
     end loop;
 end $$;
 
--- A queue with all that it has started, in the order of its pages.
+-- The queue, including the items that were started, in the order of its pages.
 drop index follow_ups_queue;
 create index follow_ups_queue on follow_ups (account_id, conversation_id, position, follow_up_id);

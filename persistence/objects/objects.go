@@ -1,8 +1,8 @@
-// Package objects is where bytes live that are too large for rows: uploaded files, thumbnails, artifacts' contents. It
-// defines the store; disk and s3 below implement it and objectstest holds both to one suite. Names, types and owners
-// are in the database: a store knows keys and bytes, and a key says nothing to anybody.
+// Package objects stores bytes that are too large for rows: uploaded files, thumbnails, contents of artifacts. It
+// defines the interface Store. The packages disk and s3 implement it, and objectstest runs one test suite against both.
+// Names, types and owners are in the database: a store knows only keys and bytes, and a key reveals nothing.
 //
-// persistence's and cmd's code call it; it calls nothing of ours but the vocabulary of errors.
+// Package cmd opens a store. Of this module, package objects imports only protocol, for its errors.
 package objects
 
 import (
@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	// maxKey is below what S3 (1,024) and a path on disk (4,096) allow.
+	// maxKey is below the limits of S3 (1,024 bytes) and of a path on disk (4,096 bytes).
 	maxKey = 512
-	// maxSegment is what a file name on disk allows, less our mark.
+	// maxSegment, together with the mark of the disk store, is below the limit of a file name on disk.
 	maxSegment = 200
-	// ToEnd as the length of a Get reads to the end of the object.
+	// ToEnd is the length of a Get that reads to the end of the object.
 	ToEnd = int64(-1)
-	// MaxList is the most that one List answers.
+	// MaxList is the maximum number of objects that one List returns.
 	MaxList = 1000
 )
 
-// Store keeps objects under keys. Safe for concurrent use.
+// Store stores objects under keys. It is safe for concurrent use.
 //
-// Errors carry their meaning: a missing object is protocol.CodeNotFound, a key or range that cannot be
-// protocol.CodeInvalid, everything about the store itself protocol.CodeUnavailable. What a body or a context reports is
-// wrapped as it is.
+// Errors: a missing object is protocol.CodeNotFound, an invalid key or range is protocol.CodeInvalid, and every failure
+// of the store itself is protocol.CodeUnavailable. An error of a body or of a context is wrapped unchanged.
 type Store interface {
-	// Put stores exactly size bytes of body under key, replacing what was there. It answers when they are durable; on any
-	// error the key still has what it had before. A body of another size is CodeInvalid and stores nothing.
+	// Put stores exactly size bytes of body under key and replaces an earlier object. It returns when the bytes are
+	// durable. After an error, the key still has its earlier object. A body of another size is CodeInvalid and stores
+	// nothing.
 	Put(ctx context.Context, key string, body io.Reader, size int64) (Digest, error)
-	// Get reads length bytes from offset, fewer when the object ends before, ToEnd for all that follow. The reader fails,
-	// and never ends early with io.EOF, when bytes are missing. The caller closes it.
+	// Get reads length bytes from offset, or fewer if the object ends earlier; ToEnd reads all bytes that follow. If
+	// bytes are missing, the reader returns an error and never an early io.EOF. The caller closes it.
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
-	// Stat tells about one object.
+	// Stat returns the size and the time of one object.
 	Stat(ctx context.Context, key string) (Info, error)
-	// Copy makes to an object with the bytes of from, inside the store. As with Put, to is whole or as before.
+	// Copy stores the bytes of from under to, inside the store. As with Put, to is complete or has its earlier object.
 	Copy(ctx context.Context, from, to string) error
-	// Delete removes the object; one that is not there is no error.
+	// Delete removes the object. A missing object is not an error.
 	Delete(ctx context.Context, key string) error
-	// List answers up to limit (at most MaxList) objects whose keys begin with prefix and come after the key after, in
+	// List returns up to limit (at most MaxList) objects whose keys start with prefix and come after the key after, in
 	// the order of their bytes.
 	List(ctx context.Context, prefix, after string, limit int) ([]Info, error)
-	// Ready asks the store cheaply whether it would work.
+	// Ready checks cheaply whether the store works.
 	Ready(ctx context.Context) error
 }
 
-// Info is what a store knows of an object.
+// Info describes an object.
 type Info struct {
 	Key        string
 	Size       int64
@@ -64,21 +64,22 @@ type Info struct {
 // Digest is the SHA-256 of the bytes that a Put stored.
 type Digest [sha256.Size]byte
 
-// CheckKey says whether key is one: segments of letters, digits, '.', '_' and '-' that begin with a letter or digit,
-// joined by '/'. So no key climbs out of a folder, and none means something to a shell, a URL or a file system.
+// CheckKey returns an error unless key is valid: segments of letters, digits, '.', '_' and '-' that start with a letter
+// or digit, joined by '/'. So no key leads out of a folder, and none has a special meaning to a shell, a URL or a file
+// system.
 func CheckKey(key string) error {
 	if key == "" || len(key) > maxKey {
-		return protocol.Errorf(protocol.CodeInvalid, "an object's key has 1 to %d bytes", maxKey)
+		return protocol.Errorf(protocol.CodeInvalid, "an object key must have 1 to %d bytes", maxKey)
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if !goodSegment(segment) {
-			return protocol.Errorf(protocol.CodeInvalid, "not an object's key")
+			return protocol.Errorf(protocol.CodeInvalid, "invalid object key")
 		}
 	}
 	return nil
 }
 
-// CheckPrefix says whether prefix can begin a key.
+// CheckPrefix returns an error unless a key can start with prefix.
 func CheckPrefix(prefix string) error {
 	if prefix == "" || strings.HasSuffix(prefix, "/") {
 		prefix += "x"
@@ -86,10 +87,10 @@ func CheckPrefix(prefix string) error {
 	return CheckKey(prefix)
 }
 
-// CheckRange says whether a Get may ask for it.
+// CheckRange returns an error unless the range is valid for a Get.
 func CheckRange(offset, length int64) error {
 	if offset < 0 || length < ToEnd {
-		return protocol.Errorf(protocol.CodeInvalid, "not a range of an object")
+		return protocol.Errorf(protocol.CodeInvalid, "invalid range of an object")
 	}
 	return nil
 }
@@ -108,8 +109,8 @@ func goodSegment(segment string) bool {
 	return true
 }
 
-// Body reads exactly size bytes of a Put's body, hashing them; a body that ends before or goes on after is CodeInvalid.
-// Implementations read through it, so that none can store what was not declared.
+// Body reads exactly size bytes of the body of a Put and hashes them; a shorter or longer body is CodeInvalid. The
+// implementations read through it, so that none stores another size than the declared one.
 type Body struct {
 	from io.Reader
 	left int64
@@ -138,12 +139,12 @@ func (b *Body) Read(p []byte) (int, error) {
 		return n, io.EOF
 	}
 	if err != nil {
-		return n, fmt.Errorf("reading what is to be stored: %w", err)
+		return n, fmt.Errorf("reading the body of an object: %w", err)
 	}
 	return n, nil
 }
 
-// atEnd looks whether the source ends where it said it would.
+// atEnd returns io.EOF if the source ends after the declared size.
 func (b *Body) atEnd() error {
 	var more [1]byte
 	n, err := io.ReadFull(b.from, more[:])
@@ -153,11 +154,11 @@ func (b *Body) atEnd() error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	default:
-		return fmt.Errorf("reading what is to be stored: %w", err)
+		return fmt.Errorf("reading the body of an object: %w", err)
 	}
 }
 
-// Digest is the hash of what was read.
+// Digest returns the hash of the bytes that were read.
 func (b *Body) Digest() Digest {
 	return Digest(b.hash.Sum(nil))
 }

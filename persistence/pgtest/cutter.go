@@ -13,34 +13,34 @@ import (
 	"testing"
 )
 
-// Cut is a kind of reply that a Cutter can keep from the service after the server has done its work.
+// Cut is a kind of reply that a Cutter can withhold from the service after the server has committed.
 type Cut int
 
 // The kinds of cuts.
 const (
-	Commit    Cut = iota // the answer to a COMMIT that succeeded
-	Statement            // the answer to what ran outside an explicit transaction: the server has committed it
+	Commit    Cut = iota // the reply to a COMMIT that succeeded
+	Statement            // the reply to a statement outside an explicit transaction, which the server has committed
 	cutKinds
 )
 
-// Cutter stands between the service and Postgres, on a unix socket, and cuts the line at a chosen moment. It may be used
-// from any goroutine.
+// Cutter is a proxy between the service and Postgres, on a unix socket, that closes the connection at a chosen moment.
+// Its methods may be called from any goroutine.
 type Cutter struct {
-	URL      string // the database's, through the cutter
+	URL      string // of the database, through the cutter
 	listener net.Listener
 	target   string
 	running  sync.WaitGroup
 
 	// Guarded by mu.
 	mu      sync.Mutex
-	request []byte // cut before a request that holds this reaches the server
-	reply   []byte // cut before a reply that holds this reaches the service
+	request []byte // a request that contains this is cut before it reaches the server
+	reply   []byte // a reply that contains this is cut before it reaches the service
 	armed   [cutKinds]chan struct{}
 	cuts    int
 	open    map[net.Conn]struct{}
 }
 
-// NewCutter stands before the database of a URL until the test ends.
+// NewCutter starts a Cutter for the database of a URL. It stops when the test ends.
 func NewCutter(t testing.TB, database string) *Cutter {
 	t.Helper()
 	address, err := url.Parse(database)
@@ -65,7 +65,7 @@ func NewCutter(t testing.TB, database string) *Cutter {
 	return c
 }
 
-// CutAll cuts every line at once and answers how many there were.
+// CutAll closes all connections at once and returns their number.
 func (c *Cutter) CutAll() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,21 +75,22 @@ func (c *Cutter) CutAll() int {
 	return len(c.open) / 2
 }
 
-// CutRequest cuts the next request that holds text before it reaches the server.
+// CutRequest closes the connection of the next request that contains text, before the request reaches the server.
 func (c *Cutter) CutRequest(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.request = []byte(text)
 }
 
-// CutReply cuts the next reply that holds text before it reaches the service.
+// CutReply closes the connection of the next reply that contains text, before the reply reaches the service.
 func (c *Cutter) CutReply(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reply = []byte(text)
 }
 
-// Arm has the next reply of a kind cut. What it answers is closed when that has happened; Disarm takes it back.
+// Arm makes the Cutter close the connection of the next reply of a kind, before the reply reaches the service. The
+// returned channel is closed when that has happened. Disarm revokes it.
 func (c *Cutter) Arm(kind Cut) (cut <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,14 +100,14 @@ func (c *Cutter) Arm(kind Cut) (cut <-chan struct{}) {
 	return c.armed[kind]
 }
 
-// Disarm takes back what was armed and did not happen.
+// Disarm revokes an Arm of a kind whose reply has not come yet.
 func (c *Cutter) Disarm(kind Cut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.armed[kind] = nil
 }
 
-// Count is how often a line was cut for what it carried.
+// Count returns the number of requests and replies that were cut.
 func (c *Cutter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,13 +142,13 @@ func (c *Cutter) forward(from, to net.Conn, copies func(from io.Reader, to io.Wr
 	c.mu.Unlock()
 }
 
-// requests copies until the line breaks or is cut.
+// requests copies until the connection breaks or is cut.
 func (c *Cutter) requests(from io.Reader, to io.Writer) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			if c.holds(buffer[:n], &c.request) {
+			if c.matches(buffer[:n], &c.request) {
 				return
 			}
 			if _, err := to.Write(buffer[:n]); err != nil {
@@ -160,15 +161,15 @@ func (c *Cutter) requests(from io.Reader, to io.Writer) {
 	}
 }
 
-// The types of messages that replies looks at, and the length of a message's head.
+// The message types that replies checks, and the length of a message's header.
 const (
 	commandComplete = 'C'
 	readyForQuery   = 'Z'
 	headLength      = 5
 )
 
-// replies copies message by message. What follows the end of a statement outside a transaction is held back until the
-// server is ready again: only then has it committed.
+// replies copies message by message. It holds back the reply to a statement outside a transaction until the server
+// reports that it is ready for the next query, because only then has the server committed the statement.
 func (c *Cutter) replies(from io.Reader, to io.Writer) {
 	reader := bufio.NewReaderSize(from, 1<<16)
 	var out []byte
@@ -190,7 +191,7 @@ func (c *Cutter) replies(from io.Reader, to io.Writer) {
 			switch {
 			case tag == "BEGIN":
 				inside = true
-			case tag == "COMMIT" && c.fires(Commit):
+			case tag == "COMMIT" && c.disarms(Commit):
 				return
 			case tag == "COMMIT" || tag == "ROLLBACK":
 				inside = false
@@ -198,7 +199,7 @@ func (c *Cutter) replies(from io.Reader, to io.Writer) {
 				held = true
 			}
 		case readyForQuery:
-			if inside = message[headLength] != 'I'; !inside && held && c.fires(Statement) {
+			if inside = message[headLength] != 'I'; !inside && held && c.disarms(Statement) {
 				return
 			}
 			held = false
@@ -206,7 +207,7 @@ func (c *Cutter) replies(from io.Reader, to io.Writer) {
 		if held || reader.Buffered() >= headLength {
 			continue
 		}
-		if c.holds(out, &c.reply) {
+		if c.matches(out, &c.reply) {
 			return
 		}
 		if _, err := to.Write(out); err != nil {
@@ -216,8 +217,8 @@ func (c *Cutter) replies(from io.Reader, to io.Writer) {
 	}
 }
 
-// holds says whether data is what a trigger waits for, once.
-func (c *Cutter) holds(data []byte, trigger *[]byte) bool {
+// matches reports whether data contains the text of a trigger. It then clears the trigger and counts a cut.
+func (c *Cutter) matches(data []byte, trigger *[]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(*trigger) == 0 || !bytes.Contains(data, *trigger) {
@@ -228,7 +229,8 @@ func (c *Cutter) holds(data []byte, trigger *[]byte) bool {
 	return true
 }
 
-func (c *Cutter) fires(kind Cut) bool {
+// disarms reports whether a kind of reply is armed. It then disarms the kind and counts a cut.
+func (c *Cutter) disarms(kind Cut) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.armed[kind] == nil {

@@ -1,5 +1,5 @@
-// Package pgtest gives each test a database of its own in the test process's private Postgres: migrated once as a
-// template, cloned for each test. Only tests import it.
+// Package pgtest gives each test its own database in the private Postgres server of the test process. It migrates a
+// template database once and clones it for each test. Only tests import it.
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 //
@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/persistence"
+	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
@@ -46,7 +47,7 @@ type Database struct {
 	Name     string
 	URL      string // of the service's login role
 	OwnerURL string
-	AdminURL string // of the superuser, for whom row-level security does not hold
+	AdminURL string // of the superuser, to which row-level security does not apply
 	Server   *embedded.Postgres
 }
 
@@ -82,10 +83,10 @@ func prepareTemplate(ctx context.Context, server *embedded.Postgres) error {
 	if prepared == server {
 		return nil
 	}
-	if err := persistence.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), template, Owner, Login); err != nil {
+	if err := pg.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), template, Owner, Login); err != nil {
 		return err
 	}
-	if err := persistence.Migrate(ctx, server.DSN(Owner, template), persistence.MigrateOptions{Login: Login}); err != nil {
+	if err := pg.Migrate(ctx, server.DSN(Owner, template), pg.MigrateOptions{Login: Login}); err != nil {
 		return err
 	}
 	prepared = server
@@ -105,7 +106,7 @@ func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
 }
 
 // Open opens the database as the service does. It is closed when the test ends, before the database is dropped.
-func (d Database) Open(t testing.TB) *persistence.DB {
+func (d Database) Open(t testing.TB) *persistence.Stores {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
@@ -132,20 +133,20 @@ func (d Database) Admin(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// New is a database of the test, opened.
-func New(t testing.TB) *persistence.DB {
+// New creates a database for the test and opens it.
+func New(t testing.TB) *persistence.Stores {
 	t.Helper()
 	return NewDatabase(t).Open(t)
 }
 
-// Account makes an account that has nothing yet.
-func Account(t testing.TB, db *persistence.DB) protocol.AccountID {
+// Account creates an account that has no other rows yet.
+func Account(t testing.TB, db *persistence.Stores) protocol.AccountID {
 	t.Helper()
 	account := protocol.NewAccountID()
 	_, err := db.Exec(t.Context(), account,
 		`insert into accounts (account_id, email, email_key, display_name) values ($1, $2, $2, 'Test')`, account, account.String()+"@example.com")
 	if err != nil {
-		t.Fatalf("making an account: %v", err)
+		t.Fatalf("creating an account: %v", err)
 	}
 	return account
 }

@@ -7,39 +7,39 @@ import (
 	"sync"
 )
 
-// gates are what is held, by name. A gate is closed when its name is let go.
-var gates struct {
+// heldNames is the set of held names. Release closes the channel of a name.
+var heldNames struct {
 	mu     sync.Mutex
 	byName map[string]chan struct{} // guarded by mu
 }
 
-// HoldAt holds a name until LetGo.
+// HoldAt holds a name: Hold of this name blocks until Release.
 func HoldAt(name string) {
-	gates.mu.Lock()
-	defer gates.mu.Unlock()
-	if gates.byName == nil {
-		gates.byName = map[string]chan struct{}{}
+	heldNames.mu.Lock()
+	defer heldNames.mu.Unlock()
+	if heldNames.byName == nil {
+		heldNames.byName = map[string]chan struct{}{}
 	}
-	if gates.byName[name] == nil {
-		gates.byName[name] = make(chan struct{})
+	if heldNames.byName[name] == nil {
+		heldNames.byName[name] = make(chan struct{})
 	}
 }
 
-// LetGo ends the hold of a name.
-func LetGo(name string) {
-	gates.mu.Lock()
-	defer gates.mu.Unlock()
-	if gate := gates.byName[name]; gate != nil {
+// Release releases a name and every caller of Hold that waits for it.
+func Release(name string) {
+	heldNames.mu.Lock()
+	defer heldNames.mu.Unlock()
+	if gate := heldNames.byName[name]; gate != nil {
 		close(gate)
-		delete(gates.byName, name)
+		delete(heldNames.byName, name)
 	}
 }
 
-// Hold waits while the name is held, or until ctx ends.
+// Hold waits while the name is held. It returns ctx's error when ctx ends first.
 func Hold(ctx context.Context, name string) error {
-	gates.mu.Lock()
-	gate := gates.byName[name]
-	gates.mu.Unlock()
+	heldNames.mu.Lock()
+	gate := heldNames.byName[name]
+	heldNames.mu.Unlock()
 	if gate == nil {
 		return nil
 	}

@@ -8,36 +8,36 @@ import (
 	"testing"
 )
 
-func TestAHoldLastsUntilItsNameIsLetGo(t *testing.T) {
+func TestAHoldLastsUntilItsNameIsReleased(t *testing.T) {
 	if err := Hold(t.Context(), "one"); err != nil {
-		t.Errorf("nobody holds it: %v", err)
+		t.Errorf("Hold of a name that is not held: %v", err)
 	}
 	HoldAt("one")
 	HoldAt("one")
 	held := make(chan error, 1)
 	go func() { held <- Hold(t.Context(), "one") }()
-	LetGo("another")
+	Release("another")
 	select {
 	case err := <-held:
-		t.Fatalf("another name was let go: %v", err)
+		t.Fatalf("Hold returned after another name was released: %v", err)
 	default:
 	}
-	LetGo("one")
-	LetGo("one")
+	Release("one")
+	Release("one")
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
 	if err := Hold(t.Context(), "one"); err != nil {
-		t.Errorf("let go before: %v", err)
+		t.Errorf("Hold of a released name: %v", err)
 	}
 }
 
 func TestAHoldEndsWithItsContext(t *testing.T) {
 	HoldAt("two")
-	t.Cleanup(func() { LetGo("two") })
+	t.Cleanup(func() { Release("two") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Hold(ctx, "two"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("Hold returned %v, want context.Canceled", err)
 	}
 }

@@ -4,14 +4,14 @@ package failpoint
 
 import "context"
 
-// Before is where a point stands. Its error means: do not do the step.
+// Before is called before a step. When it returns an error, the caller must not run the step.
 func Before(Point) error { return nil }
 
-// After takes what came of the step.
+// After is called after a step with the step's error, and returns the error that the caller must use.
 func After(_ Point, err error) error { return err }
 
-// Answer is Before and After of an answer to a client, where err is what came of the request so far.
-func Answer(_ Point, err error) error { return err }
+// Respond is Before and After for the response to a client; err is the result of the request so far.
+func Respond(_ Point, err error) error { return err }
 
-// Hold is where something waits while a test holds its name.
+// Hold waits while a test holds the name.
 func Hold(context.Context, string) error { return nil }

@@ -10,15 +10,15 @@ import (
 	"turnstone/protocol/failpoint"
 )
 
-// Without the tag the compiler puts the bodies, which are a constant or an argument, in the place of the calls.
-func TestTheProductPaysNothing(t *testing.T) {
-	said, err := exec.Command("go", "build", "-gcflags=-m", ".").CombinedOutput()
+// Without the tag every function returns a constant or its argument, so the compiler inlines all calls.
+func TestPointsCostNothingWithoutTheTag(t *testing.T) {
+	output, err := exec.Command("go", "build", "-gcflags=-m", ".").CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
-	for _, name := range []string{"Before", "After", "Answer", "Hold"} {
-		if !strings.Contains(string(said), "can inline "+name+"\n") {
-			t.Errorf("%s is not inlined:\n%s", name, said)
+	for _, name := range []string{"Before", "After", "Respond", "Hold"} {
+		if !strings.Contains(string(output), "can inline "+name+"\n") {
+			t.Errorf("%s is not inlined:\n%s", name, output)
 		}
 	}
 	if got := testing.AllocsPerRun(1000, func() { _ = step() }); got != 0 {
@@ -33,11 +33,11 @@ func step() error {
 	return failpoint.After(failpoint.LeaseBeforeRenew, nil)
 }
 
-// BenchmarkStep is what a point costs: compare with an empty loop.
+// BenchmarkStep measures the cost of a point; compare it with an empty loop.
 func BenchmarkStep(b *testing.B) {
 	for b.Loop() {
 		if step() != nil {
-			b.Fatal("it failed")
+			b.Fatal("the step failed")
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// maxSleep bounds a sleep: a step that never comes is what kill is for.
+// maxSleep limits the action sleep. Use kill for a step that never happens.
 const maxSleep = 30 * time.Second
 
 type action string
@@ -29,13 +29,13 @@ const (
 	actPanic    action = "panic"
 )
 
-// arming is what one point does.
+// arming is the configured action of one point.
 type arming struct {
 	action action
-	at     int // the hit that fails; 0: every one
+	at     int // the hit at which the action happens; 0: every hit
 	sleep  time.Duration
-	hits   int // so far, of the kind that the action looks at
-	fired  int
+	hits   int // number of hits so far: calls of After for executed, calls of Before for all other actions
+	fired  int // number of times that the action happened
 }
 
 var state struct {
@@ -44,30 +44,31 @@ var state struct {
 	fail  func(point Point) error // guarded by mu
 }
 
-// Fails sets how an injected error is made, so that it has the meaning that a real one has. Without it it has none.
-func Fails(with func(point Point) error) {
+// SetErrorFunc sets the function that creates injected errors, so that an injected error has the same error code as a
+// real one. Without it, injected errors have no code.
+func SetErrorFunc(with func(point Point) error) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	state.fail = with
 }
 
-// Arm replaces all that is armed by spec: name=action[:duration][@hit], separated by semicolons. The first hit fails if
-// none is named, every one with @*. An empty spec arms nothing.
+// Arm replaces the configuration of all points with spec: name=action[:duration][@hit], separated by semicolons.
+// Without @hit the action happens at the first hit, with @* at every hit. An empty spec disarms all points.
 //
 //	turn.after_claim=kill;lease.before_renew=sleep:1500ms@3;journal.before_append=executed@*
 func Arm(spec string) error {
 	armed := map[Point]*arming{}
-	for one := range strings.SplitSeq(spec, ";") {
-		if one = strings.TrimSpace(one); one == "" {
+	for item := range strings.SplitSeq(spec, ";") {
+		if item = strings.TrimSpace(item); item == "" {
 			continue
 		}
-		name, what, _ := strings.Cut(one, "=")
-		parsed, err := parse(what)
+		name, text, _ := strings.Cut(item, "=")
+		parsed, err := parse(text)
 		if err != nil {
-			return fmt.Errorf("failpoint %q: %w", one, err)
+			return fmt.Errorf("failpoint %q: %w", item, err)
 		}
 		if !slices.Contains(Points, Point(name)) {
-			return fmt.Errorf("failpoint %q: there is no such point", name)
+			return fmt.Errorf("failpoint %q: unknown point", name)
 		}
 		armed[Point(name)] = parsed
 	}
@@ -77,9 +78,9 @@ func Arm(spec string) error {
 	return nil
 }
 
-func parse(what string) (*arming, error) {
-	what, hit, numbered := strings.Cut(what, "@")
-	name, length, _ := strings.Cut(what, ":")
+func parse(text string) (*arming, error) {
+	text, hit, numbered := strings.Cut(text, "@")
+	name, length, _ := strings.Cut(text, ":")
 	a := &arming{action: action(name), at: 1}
 	var err error
 	switch a.action {
@@ -90,20 +91,20 @@ func parse(what string) (*arming, error) {
 		}
 		a.sleep = min(a.sleep, maxSleep)
 	default:
-		return nil, errors.New("kill, term, error, executed, sleep:<duration> or panic is wanted")
+		return nil, errors.New("invalid action (want kill, term, error, executed, sleep:<duration> or panic)")
 	}
 	switch {
 	case hit == "*":
 		a.at = 0
 	case numbered:
 		if a.at, err = strconv.Atoi(hit); err != nil || a.at < 1 {
-			return nil, errors.New("the hit is a number from 1, or *")
+			return nil, errors.New("invalid hit (want a number from 1, or *)")
 		}
 	}
 	return a, nil
 }
 
-// Fired counts how often each armed point has failed.
+// Fired returns, for each armed point, the number of times that its action happened.
 func Fired() map[Point]int {
 	state.mu.Lock()
 	defer state.mu.Unlock()
@@ -114,16 +115,16 @@ func Fired() map[Point]int {
 	return fired
 }
 
-// Before is where a point stands. Its error means: do not do the step.
+// Before is called before a step. When it returns an error, the caller must not run the step.
 func Before(point Point) error {
 	a, fail := hit(point, false)
 	if a == nil {
 		return nil
 	}
-	return a.strike(point, fail)
+	return a.perform(point, fail)
 }
 
-// After takes what came of the step.
+// After is called after a step with the step's error, and returns the error that the caller must use.
 func After(point Point, err error) error {
 	if err != nil {
 		return err
@@ -134,8 +135,8 @@ func After(point Point, err error) error {
 	return nil
 }
 
-// Answer is Before and After of an answer to a client, where err is what came of the request so far.
-func Answer(point Point, err error) error {
+// Respond is Before and After for the response to a client; err is the result of the request so far.
+func Respond(point Point, err error) error {
 	if err != nil {
 		return err
 	}
@@ -143,12 +144,13 @@ func Answer(point Point, err error) error {
 		return err
 	}
 	if After(point, nil) != nil {
-		panic(http.ErrAbortHandler) // all was done, and the client sees a connection that breaks
+		panic(http.ErrAbortHandler) // the request was processed, and the client sees a broken connection
 	}
 	return nil
 }
 
-// hit counts, and answers what is to be done now, if anything is. executed strikes after the step, all else before it.
+// hit counts a hit and returns the arming of the point if its action happens now, else nil. done is false before the
+// step and true after it: executed happens after the step, every other action before it.
 func hit(point Point, done bool) (*arming, func(Point) error) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
@@ -163,13 +165,14 @@ func hit(point Point, done bool) (*arming, func(Point) error) {
 	return a, state.fail
 }
 
-func (a *arming) strike(point Point, fail func(Point) error) error {
+// perform performs an action that happens before the step. It returns the injected error, or nil when the step may run.
+func (a *arming) perform(point Point, fail func(Point) error) error {
 	switch a.action {
 	case actKill:
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // never fails for oneself
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // cannot fail for this process
 		select {}
 	case actTerm:
-		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // never fails for oneself
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // cannot fail for this process
 		return nil
 	case actPanic:
 		panic("failpoint " + string(point))

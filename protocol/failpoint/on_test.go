@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-var errMade = errors.New("made to fail")
+var errInjected = errors.New("injected error")
 
 func arm(t *testing.T, spec string) {
 	t.Helper()
-	Fails(func(Point) error { return errMade })
+	SetErrorFunc(func(Point) error { return errInjected })
 	t.Cleanup(func() { _ = Arm("") })
 	if err := Arm(spec); err != nil {
 		t.Fatal(err)
@@ -27,57 +27,57 @@ func TestTheNamedHitFailsAndNoOther(t *testing.T) {
 	arm(t, "lease.before_renew=error@2; turn.before_claim=error@*")
 	for hit := 1; hit <= 3; hit++ {
 		if failed := Before(LeaseBeforeRenew) != nil; failed != (hit == 2) {
-			t.Errorf("hit %d failed: %t", hit, failed)
+			t.Errorf("hit %d of error@2: failed is %t", hit, failed)
 		}
 		if Before(TurnBeforeClaim) == nil {
-			t.Errorf("hit %d of every one does not fail", hit)
+			t.Errorf("hit %d of error@* does not fail", hit)
 		}
 		if After(LeaseBeforeRenew, nil) != nil || Before(TurnAfterClaim) != nil {
-			t.Error("something fails that is not armed")
+			t.Error("a point that is not armed fails, or the action error fails after the step")
 		}
 	}
 	if fired := Fired(); fired[LeaseBeforeRenew] != 1 || fired[TurnBeforeClaim] != 3 {
-		t.Errorf("fired %v", fired)
+		t.Errorf("Fired returned %v, want 1 for %s and 3 for %s", fired, LeaseBeforeRenew, TurnBeforeClaim)
 	}
 }
 
 func TestExecutedFailsAfterTheStepOnly(t *testing.T) {
 	arm(t, "tx.before_commit=executed")
 	if Before(TxBeforeCommit) != nil {
-		t.Error("the step was kept from being done")
+		t.Error("the action executed prevents the step")
 	}
 	if err := After(TxBeforeCommit, http.ErrNotSupported); !errors.Is(err, http.ErrNotSupported) {
-		t.Errorf("a failure of the step itself became %v", err)
+		t.Errorf("the error of the step itself became %v", err)
 	}
-	if err := After(TxBeforeCommit, nil); !errors.Is(err, errMade) {
-		t.Errorf("the step, which was done, is reported as %v", err)
+	if err := After(TxBeforeCommit, nil); !errors.Is(err, errInjected) {
+		t.Errorf("After returned %v for a step that ran, want the injected error", err)
 	}
 }
 
-func TestAnAnswerIsMadeAndLost(t *testing.T) {
+func TestAnExecutedResponseAbortsTheConnection(t *testing.T) {
 	arm(t, "steer.after_commit_before_202=executed")
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
-			t.Errorf("it panics with %v", got)
+			t.Errorf("Respond panics with %v, want http.ErrAbortHandler", got)
 		}
 	}()
-	_ = Answer(SteerAfterCommit, nil)
+	_ = Respond(SteerAfterCommit, nil)
 }
 
-func TestASleepIsOver(t *testing.T) {
+func TestASleepEndsAndIsLimited(t *testing.T) {
 	arm(t, "lease.before_renew=sleep:1ms")
 	if err := Before(LeaseBeforeRenew); err != nil {
 		t.Error(err)
 	}
 	if slow, err := parse("sleep:5h"); err != nil || slow.sleep != maxSleep || maxSleep > time.Minute {
-		t.Errorf("%+v %v", slow, err)
+		t.Errorf("sleep:5h is parsed as %+v, %v; want a sleep of %s", slow, err, maxSleep)
 	}
 }
 
-func TestTheStepIsDoneWhileTheProcessIsToldToStop(t *testing.T) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	defer signal.Stop(told)
+func TestTermSendsSIGTERMAndRunsTheStep(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	defer signal.Stop(signals)
 	arm(t, "lease.before_renew=term")
 	if err := Before(LeaseBeforeRenew); err != nil {
 		t.Error(err)
@@ -85,10 +85,10 @@ func TestTheStepIsDoneWhileTheProcessIsToldToStop(t *testing.T) {
 	if err := After(LeaseBeforeRenew, nil); err != nil {
 		t.Error(err)
 	}
-	<-told
+	<-signals
 }
 
-func TestWhatIsNoPointCannotBeArmed(t *testing.T) {
+func TestAnInvalidSpecCannotBeArmed(t *testing.T) {
 	for _, spec := range []string{"nowhere=kill", "lease.before_renew", "lease.before_renew=explode", "lease.before_renew=kill@0", "lease.before_renew=sleep"} {
 		if Arm(spec) == nil {
 			t.Errorf("%q was armed", spec)

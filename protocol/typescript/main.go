@@ -1,7 +1,7 @@
-// Command typescript writes the types of a turn's events for the web app, from the registry in protocol. Run by
-// `make generate`; a test holds the committed file to the code.
+// Command typescript generates the TypeScript types of a turn's events for the web app, from the registry in protocol.
+// `make generate` runs it; a test checks that the committed file matches the registry.
 //
-// The types of requests and answers are not made here: they come from protocol/openapi.json.
+// It does not generate the types of requests and responses: those come from protocol/openapi.json.
 package main
 
 import (

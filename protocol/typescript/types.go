@@ -13,13 +13,13 @@ import (
 )
 
 const heading = `// The events of a turn, as the service sends them. Generated from the registry in protocol/event.go by "make generate";
-// not to be edited. Types, fields and values that a client does not know are to be ignored: payloads change only additively.
+// do not edit. Clients must ignore types, fields and values that they do not know: payloads change only additively.
 
-/** An instant: RFC 3339 in UTC with milliseconds. */
+/** A point in time: RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 `
 
-// enums are the strings with a closed list of values, where every field of the type takes all of them.
+// enums lists the string types with a closed set of values where every field of the type allows all of them.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[protocol.TurnState]():  texts(protocol.TurnStates),
 	reflect.TypeFor[protocol.ToolState]():  texts(protocol.ToolStates),
@@ -36,20 +36,20 @@ func texts[S ~string](values []S) []string {
 	return list
 }
 
-// generator gathers declarations, each after the first type that names it.
+// generator collects the declarations of the file, in the order in which they were first declared.
 type generator struct {
 	declared map[string]string // by name
 	order    []string
 }
 
-// eventTypes is the whole file.
+// eventTypes returns the content of the generated file.
 func eventTypes() ([]byte, error) {
 	g := &generator{declared: map[string]string{}}
 	envelope, err := g.fields(reflect.TypeFor[protocol.Envelope](), map[string]string{"type": "T"})
 	if err != nil {
 		return nil, err
 	}
-	g.declare("Envelope", "/** What every event begins with. */\nexport interface Envelope<T extends string> {\n"+envelope+"}\n")
+	g.declare("Envelope", "/** The fields with which every event starts. */\nexport interface Envelope<T extends string> {\n"+envelope+"}\n")
 	specs := append(slices.Clone(protocol.Events), protocol.SnapshotSpec)
 	for _, spec := range specs {
 		if err := g.event(spec); err != nil {
@@ -69,7 +69,7 @@ func eventTypes() ([]byte, error) {
 		}
 		out.WriteString("  | " + nameOf(spec) + end)
 	}
-	out.WriteString("\n/** The type of every event: what an EventSource has to listen to. */\nexport const turnEventTypes = [\n")
+	out.WriteString("\n/** The types of all events: an EventSource needs a listener for each. */\nexport const turnEventTypes = [\n")
 	for _, spec := range specs {
 		fmt.Fprintf(&out, "  %q,\n", spec.Type)
 	}
@@ -99,13 +99,13 @@ func (g *generator) declare(name, text string) {
 	g.declared[name] = text
 }
 
-// fields writes the fields of a struct. fixed replaces the type of a field.
+// fields returns the TypeScript fields of a struct. fixed overrides the type of a field, by JSON name.
 func (g *generator) fields(t reflect.Type, fixed map[string]string) (string, error) {
 	var out strings.Builder
 	for field := range t.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" || field.Anonymous {
-			return "", fmt.Errorf("%s.%s is not spelled for the wire", t.Name(), field.Name)
+			return "", fmt.Errorf("%s.%s has no JSON name", t.Name(), field.Name)
 		}
 		text, isFixed := fixed[name]
 		if !isFixed {
@@ -134,7 +134,7 @@ func comment(indent, text string) string {
 
 func quote(text string) string { return `"` + text + `"` }
 
-// typeOf is the type of a field; one with an enum tag takes those values only.
+// typeOf returns the TypeScript type of a field. A field with an enum tag allows only those values.
 func (g *generator) typeOf(field reflect.StructField) (string, error) {
 	t := field.Type
 	if t.Kind() == reflect.Pointer {
@@ -161,7 +161,7 @@ func union(values []string) string {
 
 type prefixed interface{ Prefix() string }
 
-// named is the TypeScript of a Go type; what has a name of its own is declared on the way.
+// named returns the TypeScript type of a Go type, and declares it if it is a named type.
 func (g *generator) named(t reflect.Type) (string, error) {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -192,10 +192,10 @@ func (g *generator) named(t reflect.Type) (string, error) {
 		g.declare(t.Name(), "export interface "+t.Name()+" {\n"+fields+"}\n")
 		return t.Name(), err
 	}
-	return "", fmt.Errorf("there is no TypeScript for %s", t)
+	return "", fmt.Errorf("no TypeScript type for %s", t)
 }
 
-// identifiers are the names of the identifiers that events hold, by prefix.
+// identifiers maps the prefixes of the identifiers that events contain to their TypeScript names.
 var identifiers = map[string]string{
 	"br": "BranchID", "conv": "ConversationID", "file": "FileID", "fu": "FollowUpID", "msg": "MessageID",
 	"part": "PartID", "st": "SteeringID", "tl": "ToolID", "turn": "TurnID",
@@ -204,7 +204,7 @@ var identifiers = map[string]string{
 func (g *generator) identifier(prefix string) (string, error) {
 	name, known := identifiers[prefix]
 	if !known {
-		return "", fmt.Errorf("the identifier %s_ has no name here", prefix)
+		return "", fmt.Errorf("identifiers has no name for the prefix %s_", prefix)
 	}
 	g.declare(name, "export type "+name+" = `"+prefix+"_${string}`;\n")
 	return name, nil

@@ -10,7 +10,7 @@ import (
 	"turnstone/protocol"
 )
 
-func TestTheCommittedTypesAreTheRegistrys(t *testing.T) {
+func TestTheCommittedTypesMatchTheRegistry(t *testing.T) {
 	const file = "../../web/src/generated/events.ts"
 	want, err := eventTypes()
 	if err != nil {
@@ -18,11 +18,11 @@ func TestTheCommittedTypesAreTheRegistrys(t *testing.T) {
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the registry says (%v): run make generate", file, err)
+		t.Errorf("%s does not match the registry (%v): run make generate", file, err)
 	}
 }
 
-func TestAFieldThatCannotBeToldIsAnError(t *testing.T) {
+func TestAFieldWithoutATypeScriptTypeIsAnError(t *testing.T) {
 	for name, value := range map[string]any{
 		"a map": struct {
 			M map[string]int `json:"m"`
@@ -37,12 +37,12 @@ func TestAFieldThatCannotBeToldIsAnError(t *testing.T) {
 	} {
 		g := &generator{declared: map[string]string{}}
 		if text, err := g.fields(reflect.TypeOf(value), nil); err == nil {
-			t.Errorf("%s became %q", name, text)
+			t.Errorf("%s was generated as %q, want an error", name, text)
 		}
 	}
 }
 
-func TestNullAndAbsentAreToldApart(t *testing.T) {
+func TestNullableAndOptionalFieldsDiffer(t *testing.T) {
 	g := &generator{declared: map[string]string{}}
 	text, err := g.fields(reflect.TypeFor[struct {
 		Null   *protocol.Progress `json:"null"`

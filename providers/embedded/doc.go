@@ -1,16 +1,18 @@
-// Package embedded starts what Turnstone needs and nobody installed for it: a private Postgres and a private Redis, each
-// a child process that listens on a unix socket in a folder of its own and on nothing else.
+// Package embedded starts the servers that Turnstone needs where nobody has set them up: a private Postgres and a
+// private Redis. Each is a child process that listens only on a unix socket in its own folder.
 //
-// It is called by `turnstone dev` and, through embeddedtest, by tests against real servers; `turnstone serve` never
-// calls it. It launches and stops; it knows neither the schema nor a client library.
+// `turnstone dev` uses it, and tests against real servers use it through embeddedtest. `turnstone serve` never uses it.
+// It starts and stops servers; it knows neither the schema nor a client library.
 //
-// What a caller can rely on:
+// A caller can rely on this:
 //
-//   - One owner a folder, by flock. The owner starts the server and stops it. Whoever comes while an owner lives is a
-//     guest: it gets the running server, and its Stop leaves that alone.
-//   - A server whose owner is gone is taken over: stopped cleanly and started again under the new owner. It is not kept
-//     as it is, because it may be about to obey the parent-death signal of the old owner, and would have none to us.
-//   - The server ends with its owner, however that ends: the kernel delivers a clean-stop signal (Pdeathsig).
-//   - After kill -9 of either side the next start finds and removes what is stale, never what is in use.
-//   - As root, servers run under an unprivileged account (postgres, redis or nobody), since Postgres refuses root.
+//   - Each folder has one owner, by flock. The owner starts and stops the server. A process that starts while an owner
+//     is running is a guest: it uses the running server, and its Stop does nothing to that server.
+//   - A server whose owner has ended is taken over: it is stopped cleanly and started again under the new owner. It
+//     does not continue to run, because the parent-death signal of the old owner may be about to stop it, and the new
+//     owner could not set one for it.
+//   - The server ends with its owner, whatever the reason: the kernel sends it a signal for a clean stop (Pdeathsig).
+//   - After kill -9 of the owner or of the server, the next start finds and removes stale files and processes, and
+//     nothing that is in use.
+//   - As root, servers run under an unprivileged account (postgres, redis or nobody), because Postgres refuses root.
 package embedded

@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// ownerFolder, when set, makes this test binary an owner of servers that waits to be killed.
-	ownerFolder = "EMBEDDED_TEST_OWNER_FOLDER"
-	patience    = 60 * time.Second
+	// ownerFolderVariable is an environment variable. If it is set, this test binary starts servers in that folder and
+	// waits until it is killed.
+	ownerFolderVariable = "EMBEDDED_TEST_OWNER_FOLDER"
+	waitLimit           = 60 * time.Second
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(ownerFolder); dir != "" {
-		if err := own(dir); err != nil {
+	if dir := os.Getenv(ownerFolderVariable); dir != "" {
+		if err := runOwner(dir); err != nil {
 			fmt.Println("failed:", err)
 			os.Exit(1)
 		}
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func own(dir string) error {
+func runOwner(dir string) error {
 	ctx := context.Background()
 	if _, err := StartPostgres(ctx, PostgresOptions{DataDir: filepath.Join(dir, "postgres")}); err != nil {
 		return err
@@ -45,7 +46,7 @@ func own(dir string) error {
 	select {}
 }
 
-// folder is a short one that other accounts can pass through, which t.TempDir is not.
+// folder creates a folder with a short path that other accounts can enter, unlike t.TempDir.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "embedded-")
@@ -61,7 +62,7 @@ func folder(t *testing.T) string {
 
 func startPostgres(t *testing.T, dir string) *Postgres {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	p, err := StartPostgres(ctx, PostgresOptions{DataDir: dir})
 	if err != nil {
@@ -77,7 +78,7 @@ func startPostgres(t *testing.T, dir string) *Postgres {
 
 func startRedis(t *testing.T, dir string) *Redis {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	r, err := StartRedis(ctx, RedisOptions{DataDir: dir})
 	if err != nil {
@@ -93,7 +94,7 @@ func startRedis(t *testing.T, dir string) *Redis {
 
 func query(t *testing.T, p *Postgres, sql string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-qAtc", sql, p.DSN(Superuser, "postgres"))
 	output, err := cmd.CombinedOutput()
@@ -129,8 +130,8 @@ func TestPostgresComesBackAfterItWasKilled(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(patience):
-		t.Fatal("Done does not tell that the server died")
+	case <-time.After(waitLimit):
+		t.Fatal("Done was not closed when the server was killed")
 	}
 	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestGuestSharesTheOwnersServerAndLeavesItRunning(t *testing.T) {
 		t.Fatalf("owner owns: %t, guest owns: %t", owner.Owned(), guest.Owned())
 	}
 	if owner.DSN("a", "b") != guest.DSN("a", "b") {
-		t.Errorf("guest's address is %s, the owner's %s", guest.DSN("a", "b"), owner.DSN("a", "b"))
+		t.Errorf("the address of the guest is %s, that of the owner is %s", guest.DSN("a", "b"), owner.DSN("a", "b"))
 	}
 	if err := guest.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,16 +165,16 @@ func TestGuestSharesTheOwnersServerAndLeavesItRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !redisOwner.ping(t.Context()) {
-		t.Error("a guest's stop ended the owner's Redis")
+		t.Error("closing a guest stopped the Redis of the owner")
 	}
 }
 
-// The owner is a process of its own, killed as `kill -9` does: its servers end by themselves, and the next owner takes
-// the folder over with what was in it, at once and however far their end has come.
+// The owner is a separate process, which is killed with SIGKILL. Its servers end by themselves. The next owner takes
+// over the folder and its data at once, whether or not the servers have already ended.
 func TestServersEndWithAKilledOwnerAndTheNextOneTakesOver(t *testing.T) {
 	dir := folder(t)
 	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerFolder+"="+dir)
+	owner.Env = append(os.Environ(), ownerFolderVariable+"="+dir)
 	output, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -183,26 +184,26 @@ func TestServersEndWithAKilledOwnerAndTheNextOneTakesOver(t *testing.T) {
 	}
 	if line, _ := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
 		_ = owner.Process.Kill()
-		t.Fatalf("the owner says %q", line)
+		t.Fatalf("the owner printed %q", line)
 	}
 	guest := startPostgres(t, filepath.Join(dir, "postgres"))
 	if guest.Owned() {
 		t.Fatal("two owners of one Postgres")
 	}
 	query(t, guest, "create table kept (n int); insert into kept values (7)")
-	before := guest.postmaster()
+	before := guest.PID()
 
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = owner.Wait() // killed is what it says
+	_ = owner.Wait() // the error reports that it was killed
 	next := startPostgres(t, filepath.Join(dir, "postgres"))
 	nextRedis := startRedis(t, filepath.Join(dir, "redis"))
 	if !next.Owned() || !nextRedis.Owned() {
 		t.Fatal("the folder of a killed owner was not taken over")
 	}
-	if next.postmaster() == before {
-		t.Error("the server of a killed owner was kept, without a parent-death signal to the new one")
+	if next.PID() == before {
+		t.Error("the new owner did not replace the server of the killed owner, which does not end with the new owner")
 	}
 	if got := query(t, next, "select n from kept"); got != "7" {
 		t.Errorf("after the owner was killed the row is %q", got)
@@ -212,7 +213,7 @@ func TestServersEndWithAKilledOwnerAndTheNextOneTakesOver(t *testing.T) {
 func TestServersEndByThemselvesWhenTheirOwnerIsKilled(t *testing.T) {
 	dir := folder(t)
 	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerFolder+"="+dir)
+	owner.Env = append(os.Environ(), ownerFolderVariable+"="+dir)
 	output, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -221,13 +222,13 @@ func TestServersEndByThemselvesWhenTheirOwnerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, _ := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the owner says %q", line)
+		t.Fatalf("the owner printed %q", line)
 	}
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = owner.Wait() // killed is what it says
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	_ = owner.Wait() // the error reports that it was killed
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
 		postgres, err := serversIn(filepath.Join(dir, "postgres", "data"), postgresComm)
@@ -242,7 +243,8 @@ func TestServersEndByThemselvesWhenTheirOwnerIsKilled(t *testing.T) {
 	}
 }
 
-// A stale pid file names whatever process has that number now: it must neither stop the start nor be signalled.
+// A stale pid file may contain a process ID that another process has now. That process must neither prevent the start
+// nor get a signal.
 func TestAStalePidFileOfAnotherProcessIsRemoved(t *testing.T) {
 	dir := filepath.Join(folder(t), "postgres")
 	p := startPostgres(t, dir)
@@ -270,11 +272,11 @@ func TestAStalePidFileOfAnotherProcessIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Wait(); err != nil {
-		t.Errorf("the other process was hurt: %v", err)
+		t.Errorf("the other process did not end normally: %v", err)
 	}
 }
 
-func TestAnUnfinishedClusterIsMadeAgain(t *testing.T) {
+func TestAnUnfinishedClusterIsCreatedAgain(t *testing.T) {
 	dir := filepath.Join(folder(t), "postgres")
 	for _, unfinished := range []string{"data.new", "data"} {
 		if err := os.MkdirAll(filepath.Join(dir, unfinished, "base"), 0o700); err != nil {
@@ -306,7 +308,7 @@ func TestAFolderThatTheServersAccountCannotReachIsReplaced(t *testing.T) {
 	other := account{drop: true, uid: 65534, gid: 65534}
 	if os.Geteuid() != 0 {
 		if got, err := serverAccount("nobody"); err != nil || got.drop {
-			t.Errorf("not root, yet servers would run as %+v (%v)", got, err)
+			t.Errorf("without root, servers would run as %+v (%v)", got, err)
 		}
 		return
 	}
@@ -320,8 +322,8 @@ func TestAFolderThatTheServersAccountCannotReachIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
-	if elsewhere == dir || !other.reaches(elsewhere) {
-		t.Errorf("servers go to %s, which their account cannot reach", elsewhere)
+	if elsewhere == dir || !other.canAccess(elsewhere) {
+		t.Errorf("the server's folder is %s, which its account cannot access", elsewhere)
 	}
 	if again, err := other.serverFolder(dir); err != nil || again != elsewhere {
 		t.Errorf("the second time it is %s (%v), the first time %s", again, err, elsewhere)
@@ -338,7 +340,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestRedisRefusesToForgetAndPausesAndComesBack(t *testing.T) {
+func TestRedisEvictsNothingAndCanBePausedAndRestarted(t *testing.T) {
 	r := startRedis(t, filepath.Join(folder(t), "redis"))
 	if got := ask(t, r, "CONFIG GET maxmemory-policy\r\n", 5); !strings.Contains(got, "noeviction") {
 		t.Errorf("the policy is %q", got)
@@ -347,13 +349,13 @@ func TestRedisRefusesToForgetAndPausesAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.ping(t.Context()) {
-		t.Error("a paused Redis answers")
+		t.Error("a paused Redis responds")
 	}
 	if err := r.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	if !r.ping(t.Context()) {
-		t.Error("a resumed Redis does not answer")
+		t.Error("a resumed Redis does not respond")
 	}
 	if err := r.Kill(); err != nil {
 		t.Fatal(err)
@@ -362,7 +364,7 @@ func TestRedisRefusesToForgetAndPausesAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.ping(t.Context()) {
-		t.Error("a killed Redis does not come back")
+		t.Error("a killed Redis does not respond after Start")
 	}
 }
 
@@ -373,21 +375,21 @@ func ask(t *testing.T, r *Redis, command string, lines int) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }()
-	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(waitLimit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connection.Write([]byte(command)); err != nil {
 		t.Fatal(err)
 	}
-	reader, answer := bufio.NewReader(connection), ""
+	reader, reply := bufio.NewReader(connection), ""
 	for range lines {
 		line, err := reader.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer += line
+		reply += line
 	}
-	return answer
+	return reply
 }
 
 func TestLockFolderHasOneHolder(t *testing.T) {

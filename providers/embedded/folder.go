@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// maxSocketPath is what fits in sockaddr_un with its terminating zero.
+	// maxSocketPath is the longest path that fits in sockaddr_un with its terminating zero.
 	maxSocketPath = 107
-	// rootFallback holds the servers' folders when the account they run under cannot reach the data folder, as with a
-	// clone below /root.
+	// rootFallback contains the servers' folders if their account cannot access the data folder, for example in a clone
+	// below /root.
 	rootFallback = "/var/lib/turnstone"
-	// locationFile in the data folder says where the server's folder is when it is elsewhere.
+	// locationFile is a file in the data folder. It contains the path of the server's folder if that is elsewhere.
 	locationFile = "location"
-	// socketsFile in the data folder says where the sockets are when their path would be too long.
+	// socketsFile is a file in the data folder. It contains the path of the sockets if they are elsewhere, because
+	// their path would be too long.
 	socketsFile = "sockets"
 )
 
-// account is whom a server runs as. Drop is false when that is ourselves.
+// account is the operating system account of a server. drop is false if that is our own account.
 type account struct {
 	drop     bool
 	uid, gid int
 }
 
-// serverAccount picks the first existing account of names, when we are root, and ourselves otherwise.
+// serverAccount returns the first existing account of names if we are root, otherwise our own account.
 func serverAccount(names ...string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -47,12 +48,12 @@ func serverAccount(names ...string) (account, error) {
 			return account{drop: true, uid: uid, gid: gid}, nil
 		}
 	}
-	return account{}, fmt.Errorf("running as root, and none of the accounts %s exists to run the server under",
+	return account{}, fmt.Errorf("running as root, and none of the accounts that could run the server exists: %s",
 		strings.Join(names, ", "))
 }
 
-// attributes are how a server's processes are started: a session of their own, so that a Ctrl-C at the terminal reaches
-// only us and we stop things in order; and the kernel's promise that they end when we do.
+// attributes returns the attributes with which a server is started. It gets its own session, so that a Ctrl-C at the
+// terminal reaches only us, and we stop the servers in order. The kernel sends it onParentDeath when our process ends.
 func (a account) attributes(onParentDeath syscall.Signal) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true, Pdeathsig: onParentDeath}
 	if a.drop {
@@ -61,7 +62,7 @@ func (a account) attributes(onParentDeath syscall.Signal) *syscall.SysProcAttr {
 	return attributes
 }
 
-// makeOwned makes dir, owned by the account and closed to others.
+// makeOwned creates dir, owned by the account and closed to others.
 func (a account) makeOwned(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (a account) makeOwned(dir string) error {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if owner := ownerOf(info); owner != a.uid && (!a.drop || owner != 0) {
-		return fmt.Errorf("%s belongs to somebody else (uid %d)", dir, owner)
+		return fmt.Errorf("%s belongs to another account (uid %d)", dir, owner)
 	}
 	if a.drop {
 		if err := os.Lchown(dir, a.uid, a.gid); err != nil {
@@ -84,8 +85,8 @@ func (a account) makeOwned(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// reaches reports whether the account may pass through every folder down to dir.
-func (a account) reaches(dir string) bool {
+// canAccess reports whether the account may pass through every folder down to dir.
+func (a account) canAccess(dir string) bool {
 	if !a.drop {
 		return true
 	}
@@ -111,48 +112,48 @@ func (a account) reaches(dir string) bool {
 	}
 }
 
-// serverFolder answers where the server's own files go: dir itself, or, when the account cannot reach that, a folder
-// that it can, named in dir so that an operator finds it.
+// serverFolder returns the folder for the server's own files: dir itself or, if the account cannot access that, another
+// folder, whose path is recorded in dir so that an operator finds it.
 func (a account) serverFolder(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return "", fmt.Errorf("making the data folder: %w", err)
+		return "", fmt.Errorf("creating the data folder: %w", err)
 	}
 	if a.drop {
 		if err := os.Chmod(dir, 0o711); err != nil {
-			return "", fmt.Errorf("opening the data folder to the server's account: %w", err)
+			return "", fmt.Errorf("permitting the server's account to enter the data folder: %w", err)
 		}
 	}
 	if recorded, err := os.ReadFile(filepath.Join(dir, locationFile)); err == nil {
 		return strings.TrimSpace(string(recorded)), nil
 	}
-	if a.reaches(dir) {
+	if a.canAccess(dir) {
 		return dir, nil
 	}
 	elsewhere := filepath.Join(rootFallback, folderHash(dir))
 	if err := os.MkdirAll(elsewhere, 0o711); err != nil {
-		return "", fmt.Errorf("making %s, since the server's account cannot reach %s: %w", elsewhere, dir, err)
+		return "", fmt.Errorf("creating %s, because the server's account cannot access %s: %w", elsewhere, dir, err)
 	}
-	if !a.reaches(elsewhere) {
-		return "", fmt.Errorf("the server's account (uid %d) can reach neither %s nor %s", a.uid, dir, elsewhere)
+	if !a.canAccess(elsewhere) {
+		return "", fmt.Errorf("the server's account (uid %d) can access neither %s nor %s", a.uid, dir, elsewhere)
 	}
 	return elsewhere, os.WriteFile(filepath.Join(dir, locationFile), []byte(elsewhere+"\n"), privateMode)
 }
 
-// socketFolder answers where the socket named name goes: below the server's folder, or in a short folder of the system's
-// temporary one when its path would not fit. dir is where that is recorded.
+// socketFolder returns the folder for the socket called name: below the server's folder, or a short path in the
+// system's temporary folder if the first path would be too long. The short path is recorded in dir.
 func (a account) socketFolder(dir, folder, name string) (string, error) {
 	sockets := filepath.Join(folder, "run")
 	if len(filepath.Join(sockets, name)) > maxSocketPath {
 		sockets = filepath.Join(os.TempDir(), "turnstone-"+folderHash(folder))
 		if len(filepath.Join(sockets, name)) > maxSocketPath {
-			return "", fmt.Errorf("%s is too long a path for a unix socket", sockets)
+			return "", fmt.Errorf("the path %s is too long for a unix socket", sockets)
 		}
 		if err := os.WriteFile(filepath.Join(dir, socketsFile), []byte(sockets+"\n"), privateMode); err != nil {
-			return "", fmt.Errorf("recording where the sockets are: %w", err)
+			return "", fmt.Errorf("recording the folder of the sockets: %w", err)
 		}
 	}
 	if err := a.makeOwned(sockets); err != nil {
-		return "", fmt.Errorf("making the folder of the socket: %w", err)
+		return "", fmt.Errorf("creating the folder of the socket: %w", err)
 	}
 	return sockets, nil
 }
@@ -170,7 +171,7 @@ func folderHash(dir string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// exists reports whether path is there; an error that is no absence is an answer of its own.
+// exists reports whether path exists. It returns any error other than os.ErrNotExist.
 func exists(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {

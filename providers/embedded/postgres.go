@@ -16,13 +16,16 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/providers/embedded/process"
 )
 
-// ErrNotInstalled says that the server's program is not on this machine, and how to get it.
+// ErrNotInstalled means that the server's program is not on this machine. The errors that wrap it name the package to
+// install.
 var ErrNotInstalled = errors.New("not installed")
 
 const (
-	// Superuser is the role that a new cluster has.
+	// Superuser is the superuser role of a new cluster.
 	Superuser = "postgres"
 
 	oldestPostgres = 15
@@ -32,16 +35,16 @@ const (
 	postgresSocket = ".s.PGSQL." + postgresPort
 	pidFile        = "postmaster.pid"
 
-	// startPatience covers the recovery of a crashed cluster.
-	startPatience = 60 * time.Second
-	fastGrace     = 10 * time.Second // for SIGINT: sessions end, a checkpoint is written
-	quitGrace     = 5 * time.Second  // for SIGQUIT: at once, recovery at the next start
+	// startTimeout limits the start of a server. It includes the recovery of a crashed cluster.
+	startTimeout = 60 * time.Second
+	fastGrace    = 10 * time.Second // for SIGINT: sessions end, a checkpoint is written
+	quitGrace    = 5 * time.Second  // for SIGQUIT: immediate, with recovery at the next start
 )
 
-// PostgresOptions say where a Postgres lives. Logger may be nil.
+// PostgresOptions configure a Postgres. Logger may be nil.
 type PostgresOptions struct {
-	DataDir       string            // a folder of its own; made when missing
-	ExtraSettings map[string]string // over the defaults, by the server's own names
+	DataDir       string            // a folder for this server only; created if missing
+	ExtraSettings map[string]string // replace the defaults, by the names of the server
 	Logger        *zap.Logger
 }
 
@@ -50,17 +53,18 @@ type Postgres struct {
 	// Set by StartPostgres.
 	options PostgresOptions
 	account account
-	folder  string // the server's folder; "data" is the cluster in it
+	folder  string // the server's folder; its subfolder "data" is the cluster
 	sockets string
 
 	// Guarded by mu.
 	mu     sync.Mutex
-	lock   *FolderLock // nil in a guest, which neither starts nor stops the server
-	server *child      // nil in a guest and while stopped
+	lock   *FolderLock      // nil for a guest, which neither starts nor stops the server
+	server *process.Process // nil for a guest and while stopped
 }
 
-// StartPostgres makes the cluster when there is none, starts the server and answers when it accepts connections. While
-// another process owns the folder it waits for that one's server instead, until ctx ends.
+// StartPostgres creates the cluster if there is none, starts the server and returns when it accepts connections. If
+// another process owns the folder, it waits for that process's server instead. The wait for a server ends with ctx, or
+// after startTimeout.
 func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
 	if options.Logger == nil {
 		options.Logger = zap.NewNop()
@@ -104,19 +108,19 @@ func (p *Postgres) prepare() (err error) {
 
 // awaitOwner waits until the server of the folder's owner accepts connections.
 func (p *Postgres) awaitOwner(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := poll(ctx, func() (bool, error) { return p.status() == statusReady, nil }); err != nil {
-		return fmt.Errorf("%s has an owner, whose server does not get ready: %w", p.folder, err)
+		return fmt.Errorf("%s is owned by another process, whose server did not become ready: %w", p.folder, err)
 	}
 	return nil
 }
 
-// Start starts a server that was stopped or died. It is for its owner; with a living server it does nothing.
+// Start starts a server that was stopped or has exited. It does nothing for a guest, or if the server is running.
 func (p *Postgres) Start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lock == nil || (p.server != nil && !p.server.exited()) {
+	if p.lock == nil || (p.server != nil && !p.server.Exited()) {
 		return nil
 	}
 	if err := p.start(ctx); err != nil {
@@ -126,12 +130,12 @@ func (p *Postgres) Start(ctx context.Context) error {
 }
 
 func (p *Postgres) start(ctx context.Context) error {
-	begin := time.Now()
+	started := time.Now()
 	bin, err := findPostgres(p.data())
 	if err != nil {
 		return err
 	}
-	if err := p.clear(ctx); err != nil {
+	if err := p.removeStale(ctx); err != nil {
 		return err
 	}
 	if err := p.initialise(ctx, bin); err != nil {
@@ -146,39 +150,40 @@ func (p *Postgres) start(ctx context.Context) error {
 	cmd := p.command(filepath.Join(bin, "postgres"), p.arguments()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = p.account.attributes(syscall.SIGINT)
-	server, err := startChild(cmd)
+	server, err := process.Start(cmd)
 	if err != nil {
 		return err
 	}
 	if err := p.awaitReady(ctx, server); err != nil {
-		stopErr := server.stop(context.WithoutCancel(ctx), stopStep{syscall.SIGQUIT, quitGrace})
+		stopErr := server.Stop(context.WithoutCancel(ctx), process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
 		return errors.Join(fmt.Errorf("%w; %s", err, lastLines(logPath)), stopErr)
 	}
 	p.server = server
-	p.options.Logger.Info("private Postgres is up", zap.Duration("took", time.Since(begin)), zap.String("folder", p.folder))
+	p.options.Logger.Info("private Postgres is up", zap.Duration("took", time.Since(started)), zap.String("folder", p.folder))
 	return nil
 }
 
-func (p *Postgres) awaitReady(ctx context.Context, server *child) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+func (p *Postgres) awaitReady(ctx context.Context, server *process.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	err := poll(ctx, func() (bool, error) {
-		if server.exited() {
-			return false, fmt.Errorf("the server ended while starting: %w", server.err)
+		if server.Exited() {
+			return false, fmt.Errorf("the server exited while starting: %w", server.Err())
 		}
 		return p.status() == statusReady, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the server does not get ready: %w", err)
+		return fmt.Errorf("the server did not become ready: %w", err)
 	}
 	return err
 }
 
-// clear removes what a gone owner left: its server, when that still runs, and the files that say one does. Only after
-// no process of the cluster is left may the pid file go: it is what guards the shared memory of those processes.
-func (p *Postgres) clear(ctx context.Context) error {
-	err := clearOrphans(ctx, p.data(), postgresComm, p.postmaster,
-		stopStep{syscall.SIGINT, fastGrace}, stopStep{syscall.SIGQUIT, quitGrace})
+// removeStale removes what a previous owner has left: its server, if that is still running, and the files that indicate
+// a running server. The pid file protects the shared memory of the cluster's processes, so it may be removed only after
+// the last process has exited.
+func (p *Postgres) removeStale(ctx context.Context) error {
+	err := clearOrphans(ctx, p.data(), postgresComm, p.PID,
+		process.Step{Signal: syscall.SIGINT, Grace: fastGrace}, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
 	if err != nil {
 		return err
 	}
@@ -188,51 +193,53 @@ func (p *Postgres) clear(ctx context.Context) error {
 		filepath.Join(p.sockets, postgresSocket+".lock"),
 	} {
 		if err := os.Remove(stale); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing what an earlier server left: %w", err)
+			return fmt.Errorf("removing the files of an earlier server: %w", err)
 		}
 	}
 	return nil
 }
 
-// initialise makes the cluster, beside its place first: one that was cut short is never taken for a whole one.
+// initialise creates the cluster under another name first and then renames it, so that an incomplete cluster is never
+// taken for a complete one.
 func (p *Postgres) initialise(ctx context.Context, bin string) error {
-	there, err := exists(filepath.Join(p.data(), "PG_VERSION"))
-	if err != nil || there {
+	found, err := exists(filepath.Join(p.data(), "PG_VERSION"))
+	if err != nil || found {
 		return err
 	}
 	unfinished := filepath.Join(p.folder, "data.new")
-	for _, dir := range []string{unfinished, p.data()} { // data without PG_VERSION holds no cluster
+	for _, dir := range []string{unfinished, p.data()} { // data without PG_VERSION is not a cluster
 		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("removing an unfinished cluster: %w", err)
 		}
 	}
 	if err := p.account.makeOwned(unfinished); err != nil {
-		return fmt.Errorf("making the cluster's folder: %w", err)
+		return fmt.Errorf("creating the cluster's folder: %w", err)
 	}
 	output := new(strings.Builder)
 	cmd := p.command(filepath.Join(bin, "initdb"), "--pgdata="+unfinished, "--username="+Superuser, "--encoding=UTF8",
 		"--locale=C.UTF-8", "--auth=trust", "--no-instructions")
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = p.account.attributes(syscall.SIGKILL)
-	initdb, err := startChild(cmd)
+	initdb, err := process.Start(cmd)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-initdb.done:
+	case <-initdb.Done():
 	case <-ctx.Done():
-		return errors.Join(ctx.Err(), initdb.stop(context.WithoutCancel(ctx)))
+		return errors.Join(ctx.Err(), initdb.Stop(context.WithoutCancel(ctx)))
 	}
-	if initdb.err != nil {
-		return fmt.Errorf("making a cluster with initdb: %w: %s", initdb.err, strings.TrimSpace(output.String()))
+	if err := initdb.Err(); err != nil {
+		return fmt.Errorf("creating a cluster with initdb: %w: %s", err, strings.TrimSpace(output.String()))
 	}
 	if err := os.Rename(unfinished, p.data()); err != nil {
-		return fmt.Errorf("naming the new cluster: %w", err)
+		return fmt.Errorf("renaming the new cluster: %w", err)
 	}
 	return nil
 }
 
-// command runs a program of Postgres without our environment, which may hold secrets and PG* variables.
+// command returns a command for a program of Postgres. It does not pass our environment, which may contain secrets and
+// PG* variables.
 func (p *Postgres) command(path string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(path, arguments...)
 	cmd.Dir = p.folder
@@ -240,8 +247,8 @@ func (p *Postgres) command(path string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// arguments are the settings of a development machine: durable as in production, small in memory, and a log that never
-// shows statements or values.
+// arguments returns the server's arguments, with the settings of a development machine: durable as in production,
+// little memory, and a log that never contains statements or values.
 func (p *Postgres) arguments() []string {
 	settings := map[string]string{
 		"listen_addresses":        "",
@@ -281,7 +288,7 @@ func (p *Postgres) arguments() []string {
 	return arguments
 }
 
-// DSN is the address of a database for a role, as pgx and psql read it.
+// DSN returns the address of a database for a role, in the form that pgx and psql accept.
 func (p *Postgres) DSN(role, database string) string {
 	dsn := url.URL{
 		Scheme:   "postgres",
@@ -292,36 +299,38 @@ func (p *Postgres) DSN(role, database string) string {
 	return dsn.String()
 }
 
-// Folder is where the server has its files: the data folder, or another one when the server's account cannot reach that.
+// Folder returns the folder of the server's files: the data folder, or another one if the server's account cannot
+// access that.
 func (p *Postgres) Folder() string { return p.folder }
 
-// Owned reports whether the server ends with this process.
+// Owned reports whether this process owns the server, so that the server ends with it.
 func (p *Postgres) Owned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lock != nil
 }
 
-// Done is closed when the server that runs now ends, wanted or not; nil for a guest or a stopped server.
+// Done returns a channel that is closed when the current server ends, on purpose or not; nil for a guest or a stopped
+// server.
 func (p *Postgres) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.server == nil {
 		return nil
 	}
-	return p.server.done
+	return p.server.Done()
 }
 
-// Stop ends the server: SIGINT (sessions end, checkpoint), SIGQUIT after a grace or when ctx ends. The folder stays ours
-// until Close, so that Start can follow. A guest's Stop does nothing.
+// Stop stops the server: with SIGINT (sessions end, checkpoint), and with SIGQUIT after a grace period or when ctx
+// ends. The folder stays locked until Close, so that Start can follow. A guest's Stop does nothing.
 func (p *Postgres) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.server == nil {
 		return nil
 	}
-	_ = signalServer(p.server, p.data(), postgresComm, syscall.SIGCONT) // a paused one would not hear
-	err := p.server.stop(ctx, stopStep{syscall.SIGINT, fastGrace}, stopStep{syscall.SIGQUIT, quitGrace})
+	_ = signalServer(p.server, p.data(), postgresComm, syscall.SIGCONT) // a paused server would not handle the stop signals
+	err := p.server.Stop(ctx, process.Step{Signal: syscall.SIGINT, Grace: fastGrace}, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
 	if err != nil {
 		return fmt.Errorf("private Postgres: %w", err)
 	}
@@ -330,7 +339,7 @@ func (p *Postgres) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the server and gives the folder back.
+// Close stops the server and unlocks the folder.
 func (p *Postgres) Close(ctx context.Context) error {
 	err := p.Stop(ctx)
 	p.mu.Lock()
@@ -351,27 +360,29 @@ func (p *Postgres) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// StopAtOnce is an immediate shutdown: sessions are cut, nothing is written, and the next start recovers from the log.
+// StopAtOnce shuts the server down immediately: sessions end, nothing is written, and the next start recovers from the
+// log.
 func (p *Postgres) StopAtOnce(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.server == nil {
 		return nil
 	}
-	if err := p.server.stop(ctx, stopStep{syscall.SIGQUIT, quitGrace}); err != nil {
+	if err := p.server.Stop(ctx, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace}); err != nil {
 		return fmt.Errorf("private Postgres: %w", err)
 	}
 	p.server = nil
 	return nil
 }
 
-// Kill ends every process of the server with SIGKILL, as a crash of the machine would, and waits until they are gone.
+// Kill ends every process of the server with SIGKILL, as a crash of the machine would, and waits until they have
+// exited.
 func (p *Postgres) Kill() error { return p.signal(syscall.SIGKILL) }
 
-// Pause stops every process of the server without ending it: connections hang. Resume undoes it.
+// Pause suspends every process of the server: connections hang. Resume continues them.
 func (p *Postgres) Pause() error { return p.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (p *Postgres) Resume() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Postgres) signal(signal syscall.Signal) error {
@@ -384,7 +395,8 @@ func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
 
 const statusReady = "ready"
 
-// status is the last line of the pid file, which the server keeps: "starting", "ready", "stopping"; empty without one.
+// status returns the status line of the pid file, which the server writes: "starting", "ready" or "stopping"; empty
+// without a pid file.
 func (p *Postgres) status() string {
 	const statusLine = 7
 	lines := p.pidLines()
@@ -394,8 +406,8 @@ func (p *Postgres) status() string {
 	return strings.TrimSpace(lines[statusLine])
 }
 
-// postmaster is the process id of the pid file, or -1.
-func (p *Postgres) postmaster() int {
+// PID returns the process id of the server's main process, from its pid file; -1 without one.
+func (p *Postgres) PID() int {
 	lines := p.pidLines()
 	if len(lines) == 0 {
 		return -1
@@ -415,7 +427,14 @@ func (p *Postgres) pidLines() []string {
 	return strings.Split(string(text), "\n")
 }
 
-// findPostgres answers the folder of the programs: those of the version that made the cluster in data, else the newest.
+// PostgresProgram returns the path of a program, for example psql, of the newest installed version.
+func PostgresProgram(name string) (string, error) {
+	bin, err := findPostgres("")
+	return filepath.Join(bin, name), err
+}
+
+// findPostgres returns the folder of the programs: those of the version that created the cluster in data, otherwise the
+// newest.
 func findPostgres(data string) (string, error) {
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if err == nil {
@@ -450,10 +469,10 @@ func runnable(bin string) bool {
 	return true
 }
 
-// signalServer signals all processes of a server of ours; after SIGKILL it waits until they are gone.
-func signalServer(server *child, dir, comm string, signal syscall.Signal) error {
+// signalServer signals all processes of a server that this process owns. After SIGKILL it waits until they have exited.
+func signalServer(server *process.Process, dir, comm string, signal syscall.Signal) error {
 	if server == nil {
-		return errors.New("no server of ours is running")
+		return errors.New("this process has no running server")
 	}
 	pids, err := serversIn(dir, comm)
 	if err != nil {
@@ -463,10 +482,10 @@ func signalServer(server *child, dir, comm string, signal syscall.Signal) error 
 	if signal != syscall.SIGKILL {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), process.KillGrace)
 	defer cancel()
 	return poll(ctx, func() (bool, error) {
 		left, err := serversIn(dir, comm)
-		return len(left) == 0 && server.exited(), err
+		return len(left) == 0 && server.Exited(), err
 	})
 }

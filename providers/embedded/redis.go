@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/providers/embedded/process"
 )
 
 const (
@@ -24,14 +26,14 @@ const (
 	pingTimeout = time.Second
 )
 
-// RedisOptions say where a Redis lives. Logger may be nil.
+// RedisOptions configure a Redis. Logger may be nil.
 type RedisOptions struct {
-	DataDir string // a folder of its own; made when missing
+	DataDir string // a folder for this server only; created if missing
 	Logger  *zap.Logger
 }
 
-// Redis is a private server on a unix socket, without persistence: it holds limits and hints, never truth. Its methods
-// may be called from any goroutine.
+// Redis is a private server on a unix socket, without persistence: it stores limits and hints, and no data that must
+// survive a restart. Its methods may be called from any goroutine.
 type Redis struct {
 	// Set by StartRedis.
 	options RedisOptions
@@ -41,12 +43,12 @@ type Redis struct {
 
 	// Guarded by mu.
 	mu     sync.Mutex
-	lock   *FolderLock // nil in a guest, which neither starts nor stops the server
-	server *child      // nil in a guest and while stopped
+	lock   *FolderLock      // nil for a guest, which neither starts nor stops the server
+	server *process.Process // nil for a guest and while stopped
 }
 
-// StartRedis starts the server and answers when it accepts connections. While another process owns the folder it waits
-// for that one's server instead, until ctx ends.
+// StartRedis starts the server and returns when it accepts connections. If another process owns the folder, it waits
+// for that process's server instead. The wait for a server ends with ctx, or after startTimeout.
 func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 	if options.Logger == nil {
 		options.Logger = zap.NewNop()
@@ -62,7 +64,7 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 	}
 	if r.lock == nil {
 		if err := r.await(ctx, nil); err != nil {
-			return nil, fmt.Errorf("private Redis: %s has an owner, whose server does not get ready: %w", r.folder, err)
+			return nil, fmt.Errorf("private Redis: %s is owned by another process, whose server did not become ready: %w", r.folder, err)
 		}
 		return r, nil
 	}
@@ -88,11 +90,11 @@ func (r *Redis) prepare() (err error) {
 	return err
 }
 
-// Start starts a server that was stopped or died. It is for its owner; with a living server it does nothing.
+// Start starts a server that was stopped or has exited. It does nothing for a guest, or if the server is running.
 func (r *Redis) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lock == nil || (r.server != nil && !r.server.exited()) {
+	if r.lock == nil || (r.server != nil && !r.server.Exited()) {
 		return nil
 	}
 	if err := r.start(ctx); err != nil {
@@ -106,14 +108,15 @@ func (r *Redis) start(ctx context.Context) error {
 		return err
 	}
 	if err := r.account.makeOwned(r.data()); err != nil {
-		return fmt.Errorf("making the server's folder: %w", err)
+		return fmt.Errorf("creating the server's folder: %w", err)
 	}
-	// Redis has no shared files to lose, and what an owner that is gone left may be obeying its parent-death signal.
-	if err := clearOrphans(ctx, r.data(), redisComm, r.orphan, stopStep{syscall.SIGTERM, redisGrace}); err != nil {
+	// Redis has no shared files that could be lost. A server of a previous owner may already be stopping because of its
+	// parent-death signal.
+	if err := clearOrphans(ctx, r.data(), redisComm, r.orphan, process.Step{Signal: syscall.SIGTERM, Grace: redisGrace}); err != nil {
 		return err
 	}
 	if err := os.Remove(r.socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing what an earlier server left: %w", err)
+		return fmt.Errorf("removing the files of an earlier server: %w", err)
 	}
 	logPath := filepath.Join(r.folder, "server.log")
 	log, err := openLog(logPath)
@@ -128,12 +131,12 @@ func (r *Redis) start(ctx context.Context) error {
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = r.account.attributes(syscall.SIGTERM)
-	server, err := startChild(cmd)
+	server, err := process.Start(cmd)
 	if err != nil {
 		return err
 	}
 	if err := r.await(ctx, server); err != nil {
-		stopErr := server.stop(context.WithoutCancel(ctx), stopStep{syscall.SIGTERM, redisGrace})
+		stopErr := server.Stop(context.WithoutCancel(ctx), process.Step{Signal: syscall.SIGTERM, Grace: redisGrace})
 		return errors.Join(fmt.Errorf("%w; %s", err, lastLines(logPath)), stopErr)
 	}
 	r.server = server
@@ -141,7 +144,7 @@ func (r *Redis) start(ctx context.Context) error {
 	return nil
 }
 
-// orphan is any server in our folder: a Redis is one process.
+// orphan returns the process id of a server in our folder, or -1. A Redis server is one process.
 func (r *Redis) orphan() int {
 	pids, err := serversIn(r.data(), redisComm)
 	if err != nil || len(pids) == 0 {
@@ -150,13 +153,13 @@ func (r *Redis) orphan() int {
 	return pids[0]
 }
 
-// await waits until the server answers PING; server is nil when it is another process's.
-func (r *Redis) await(ctx context.Context, server *child) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+// await waits until the server responds to PING; server is nil if another process owns it.
+func (r *Redis) await(ctx context.Context, server *process.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return poll(ctx, func() (bool, error) {
-		if server != nil && server.exited() {
-			return false, fmt.Errorf("the server ended while starting: %w", server.err)
+		if server != nil && server.Exited() {
+			return false, fmt.Errorf("the server exited while starting: %w", server.Err())
 		}
 		return r.ping(ctx), nil
 	})
@@ -175,42 +178,43 @@ func (r *Redis) ping(ctx context.Context) bool {
 	if _, err := connection.Write([]byte("PING\r\n")); err != nil {
 		return false
 	}
-	answer, err := bufio.NewReader(connection).ReadString('\n')
-	return err == nil && answer == "+PONG\r\n"
+	reply, err := bufio.NewReader(connection).ReadString('\n')
+	return err == nil && reply == "+PONG\r\n"
 }
 
-// URL is the server's address, as go-redis reads it.
+// URL returns the server's address, in the form that go-redis accepts.
 func (r *Redis) URL() string {
 	address := url.URL{Scheme: "unix", Path: r.socket()}
 	return address.String()
 }
 
-// Owned reports whether the server ends with this process.
+// Owned reports whether this process owns the server, so that the server ends with it.
 func (r *Redis) Owned() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lock != nil
 }
 
-// Done is closed when the server that runs now ends, wanted or not; nil for a guest or a stopped server.
+// Done returns a channel that is closed when the current server ends, on purpose or not; nil for a guest or a stopped
+// server.
 func (r *Redis) Done() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.server == nil {
 		return nil
 	}
-	return r.server.done
+	return r.server.Done()
 }
 
-// Stop ends the server; the folder stays ours until Close, so that Start can follow. A guest's Stop does nothing.
+// Stop stops the server. The folder stays locked until Close, so that Start can follow. A guest's Stop does nothing.
 func (r *Redis) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.server == nil {
 		return nil
 	}
-	_ = signalServer(r.server, r.data(), redisComm, syscall.SIGCONT) // a paused one would not hear
-	if err := r.server.stop(ctx, stopStep{syscall.SIGTERM, redisGrace}); err != nil {
+	_ = signalServer(r.server, r.data(), redisComm, syscall.SIGCONT) // a paused server would not handle the stop signals
+	if err := r.server.Stop(ctx, process.Step{Signal: syscall.SIGTERM, Grace: redisGrace}); err != nil {
 		return fmt.Errorf("private Redis: %w", err)
 	}
 	r.server = nil
@@ -218,7 +222,7 @@ func (r *Redis) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the server and gives the folder back.
+// Close stops the server and unlocks the folder.
 func (r *Redis) Close(ctx context.Context) error {
 	err := r.Stop(ctx)
 	r.mu.Lock()
@@ -231,7 +235,7 @@ func (r *Redis) Close(ctx context.Context) error {
 	return err
 }
 
-// Restart stops the server as Stop does and starts it again; what it held is gone.
+// Restart stops the server as Stop does and starts it again, without its data.
 func (r *Redis) Restart(ctx context.Context) error {
 	if err := r.Stop(ctx); err != nil {
 		return err
@@ -239,13 +243,13 @@ func (r *Redis) Restart(ctx context.Context) error {
 	return r.Start(ctx)
 }
 
-// Kill ends the server with SIGKILL and waits until it is gone.
+// Kill ends the server with SIGKILL and waits until it has exited.
 func (r *Redis) Kill() error { return r.signal(syscall.SIGKILL) }
 
-// Pause stops the server without ending it: connections hang. Resume undoes it.
+// Pause suspends the server: connections hang. Resume continues it.
 func (r *Redis) Pause() error { return r.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (r *Redis) Resume() error { return r.signal(syscall.SIGCONT) }
 
 func (r *Redis) signal(signal syscall.Signal) error {
@@ -258,7 +262,7 @@ func (r *Redis) data() string { return filepath.Join(r.folder, "data") }
 
 func (r *Redis) socket() string { return filepath.Join(r.sockets, redisSocket) }
 
-// RedisInstalled says how to get the server's program where it is missing.
+// RedisInstalled returns nil if the server's program is installed, otherwise an ErrNotInstalled that names the package.
 func RedisInstalled() error {
 	if _, err := exec.LookPath(redisComm); err != nil {
 		return fmt.Errorf("%w: redis-server (apt-get install redis-server)", ErrNotInstalled)

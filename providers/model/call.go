@@ -11,59 +11,59 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// errAbandoned ends the context of an attempt that is over; nobody sees it.
-var errAbandoned = errors.New("the attempt is over")
+// errAbandoned is the cancel cause of an attempt that has ended. It is never returned to a caller.
+var errAbandoned = errors.New("the attempt has ended")
 
-// Call is one attempt at an answer: it carries the guarded HTTP client of the attempt and turns what the wire format
-// yields into chunks, in order, with usage, opaque state and the stop last. Its methods belong to the goroutine that
-// runs the attempt, and each returns an error once the attempt must end.
+// Call is one attempt to get an answer. It provides the HTTP client of the attempt, and turns the content of the wire
+// format into chunks, in order, with usage, opaque state and the stop last. Only the goroutine that runs the attempt
+// may call its methods. When a method returns an error, the attempt must end.
 type Call struct {
 	// Set by newCall.
 	parent  context.Context
-	ctx     context.Context // ends with parent, with a timeout of ours, or with the attempt
+	ctx     context.Context // ends with parent, on a timeout, or with the attempt
 	cancel  context.CancelCauseFunc
 	client  *Client
-	request actors.ModelRequest
-	sink    func(actors.ModelChunk) error
-	first   *time.Timer // ends the attempt when no body begins in time
+	request llm.Request
+	sink    func(llm.Chunk) error
+	first   *time.Timer // ends the attempt if the body does not start in time
 	began   time.Time
 
 	// Owned by the attempt's goroutine.
-	guard   *guard             // the body, once there is one
-	events  eventScanner       // in the body
-	text    []byte             // gathered, not yet emitted
-	kind    actors.ChunkKind   // of text
-	failure *actors.ModelError // what the guard found; it knows better than the SDK's error
-	sinkErr error              // the caller wants no more
+	guard   *guard        // the response body; nil before the response
+	events  eventScanner  // of the body
+	text    []byte        // gathered, not yet emitted
+	kind    llm.ChunkKind // of text
+	failure *llm.Error    // found by RoundTrip or the guard; more precise than the SDK's error
+	sinkErr error         // the error that sink returned
 	emitted bool
 	stopped bool
-	usage   *actors.ModelUsage // counted, not yet emitted
-	counted bool               // the provider counts
-	output  sample             // for the estimate, where it does not
+	usage   *llm.Usage // not yet emitted
+	counted bool       // the provider has reported usage
+	output  sample     // for the estimate if the provider reports no usage
 	layout  layout
 	refused bool
-	calls   []actors.ModelToolCall
+	calls   []llm.ToolCall
 }
 
 func newCall(
-	parent context.Context, client *Client, request actors.ModelRequest, sink func(actors.ModelChunk) error,
+	parent context.Context, client *Client, request llm.Request, sink func(llm.Chunk) error,
 ) *Call {
 	ctx, cancel := context.WithCancelCause(parent)
-	patience := client.options.FirstByte
+	timeout := client.options.FirstByte
 	if request.FirstByte > 0 {
-		patience = request.FirstByte
+		timeout = request.FirstByte
 	}
 	call := &Call{parent: parent, ctx: ctx, cancel: cancel, client: client, request: request, sink: sink, began: time.Now()}
-	call.first = time.AfterFunc(patience, func() {
-		cancel(unavailable(fmt.Errorf("no answer began within %s", patience)))
+	call.first = time.AfterFunc(timeout, func() {
+		cancel(unavailable(fmt.Errorf("the response did not start within %s", timeout)))
 	})
 	return call
 }
 
-// end releases timers and connection; the body may not be read afterwards.
+// end releases the timers and the connection. The body must not be read afterwards.
 func (c *Call) end() {
 	c.first.Stop()
 	if c.guard != nil {
@@ -75,44 +75,46 @@ func (c *Call) end() {
 	c.cancel(errAbandoned)
 }
 
-// What may follow an answer's end marker, and for how long it is waited for: the end of the body, mostly.
+// The limits of drain, in bytes and in time. Usually only the end of the body follows the end marker of an answer.
 const (
-	maxDrain      = 4 << 10
-	drainPatience = 100 * time.Millisecond
+	maxDrain     = 4 << 10
+	drainTimeout = 100 * time.Millisecond
 )
 
-// drain reads to the end of the body, because a connection whose answer was not read whole is not used again.
+// drain reads to the end of the body, because the transport does not reuse a connection whose response was not read
+// completely.
 func (c *Call) drain() {
-	patience := time.AfterFunc(drainPatience, func() { c.cancel(errAbandoned) })
-	defer patience.Stop()
+	timer := time.AfterFunc(drainTimeout, func() { c.cancel(errAbandoned) })
+	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, c.guard.body, maxDrain)
 }
 
-// HTTP returns the client that this attempt's one request must use. It follows no redirect, because RoundTrip fails on
-// one: the credentials are for the configured host.
+// HTTP returns the client that the attempt must use for its single request. It follows no redirect, because RoundTrip
+// returns an error for one: the credentials are meant for the configured host only.
 func (c *Call) HTTP() *http.Client { return &http.Client{Transport: c} }
 
-// Send runs send, which sends the attempt's request, and returns what it returns. It runs in a goroutine of its own,
-// that the attempt waits for: the SDKs grow a stack to 32 kB, and the attempt's own goroutine, which waits for the
-// answer most of its life, keeps what it has grown to.
+// Send runs send, which sends the attempt's request, in a separate goroutine, waits for it and returns its error. The
+// SDKs grow a stack to 32 kB. The attempt's own goroutine would keep that stack while it waits for the answer, which it
+// does most of the time.
 func (c *Call) Send(send func() error) error {
 	sent := make(chan error, 1)
 	go func() { sent <- send() }()
 	return <-sent
 }
 
-// maxPiece bounds a chunk of text, and with it what one chunk can add to a reader's buffer.
+// maxPiece limits the bytes of a chunk of text, and so the bytes that one chunk can add to a reader's buffer.
 const maxPiece = 32 << 10
 
-// Text takes more of the answer. Chunks that arrive together are emitted as one.
-func (c *Call) Text(text string) error { return c.gather(actors.ChunkText, text) }
+// Text adds to the text of the answer. Pieces that arrive together are emitted as one chunk.
+func (c *Call) Text(text string) error { return c.addText(llm.ChunkText, text) }
 
-// Reasoning takes more of a summary of the reasoning.
-func (c *Call) Reasoning(text string) error { return c.gather(actors.ChunkReasoning, text) }
+// Reasoning adds to the summary of the reasoning.
+func (c *Call) Reasoning(text string) error { return c.addText(llm.ChunkReasoning, text) }
 
-// Quoted takes more of the answer (ChunkText) or of the reasoning (ChunkReasoning) as it stands in JSON, without its
-// quotes. It takes nothing, and says so, where decoders differ about what the bytes mean.
-func (c *Call) Quoted(kind actors.ChunkKind, raw []byte) (taken bool, err error) {
+// Quoted adds to the text (ChunkText) or to the reasoning (ChunkReasoning). raw is the content of a JSON string,
+// without its quotes and with its escapes. If decoders differ about the meaning of raw, Quoted adds nothing and returns
+// false.
+func (c *Call) Quoted(kind llm.ChunkKind, raw []byte) (taken bool, err error) {
 	if err := c.begin(kind); err != nil {
 		return true, err
 	}
@@ -122,10 +124,10 @@ func (c *Call) Quoted(kind actors.ChunkKind, raw []byte) (taken bool, err error)
 		c.text = text[:before]
 		return false, nil
 	}
-	return true, c.gathered(len(c.text) - before)
+	return true, c.textAdded(len(c.text) - before)
 }
 
-func (c *Call) gather(kind actors.ChunkKind, text string) error {
+func (c *Call) addText(kind llm.ChunkKind, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -133,11 +135,11 @@ func (c *Call) gather(kind actors.ChunkKind, text string) error {
 		return err
 	}
 	c.text = append(c.text, text...)
-	return c.gathered(len(text))
+	return c.textAdded(len(text))
 }
 
-// begin makes kind the kind of what is gathered.
-func (c *Call) begin(kind actors.ChunkKind) error {
+// begin sets the kind of the gathered text. It first flushes text of another kind.
+func (c *Call) begin(kind llm.ChunkKind) error {
 	if c.kind != kind {
 		if err := c.flush(); err != nil {
 			return err
@@ -147,8 +149,8 @@ func (c *Call) begin(kind actors.ChunkKind) error {
 	return nil
 }
 
-func (c *Call) gathered(bytes int) error {
-	if bytes > 0 && c.kind == actors.ChunkText {
+func (c *Call) textAdded(bytes int) error {
+	if bytes > 0 && c.kind == llm.ChunkText {
 		c.layout.addText(bytes)
 	}
 	if len(c.text) >= maxPiece {
@@ -157,29 +159,29 @@ func (c *Call) gathered(bytes int) error {
 	return nil
 }
 
-// flush emits what was gathered.
+// flush emits the gathered text.
 func (c *Call) flush() error {
 	if len(c.text) == 0 {
 		return nil
 	}
 	all := string(c.text)
 	if c.text = c.text[:0]; cap(c.text) > smallBuffer {
-		c.text = nil // a long piece is no reason to hold its room until the answer ends
+		c.text = nil // do not keep a large buffer until the answer ends
 	}
 	for all != "" {
 		piece := clip(all, maxPiece)
 		all = all[len(piece):]
 		c.output.add(piece)
-		if err := c.emit(actors.ModelChunk{Kind: c.kind, Text: piece}); err != nil {
+		if err := c.emit(llm.Chunk{Kind: c.kind, Text: piece}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ToolCall takes one whole call; it is emitted by Stop, because only the end tells whether a limit cut it. A missing
-// identifier is made up; arguments that are no JSON object become one that holds them as text, so that the tool refuses
-// them by its schema and the model reads why.
+// ToolCall adds one complete tool call. Stop emits it, because only the end of the answer shows whether a limit has cut
+// the call. A missing identifier is generated. Arguments that are not a JSON object are wrapped in one as text, so that
+// the tool refuses them by its schema and the model gets the reason.
 func (c *Call) ToolCall(id, name, arguments string) error {
 	if name == "" {
 		return Protocol(errors.New("a tool call without a name"))
@@ -190,7 +192,7 @@ func (c *Call) ToolCall(id, name, arguments string) error {
 	c.output.add(name)
 	c.output.add(arguments)
 	c.layout.addCall()
-	c.calls = append(c.calls, actors.ModelToolCall{ID: id, Name: name, Input: inputObject(arguments)})
+	c.calls = append(c.calls, llm.ToolCall{ID: id, Name: name, Input: inputObject(arguments)})
 	return nil
 }
 
@@ -209,43 +211,44 @@ func inputObject(arguments string) json.RawMessage {
 	return wrapped
 }
 
-// Opaque keeps what the provider wants back unread at this place of the answer.
+// Opaque adds a part of the answer that must be sent back to the provider unchanged, at its position in the answer.
 func (c *Call) Opaque(raw json.RawMessage) { c.layout.addRaw(raw) }
 
-// Usage takes the provider's count. It is emitted ahead of the next chunk, so that a count alone, which some providers
-// send before they have decided to answer, does not forbid a retry.
-func (c *Call) Usage(usage actors.ModelUsage) {
+// Usage sets the usage that the provider reports. It is emitted just before the next chunk. Some providers report usage
+// before they start to answer; that alone must not prevent a retry.
+func (c *Call) Usage(usage llm.Usage) {
 	c.usage, c.counted = &usage, true
 }
 
-// Refuse says that what the model wrote is a refusal, whatever the wire format calls its end.
+// Refuse marks the answer as a refusal, whatever stop reason the wire format reports.
 func (c *Call) Refuse() { c.refused = true }
 
-// Empty says that the answer holds nothing so far.
+// Empty reports whether the answer has no text, reasoning or tool calls so far.
 func (c *Call) Empty() bool { return !c.emitted && len(c.text) == 0 && len(c.calls) == 0 }
 
-// Terminated says whether the body held the line "data: [DONE]".
+// Terminated reports whether the body contained the line "data: [DONE]".
 func (c *Call) Terminated() bool { return c.events.done }
 
-// Stop ends the answer. Tool calls decide over what the provider calls the end, because some call every end "stop". An
-// answer that was cut by a limit or refused runs no tools: what it asked for may be half of what it meant.
-func (c *Call) Stop(reason actors.ModelStop) error {
+// Stop ends the answer. With tool calls, StopEndTurn becomes StopToolCalls, because some providers report "stop" for
+// every end. The tool calls of an answer that was refused or cut by a limit are dropped, because they may be
+// incomplete.
+func (c *Call) Stop(reason llm.Stop) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
 	if c.refused {
-		reason = actors.StopRefusal
+		reason = llm.StopRefusal
 	}
-	if reason == actors.StopEndTurn && len(c.calls) > 0 {
-		reason = actors.StopToolCalls
+	if reason == llm.StopEndTurn && len(c.calls) > 0 {
+		reason = llm.StopToolCalls
 		for _, call := range c.calls {
-			if err := c.emit(actors.ModelChunk{Kind: actors.ChunkToolCall, ToolCall: call}); err != nil {
+			if err := c.emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: call}); err != nil {
 				return err
 			}
 		}
 	}
 	if !c.counted {
-		c.usage = &actors.ModelUsage{
+		c.usage = &llm.Usage{
 			InputTokens: EstimateRequest(c.request), OutputTokens: c.output.tokens(), Estimated: true,
 		}
 	}
@@ -253,18 +256,18 @@ func (c *Call) Stop(reason actors.ModelStop) error {
 		return err
 	}
 	if raw := c.layout.encode(); raw != nil {
-		if err := c.send(actors.ModelChunk{Kind: actors.ChunkOpaque, Opaque: raw}); err != nil {
+		if err := c.send(llm.Chunk{Kind: llm.ChunkOpaque, Opaque: raw}); err != nil {
 			return err
 		}
 	}
-	if err := c.send(actors.ModelChunk{Kind: actors.ChunkStop, Stop: reason}); err != nil {
+	if err := c.send(llm.Chunk{Kind: llm.ChunkStop, Stop: reason}); err != nil {
 		return err
 	}
 	c.stopped = true
 	return nil
 }
 
-func (c *Call) emit(chunk actors.ModelChunk) error {
+func (c *Call) emit(chunk llm.Chunk) error {
 	if err := c.emitUsage(); err != nil {
 		return err
 	}
@@ -275,12 +278,12 @@ func (c *Call) emitUsage() error {
 	if c.usage == nil {
 		return nil
 	}
-	chunk := actors.ModelChunk{Kind: actors.ChunkUsage, Usage: *c.usage}
+	chunk := llm.Chunk{Kind: llm.ChunkUsage, Usage: *c.usage}
 	c.usage = nil
 	return c.send(chunk)
 }
 
-func (c *Call) send(chunk actors.ModelChunk) error {
+func (c *Call) send(chunk llm.Chunk) error {
 	if err := context.Cause(c.ctx); err != nil {
 		return err
 	}

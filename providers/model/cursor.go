@@ -5,20 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor walks one JSON text by its bytes, for the few shapes that most of an answer is made of. It is strict: what it
-// does not expect makes it fail, and the caller hands the whole text to a real decoder. It never judges: a text that it
-// refuses may be good, but one that it walks to the end is JSON and says what the cursor said.
+// Cursor is a fast parser for the few JSON shapes that make up most of an answer. It is strict: it fails on anything
+// unexpected, and the caller then passes the whole text to a real decoder. A text on which it fails may still be valid.
+// A text that it has read to the end without failing is valid JSON with the content that it returned.
 type Cursor struct {
 	data   []byte
 	at     int
-	fresh  bool // behind an opening bracket
+	fresh  bool // directly after an opening bracket
 	failed bool
 }
 
-// NewCursor begins at the start of data.
+// NewCursor returns a cursor at the start of data.
 func NewCursor(data []byte) Cursor { return Cursor{data: data} }
 
-// Fail gives up.
+// Fail makes the cursor fail.
 func (c *Cursor) Fail() { c.failed = true }
 
 func (c *Cursor) peek() byte {
@@ -33,7 +33,7 @@ func (c *Cursor) peek() byte {
 	return 0
 }
 
-// Open enters an object ('{') or an array ('[').
+// Open steps into an object ('{') or an array ('[').
 func (c *Cursor) Open(bracket byte) {
 	if c.peek() != bracket {
 		c.failed = true
@@ -43,7 +43,7 @@ func (c *Cursor) Open(bracket byte) {
 	c.fresh = true
 }
 
-// more steps over the comma, or over the closing bracket.
+// more reports whether another item follows. It steps over the comma before that item, or over the closing bracket.
 func (c *Cursor) more(closing byte) bool {
 	b := c.peek()
 	fresh := c.fresh
@@ -64,7 +64,8 @@ func (c *Cursor) more(closing byte) bool {
 	return true
 }
 
-// Key returns the object's next member; nil at its end. A name with an escape is not walked.
+// Key returns the name of the object's next member, or nil at the end of the object. It fails on a name that contains
+// an escape.
 func (c *Cursor) Key() []byte {
 	if !c.more('}') {
 		return nil
@@ -85,10 +86,10 @@ func (c *Cursor) Key() []byte {
 	return raw
 }
 
-// Element says whether the array has another element.
+// Element reports whether the array has another element.
 func (c *Cursor) Element() bool { return c.more(']') }
 
-// String returns a string without its quotes, its escapes as they are.
+// String returns the content of a string without its quotes. Escapes are not decoded.
 func (c *Cursor) String() []byte {
 	if c.peek() != '"' {
 		c.failed = true
@@ -116,7 +117,7 @@ func (c *Cursor) String() []byte {
 	return nil
 }
 
-// escapeLength is the number of bytes of the escape that data begins with; 0 when it is none.
+// escapeLength returns the number of bytes of the escape at the start of data, or 0 if there is no valid one.
 func escapeLength(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -152,10 +153,10 @@ func hex4(data []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// maxDigits keeps what is walked within an int64.
+// maxDigits limits the digits of an integer, so that it fits in an int64.
 const maxDigits = 18
 
-// Integer steps over a whole number.
+// Integer steps over an integer that is not negative.
 func (c *Cursor) Integer() {
 	c.peek()
 	begin := c.at
@@ -205,14 +206,14 @@ func (c *Cursor) EmptyArray() {
 	}
 }
 
-// End says whether the text was walked whole.
+// End reports whether the whole text was read without failing.
 func (c *Cursor) End() bool {
 	c.peek()
 	return !c.failed && c.at == len(c.data)
 }
 
-// AppendUnquoted appends what a JSON string without its quotes says. It refuses what decoders differ about: bytes that
-// are no UTF-8, and halves of surrogate pairs.
+// AppendUnquoted decodes raw, the content of a JSON string without its quotes, and appends the result to to. It returns
+// false for input that decoders treat differently: bytes that are not UTF-8, and halves of surrogate pairs.
 func AppendUnquoted(to, raw []byte) ([]byte, bool) {
 	for len(raw) > 0 {
 		plain := 0
@@ -237,7 +238,8 @@ func AppendUnquoted(to, raw []byte) ([]byte, bool) {
 	return to, true
 }
 
-// appendEscape appends what the escape at the beginning of raw says, and returns how many bytes it has; 0 refuses it.
+// appendEscape decodes and appends the escape at the start of raw. It returns the number of bytes of the escape, or 0
+// if it does not decode the escape.
 func appendEscape(to, raw []byte) ([]byte, int) {
 	n := escapeLength(raw)
 	if n == 0 {
@@ -260,7 +262,8 @@ func appendEscape(to, raw []byte) ([]byte, int) {
 	return append(to, raw[1]), n
 }
 
-// appendRune takes \uXXXX, or two of them that are one character.
+// appendRune decodes and appends \uXXXX, or a surrogate pair of two such escapes. It has the same results as
+// appendEscape.
 func appendRune(to, raw []byte) ([]byte, int) {
 	r, _ := hex4(raw[2:])
 	if !utf16.IsSurrogate(r) {

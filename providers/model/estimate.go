@@ -7,23 +7,25 @@ import (
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// The estimate's bounds. Text is counted in windows, because the cost of one long word is not linear in its length;
-// a cut word costs a token too many in about two hundred. Beyond the sample the rest is taken to be like it.
+// The limits of the estimate. Text is tokenised in windows, because the time for one long word is not linear in its
+// length. The words that window borders cut add about one token in two hundred. Text beyond the sample is assumed to be
+// like the sample.
 const (
 	estimateWindow = 1 << 10
 	estimateSample = 64 << 10
-	outputSample   = 8 << 10 // of an answer, which is held while it lasts
-	messageTokens  = 4       // what a message costs beside its text
+	outputSample   = 8 << 10 // of an answer; it stays in memory until the answer ends
+	messageTokens  = 4       // tokens of a message in addition to its text
 )
 
-// tokens loads the vocabulary (about 200,000 entries) when it is first needed; most providers count for themselves.
+// tokens returns the tokenizer. It loads the vocabulary (about 200,000 entries) on first use, because most providers
+// report usage themselves.
 var tokens = sync.OnceValue(codec.NewO200kBase)
 
-// Estimate is about how many tokens text has, by OpenAI's o200k_base vocabulary: near for English and code in most
-// models, never exact. It takes bounded time for any text.
+// Estimate returns the approximate number of tokens in text, by OpenAI's o200k_base vocabulary. It is close for English
+// and code in most models, and never exact. Its time is bounded for any text.
 func Estimate(text string) int {
 	if len(text) <= estimateSample {
 		return countWindows(text)
@@ -44,7 +46,7 @@ func countWindows(text string) int {
 		window := clip(text, estimateWindow)
 		text = text[len(window):]
 		n, err := tokens().Count(strings.ToValidUTF8(window, "?"))
-		if err != nil { // only the matcher's own limits, which a window does not reach
+		if err != nil { // only at limits of the tokenizer, which a window does not reach
 			n = len(window) / 4
 		}
 		found += n
@@ -52,7 +54,7 @@ func countWindows(text string) int {
 	return found
 }
 
-// clip takes at most limit bytes and cuts no character.
+// clip returns at most the first limit bytes of text, without cutting a character.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -65,8 +67,8 @@ func clip(text string, limit int) string {
 	return text[:limit]
 }
 
-// EstimateRequest is about how many tokens a model reads for request.
-func EstimateRequest(request actors.ModelRequest) int {
+// EstimateRequest returns the approximate number of input tokens of request.
+func EstimateRequest(request llm.Request) int {
 	var all strings.Builder
 	all.WriteString(request.System)
 	for _, message := range request.Messages {
@@ -84,7 +86,7 @@ func EstimateRequest(request actors.ModelRequest) int {
 	return Estimate(all.String()) + messageTokens*(len(request.Messages)+1)
 }
 
-// sample keeps the beginning of a text that comes in pieces, and the length of all of it.
+// sample stores the start of a text that arrives in pieces, and the length of the whole text.
 type sample struct {
 	text   strings.Builder
 	length int
@@ -92,8 +94,8 @@ type sample struct {
 
 func (s *sample) add(piece string) {
 	s.length += len(piece)
-	if room := outputSample - s.text.Len(); room > 0 {
-		s.text.WriteString(clip(piece, room))
+	if free := outputSample - s.text.Len(); free > 0 {
+		s.text.WriteString(clip(piece, free))
 	}
 }
 

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// How much an answer may be. An event is read whole before it means anything, so this is what a hostile server can
-// make us hold.
+// The limits of a response. An event is read completely before it is used, so a hostile server can make this process
+// use maxEventBytes of memory.
 const (
 	maxEventBytes  = 8 << 20
 	maxAnswerBytes = 64 << 20
 )
 
-// The buffers of a body that is read. A stream waits for most of its life, so it waits with a small buffer and takes a
-// large one, from a pool, only while there is much to read.
+// The sizes of read buffers. A stream waits most of the time. It waits with a small buffer, and takes a large one from
+// a pool only while there is more data to read.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 16 << 10
@@ -31,18 +31,19 @@ var (
 	doneMarker = []byte("[DONE]")
 )
 
-// Event is one server-sent event that carries data. Its bytes are the reader's: they hold until the next event.
+// Event is one server-sent event that carries data. Its bytes belong to the reader and are valid until the next event.
 type Event struct {
-	Name []byte // of its "event:" line; empty where there is none
+	Name []byte // of its "event:" line; empty if there is none
 	Data []byte // of its "data:" lines, joined by line feeds
 }
 
-// Done says whether the event is the end marker of OpenAI's formats.
+// Done reports whether the event is the end marker of OpenAI's formats.
 func (e Event) Done() bool { return bytes.HasPrefix(e.Data, doneMarker) }
 
-// Events reads the answer's body and shows every event to take, until take says that it was the last, or fails, or the
-// body ends. An event that the end of the body cuts is not shown. What take gathered is emitted before the body is
-// waited for, and never later: chunks that arrived together leave together, and none waits for the next.
+// Events reads the response body and passes every event to take, until take reports that it was the last, take fails,
+// or the body ends. An event that is cut by the end of the body is dropped. Before it waits for more of the body,
+// Events emits the text that take has gathered. So pieces that arrive together are emitted together, and no piece waits
+// for the next.
 func (c *Call) Events(take func(Event) (last bool, err error)) error {
 	if c.guard == nil {
 		return nil // no request was sent
@@ -71,34 +72,34 @@ func (c *Call) Events(take func(Event) (last bool, err error)) error {
 	}
 }
 
-// flushed emits what was gathered before err, and returns err.
+// flushed emits the text that was gathered before err, and returns err, or the error of emitting.
 func (c *Call) flushed(err error) error {
-	if lost := c.flush(); lost != nil {
-		return lost
+	if flushErr := c.flush(); flushErr != nil {
+		return flushErr
 	}
 	return err
 }
 
-// eventScanner finds events in a body. It keeps one buffer that begins with the event under way; places in it are kept
-// relative to that beginning, because the bytes move.
+// eventScanner finds events in a body. The current event starts at start in the buffer. Positions marked as relative
+// count from there, because the bytes move within the buffer.
 type eventScanner struct {
 	buffer     []byte
-	pooled     any // what buffer was taken from, when it was
-	start, end int // of what was read and not yet shown
+	pooled     any // the pooled array behind buffer, if it came from a pool
+	start, end int // of the bytes that were read and not yet returned
 	full       bool
 
-	line       int // relative: where the line under way begins
+	line       int // relative: the start of the current line
 	searched   int // relative: no line ends before this
-	size       int // bytes of the event's lines that are complete, without their ends
+	size       int // bytes of the event's complete lines, without line ends
 	lines      int // data lines of the event
 	name, data [2]int
 
 	total  int  // bytes of the body
-	events int  // lines that carried data, of all events
+	events int  // data lines of all events
 	done   bool // a line "data: [DONE]" was read
 }
 
-// next returns an event that is in the buffer whole.
+// next returns the next event that is completely in the buffer.
 func (s *eventScanner) next() (event Event, found bool, err error) {
 	for {
 		unread := s.buffer[s.start:s.end]
@@ -136,7 +137,8 @@ func (s *eventScanner) bound(line int) error {
 	return nil
 }
 
-// takeLine notes what the line from s.line to end says, and whether it is the blank one that ends an event.
+// takeLine records the field of the line from s.line to end. It reports whether the line is the blank one that ends an
+// event.
 func (s *eventScanner) takeLine(unread []byte, end int) (blank bool) {
 	s.size += end - s.line
 	line := bytes.TrimSuffix(unread[s.line:end], []byte("\r"))
@@ -170,7 +172,7 @@ func fieldOf(line []byte) (field, value []byte) {
 	return field, value
 }
 
-// joinData gathers the data of an event that has several lines of it.
+// joinData returns the data of an event that has several data lines.
 func joinData(event []byte) []byte {
 	var data []byte
 	for line := range bytes.Lines(event) {
@@ -182,7 +184,7 @@ func joinData(event []byte) []byte {
 	return bytes.TrimSuffix(data, []byte("\n"))
 }
 
-// endLine reads the line that the end of the body cut: servers that forget the last line feed mean their marker.
+// endLine processes a last line without a line feed, because some servers send their end marker without one.
 func (s *eventScanner) endLine() {
 	if unread := s.buffer[s.start:s.end]; len(unread) > s.line {
 		s.takeLine(unread, len(unread))
@@ -190,7 +192,7 @@ func (s *eventScanner) endLine() {
 	}
 }
 
-// fill reads once from body, behind what is there.
+// fill reads once from body and appends to the buffer.
 func (s *eventScanner) fill(body io.Reader) error {
 	s.makeRoom()
 	free := s.buffer[s.end:]
@@ -202,15 +204,15 @@ func (s *eventScanner) fill(body io.Reader) error {
 		return errTooLong
 	}
 	if n > 0 && errors.Is(err, io.EOF) {
-		return nil // it is told again
+		return nil // the next read returns it again
 	}
 	return err
 }
 
-var errTooLong error = protocolFailure(fmt.Errorf("the answer is longer than %d bytes", maxAnswerBytes))
+var errTooLong error = protocolFailure(fmt.Errorf("the response is longer than %d bytes", maxAnswerBytes))
 
-// makeRoom finds a buffer for the next read: a small one when nothing is left over and the last read brought all that
-// there was, else one with room behind what is left.
+// makeRoom prepares the buffer for the next read: a small buffer if no bytes are left and the last read did not fill
+// the buffer, otherwise a buffer with free space after the remaining bytes.
 func (s *eventScanner) makeRoom() {
 	left := s.end - s.start
 	switch {
@@ -240,7 +242,7 @@ func (s *eventScanner) grow(left int) {
 	s.buffer, s.pooled = larger, pooled
 }
 
-// release gives the buffer back; nothing of it may be used afterwards.
+// release returns the buffer to its pool. Its bytes must not be used afterwards.
 func (s *eventScanner) release() {
 	switch pooled := s.pooled.(type) {
 	case *[smallBuffer]byte:
@@ -251,5 +253,5 @@ func (s *eventScanner) release() {
 	s.buffer, s.pooled, s.start, s.end = nil, nil, 0, 0
 }
 
-// noEvents says whether the body held something that was no event stream.
+// noEvents reports whether the body had content but no data line, and so was not an event stream.
 func (s *eventScanner) noEvents() bool { return s.total > 0 && s.events == 0 }

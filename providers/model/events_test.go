@@ -10,17 +10,18 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// pieces reads at most size bytes at once, and its error with the last of them when it is told to.
-type pieces struct {
+// pieceReader returns at most size bytes per read. If size is even, it returns its error together with the last bytes,
+// otherwise after them.
+type pieceReader struct {
 	text string
 	size int
 	err  error
 }
 
-func (p *pieces) Read(to []byte) (int, error) {
+func (p *pieceReader) Read(to []byte) (int, error) {
 	if p.text == "" {
 		return 0, p.err
 	}
@@ -32,7 +33,7 @@ func (p *pieces) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// scanAll runs a body through the scanner and writes down its events.
+// scanAll runs a body through an eventScanner and returns its events as "name=data".
 func scanAll(body io.Reader) (seen []string, scanner *eventScanner, err error) {
 	scanner = new(eventScanner)
 	defer scanner.release()
@@ -73,7 +74,7 @@ func TestEventsAreTheSameHoweverTheyAreCut(t *testing.T) {
 	} {
 		sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, smallBuffer - 1, smallBuffer, largeBuffer, 1 << 20}
 		for _, size := range sizes {
-			seen, scanner, err := scanAll(&pieces{body, size, io.EOF})
+			seen, scanner, err := scanAll(&pieceReader{body, size, io.EOF})
 			if err != nil || strings.Join(seen, "|") != strings.Join(want, "|") {
 				t.Fatalf("%.60q by %d: got %.200q, %v", body, size, seen, err)
 			}
@@ -90,7 +91,7 @@ func TestTheMarkerIsSeenHoweverItIsCut(t *testing.T) {
 		"data: {}\n\n": false, "event: [DONE]\n\n": false, ": data: [DONE]\n": false, "data: \"[DONE]\"\n": false,
 	} {
 		for size := 1; size <= len(body); size++ {
-			_, scanner, err := scanAll(&pieces{body, size, io.EOF})
+			_, scanner, err := scanAll(&pieceReader{body, size, io.EOF})
 			if err != nil || scanner.done != want {
 				t.Errorf("%q by %d: %v, %v", body, size, scanner.done, err)
 			}
@@ -106,20 +107,20 @@ func TestEventsOfManyLinesAndTheWholeAreBounded(t *testing.T) {
 	}{
 		"many lines in an event": {strings.Repeat(line, maxEventBytes/1000), false},
 		"many events":            {strings.Repeat(line+"\n", maxEventBytes/500), true},
-		"too much":               {strings.Repeat(line+"\n", maxAnswerBytes/1000), false},
+		"too many bytes":         {strings.Repeat(line+"\n", maxAnswerBytes/1000), false},
 		"a line of 8 MiB":        {"data: " + strings.Repeat("a", maxEventBytes), false},
-		"a line below":           {"data: " + strings.Repeat("a", maxEventBytes-6) + "\n\ndata: [DONE]\n\n", true},
+		"a line below 8 MiB":     {"data: " + strings.Repeat("a", maxEventBytes-6) + "\n\ndata: [DONE]\n\n", true},
 		"comments without end":   {strings.Repeat(": nothing\n", maxEventBytes/8), false},
 	} {
 		for _, size := range []int{4 << 10, 32 << 10} {
-			if _, _, err := scanAll(&pieces{each.body, size, io.EOF}); (err == nil) != each.fits {
+			if _, _, err := scanAll(&pieceReader{each.body, size, io.EOF}); (err == nil) != each.fits {
 				t.Errorf("%s by %d: %v", name, size, err)
 			}
 		}
 	}
 }
 
-func TestASmallBufferIsWhatAQuietStreamHolds(t *testing.T) {
+func TestAWaitingStreamHoldsASmallBuffer(t *testing.T) {
 	scanner := new(eventScanner)
 	defer scanner.release()
 	read := func(body io.Reader) {
@@ -139,19 +140,19 @@ func TestASmallBufferIsWhatAQuietStreamHolds(t *testing.T) {
 	read(strings.NewReader("data: {\"long\":\"" + strings.Repeat("a", 1<<20) + "\"}\n\n"))
 	read(iotest.OneByteReader(strings.NewReader(strings.Repeat("data: 1\n\n", 20))))
 	if got := len(scanner.buffer); got > smallBuffer {
-		t.Errorf("it waits with %d bytes", got)
+		t.Errorf("the scanner waits with a buffer of %d bytes", got)
 	}
 }
 
-// said runs what is done with a call, and returns what that emits.
-func said(t *testing.T, do func(*Call) error) []actors.ModelChunk {
+// emittedChunks runs do with a new call, stops the call and returns the emitted chunks.
+func emittedChunks(t *testing.T, do func(*Call) error) []llm.Chunk {
 	t.Helper()
 	client, err := NewClient("x", "http://127.0.0.1:1", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var chunks []actors.ModelChunk
-	call := newCall(t.Context(), client, actors.ModelRequest{}, func(chunk actors.ModelChunk) error {
+	var chunks []llm.Chunk
+	call := newCall(t.Context(), client, llm.Request{}, func(chunk llm.Chunk) error {
 		chunks = append(chunks, chunk)
 		return nil
 	})
@@ -159,7 +160,7 @@ func said(t *testing.T, do func(*Call) error) []actors.ModelChunk {
 	if err := do(call); err != nil {
 		t.Fatal(err)
 	}
-	if err := call.Stop(actors.StopEndTurn); err != nil {
+	if err := call.Stop(llm.StopEndTurn); err != nil {
 		t.Fatal(err)
 	}
 	return chunks
@@ -179,11 +180,11 @@ func TestLongTextLeavesInPiecesThatCutNoCharacter(t *testing.T) {
 		},
 		func(c *Call) error {
 			quoted, _ := json.Marshal(whole)
-			_, err := c.Quoted(actors.ChunkText, quoted[1:len(quoted)-1])
+			_, err := c.Quoted(llm.ChunkText, quoted[1:len(quoted)-1])
 			return err
 		},
 	} {
-		chunks := said(t, add)
+		chunks := emittedChunks(t, add)
 		text := ""
 		for _, chunk := range chunks {
 			if len(chunk.Text) > maxPiece || !utf8.ValidString(chunk.Text) {
@@ -194,14 +195,14 @@ func TestLongTextLeavesInPiecesThatCutNoCharacter(t *testing.T) {
 		if text != whole {
 			t.Errorf("%d bytes of %d", len(text), len(whole))
 		}
-		if last := chunks[len(chunks)-1]; last.Kind != actors.ChunkStop {
-			t.Errorf("last came %+v", last)
+		if last := chunks[len(chunks)-1]; last.Kind != llm.ChunkStop {
+			t.Errorf("the last chunk is %+v", last)
 		}
 	}
 }
 
 func TestKindsOfTextKeepTheirOrder(t *testing.T) {
-	chunks := said(t, func(c *Call) error {
+	chunks := emittedChunks(t, func(c *Call) error {
 		return errors.Join(c.Reasoning("a"), c.Reasoning("b"), c.Text("c"), c.Text(""), c.Text("d"), c.Reasoning("e"))
 	})
 	text := ""

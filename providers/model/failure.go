@@ -11,42 +11,33 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/protocol"
 )
 
-// The codes of actors.ModelError.
-const (
-	codeUnavailable     = "model_unavailable"
-	codeRateLimited     = "model_rate_limited"
-	codeRejected        = "model_rejected"
-	codeUnauthorized    = "model_unauthorized"
-	codeProtocol        = "model_protocol"
-	codeContextExceeded = "model_context_exceeded"
-)
-
-// maxErrorWord bounds what is kept of a provider's error for the log.
+// maxErrorWord limits the bytes of each field of a provider's error in the log.
 const maxErrorWord = 160
 
-func unavailable(err error) *actors.ModelError {
-	return &actors.ModelError{Code: codeUnavailable, Retryable: true, Err: err}
+func unavailable(err error) *llm.Error {
+	return &llm.Error{Code: protocol.ModelUnavailable, Retryable: true, Err: err}
 }
 
-func protocolFailure(err error) *actors.ModelError {
-	return &actors.ModelError{Code: codeProtocol, Err: err}
+func protocolFailure(err error) *llm.Error {
+	return &llm.Error{Code: protocol.ModelProtocol, Err: err}
 }
 
-// Rejected is for requests that cannot even be put into the provider's wire format.
-func Rejected(err error) error { return &actors.ModelError{Code: codeRejected, Err: err} }
+// Rejected returns the error for a request that cannot be encoded in the provider's wire format.
+func Rejected(err error) error { return &llm.Error{Code: protocol.ModelRejected, Err: err} }
 
-// Protocol is for events that the wire format does not allow.
+// Protocol returns the error for an event that the wire format does not allow.
 func Protocol(err error) error { return protocolFailure(err) }
 
-// Unavailable is for an end that the provider calls its own failure.
+// Unavailable returns the error for an answer that the provider ended because of its own failure.
 func Unavailable(err error) error { return unavailable(err) }
 
-// transportFailure tells a peer that does not speak HTTP from one that cannot be reached. net/http has no types for
-// the former, only texts.
-func transportFailure(err error) *actors.ModelError {
+// transportFailure distinguishes a peer that does not speak HTTP from one that cannot be reached. net/http has no error
+// types for the former, only texts.
+func transportFailure(err error) *llm.Error {
 	text := err.Error()
 	if strings.Contains(text, "malformed HTTP") || strings.Contains(text, "response headers exceeded") {
 		return protocolFailure(err)
@@ -54,8 +45,8 @@ func transportFailure(err error) *actors.ModelError {
 	return unavailable(fmt.Errorf("reaching the model provider: %w", err))
 }
 
-// providerError is what vendors and those who copy them put into a refusal or an error event:
-// {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}} or the fields at the top.
+// providerError is the content of an error response or error event of vendors and compatible servers: {"error": {...}},
+// {"error": "text"}, {"type": "error", "error": {...}} or the fields at the top level.
 type providerError struct {
 	Type    string
 	Code    string
@@ -81,11 +72,11 @@ func readProviderError(body []byte) providerError {
 	} else if len(inner) > 0 && inner[0] == '"' {
 		outer.Message = strings.Trim(string(inner), `"`)
 	}
-	return providerError{Type: word(outer.Type), Code: word(outer.Code), Param: word(outer.Param), Message: word(outer.Message)}
+	return providerError{Type: scalarText(outer.Type), Code: scalarText(outer.Code), Param: scalarText(outer.Param), Message: scalarText(outer.Message)}
 }
 
-// word takes codes that are strings or numbers, and nothing else.
-func word(value any) string {
+// scalarText returns a string or a number as text, and "" for any other value.
+func scalarText(value any) string {
 	switch value := value.(type) {
 	case string:
 		return value
@@ -95,50 +86,51 @@ func word(value any) string {
 	return ""
 }
 
-// contextExceeded knows the message where there is no code of its own (Anthropic, vLLM, gateways).
+// contextExceeded matches the message of providers that have no code for an exceeded context (Anthropic, vLLM,
+// gateways).
 var contextExceeded = regexp.MustCompile(
 	`(?i)prompt is too long|maximum context|context[ _](length|window|size)|too many (input )?tokens|input is too long`)
 
-// ProviderFailure classifies a refusal; status 0 stands for an error event inside a stream that began well.
-func ProviderFailure(status int, header http.Header, body []byte) *actors.ModelError {
+// ProviderFailure classifies an error response. Status 0 means an error event in a stream that started normally.
+func ProviderFailure(status int, header http.Header, body []byte) *llm.Error {
 	failure := readProviderError(body).failure(status)
 	failure.RetryAfter = retryAfter(header)
 	return failure
 }
 
-func (e providerError) failure(status int) *actors.ModelError {
-	failure := &actors.ModelError{Code: e.code(status), Err: e.forLog(status)}
+func (e providerError) failure(status int) *llm.Error {
+	failure := &llm.Error{Code: e.code(status), Err: e.forLog(status)}
 	switch failure.Code {
-	case codeUnavailable:
+	case protocol.ModelUnavailable:
 		failure.Retryable = true
-	case codeRateLimited:
-		failure.Retryable = e.Code != "insufficient_quota" // an empty account does not fill by asking again
+	case protocol.ModelRateLimited:
+		failure.Retryable = e.Code != "insufficient_quota" // a retry does not help if the quota is used up
 	}
 	return failure
 }
 
-func (e providerError) code(status int) string {
+func (e providerError) code(status int) protocol.TurnErrorCode {
 	if status == 0 {
 		status = e.impliedStatus()
 	}
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return codeUnauthorized
+		return protocol.ModelUnauthorized
 	case status == http.StatusTooManyRequests:
-		return codeRateLimited
+		return protocol.ModelRateLimited
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
-		return codeUnavailable
+		return protocol.ModelUnavailable
 	case status < 400: // a redirect, which is never followed
-		return codeProtocol
+		return protocol.ModelProtocol
 	case status == http.StatusRequestEntityTooLarge, e.Code == "context_length_exceeded",
 		e.Type == "exceed_context_size_error", contextExceeded.MatchString(e.Message):
-		return codeContextExceeded
+		return protocol.ModelContextExceeded
 	default:
-		return codeRejected
+		return protocol.ModelRejected
 	}
 }
 
-// impliedStatus reads the kind of an error event, which has no status line.
+// impliedStatus derives a status from the fields of an error event, which has no status line.
 func (e providerError) impliedStatus() int {
 	if status, err := strconv.Atoi(e.Code); err == nil && status >= 400 && status < 600 {
 		return status
@@ -156,16 +148,16 @@ func (e providerError) impliedStatus() int {
 	}
 }
 
-// forLog names the error by its short words. The message may repeat what a user wrote, so it is kept for one status
-// only: 404 names the model or the path that does not exist.
+// forLog returns the error for the log, with the short fields only. The message may repeat the user's text, so it is
+// included only for status 404, where it names the model or the path that does not exist.
 func (e providerError) forLog(status int) error {
-	words := []string{"the model provider answered"}
+	fields := []string{"the model provider returned"}
 	if status > 0 {
-		words = append(words, strconv.Itoa(status))
+		fields = append(fields, strconv.Itoa(status))
 	}
 	add := func(name, value string) {
 		if value != "" {
-			words = append(words, name+"="+value[:min(len(value), maxErrorWord)])
+			fields = append(fields, name+"="+value[:min(len(value), maxErrorWord)])
 		}
 	}
 	add("type", e.Type)
@@ -174,10 +166,11 @@ func (e providerError) forLog(status int) error {
 	if status == http.StatusNotFound {
 		add("message", e.Message)
 	}
-	return errors.New(strings.Join(words, " "))
+	return errors.New(strings.Join(fields, " "))
 }
 
-// retryAfter reads milliseconds (OpenAI), seconds or a date.
+// retryAfter returns the wait that the headers request, in milliseconds (OpenAI), in seconds or as a date; 0 if there
+// is none.
 func retryAfter(header http.Header) time.Duration {
 	for name, unit := range map[string]time.Duration{"Retry-After-Ms": time.Millisecond, "Retry-After": time.Second} {
 		value := header.Get(name)

@@ -11,17 +11,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// RoundTrip sends the attempt's request and judges the answer's head before the SDK sees it, so that every provider
-// classifies refusals by one table and no refusal is read without end.
+// RoundTrip sends the attempt's request, and checks the status and content type of the response before the SDK sees it.
+// So all providers classify error responses in the same way, and no error response is read without a limit.
 func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
 	sent := newPayload(request)
-	lean := sent.request(c.ctx, request)
-	lean.Header = c.client.withHeaders(request.Header)
-	response, err := c.client.transport.RoundTrip(lean)
-	sent.letGo()
+	outgoing := sent.request(c.ctx, request)
+	outgoing.Header = c.client.withHeaders(request.Header)
+	response, err := c.client.transport.RoundTrip(outgoing)
+	sent.release()
 	if err != nil {
 		return nil, c.fail(transportFailure(err))
 	}
@@ -32,35 +32,37 @@ func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "" && kind != "text/event-stream" {
 		body := c.readRefusal(response)
 		if named := readProviderError(body); named.given() {
-			return nil, c.fail(named.failure(0)) // some gateways say 200 and mean the error in the body
+			return nil, c.fail(named.failure(0)) // some gateways return 200 with an error in the body
 		}
-		return nil, c.fail(protocolFailure(fmt.Errorf("the answer is %q and not an event stream", kind)))
+		return nil, c.fail(protocolFailure(fmt.Errorf("the response is %q and not an event stream", kind)))
 	}
 	c.guard = &guard{call: c, body: response.Body}
 	response.Body = c.guard
 	return response, nil
 }
 
-// readRefusal is bounded in time by the timer of the first byte, which still runs.
+// readRefusal reads the body of an error response, up to maxErrorBody bytes. The first-byte timer, which is still
+// running, limits its time.
 func (c *Call) readRefusal(response *http.Response) []byte {
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	return body
 }
 
-// guard reads the body of an answer. It bounds the time that a read may take and keeps the error that ended the body.
+// guard reads the body of a response. It limits the time that a read may take, and stores the error that ended the
+// body.
 //
-// Time counts only inside Read: while the caller is slow in taking a chunk nothing is owed by the provider. One timer
-// looks now and then how long the read under way has lasted, so that a read costs no timer of its own.
+// Only time inside Read counts: the time that a slow caller takes does not. One timer checks from time to time how long
+// the current read has lasted, so that a read does not need its own timer.
 type guard struct {
 	call    *Call
 	body    io.ReadCloser
-	reading atomic.Int64 // when the read under way began, after call.began; 0 while there is none
+	reading atomic.Int64 // start of the current read: nanoseconds since call.began, plus 1; 0 if there is none
 
-	mu     sync.Mutex
-	idle   *time.Timer // guarded by mu; nil until the first byte
-	closed bool        // guarded by mu
-	begun  bool        // owned by the attempt's goroutine: there was a first byte
+	mu            sync.Mutex
+	idle          *time.Timer // guarded by mu; nil until the first byte
+	closed        bool        // guarded by mu
+	firstByteRead bool        // owned by the attempt's goroutine: the first byte was read
 }
 
 func (g *guard) Read(buffer []byte) (int, error) {
@@ -70,30 +72,31 @@ func (g *guard) Read(buffer []byte) (int, error) {
 	g.reading.Store(1 + int64(time.Since(g.call.began)))
 	n, err := g.body.Read(buffer)
 	g.reading.Store(0)
-	if n > 0 && !g.begun {
-		g.begin()
+	if n > 0 && !g.firstByteRead {
+		g.startIdleTimer()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, g.call.fail(unavailable(fmt.Errorf("reading the answer: %w", err)))
+		return n, g.call.fail(unavailable(fmt.Errorf("reading the response: %w", err)))
 	}
 	return n, err
 }
 
-// begin replaces the patience for the first byte by the one between reads.
-func (g *guard) begin() {
-	g.begun = true
+// startIdleTimer replaces the first-byte timer with the idle timer.
+func (g *guard) startIdleTimer() {
+	g.firstByteRead = true
 	g.call.first.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
-		g.idle = time.AfterFunc(g.call.client.options.Idle, g.look)
+		g.idle = time.AfterFunc(g.call.client.options.Idle, g.checkIdle)
 	}
 }
 
-// look ends the attempt when a read has lasted too long, or comes again when it will have.
-func (g *guard) look() {
-	patience := g.call.client.options.Idle
-	left := patience
+// checkIdle ends the attempt if the current read has lasted too long. Otherwise it runs again at the earliest time at
+// which that can be the case.
+func (g *guard) checkIdle() {
+	timeout := g.call.client.options.Idle
+	left := timeout
 	if began := g.reading.Load(); began != 0 {
 		left -= time.Since(g.call.began) - time.Duration(began)
 	}
@@ -104,11 +107,11 @@ func (g *guard) look() {
 	case left > 0:
 		g.idle.Reset(left)
 	default:
-		g.call.cancel(unavailable(fmt.Errorf("the answer was silent for %s", patience)))
+		g.call.cancel(unavailable(fmt.Errorf("the response was silent for %s", timeout)))
 	}
 }
 
-// Close is called by the SDK when it refuses the answer, and by the attempt in any case.
+// Close closes the body. The SDK calls it if it refuses the response, and the attempt calls it in any case.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -119,18 +122,19 @@ func (g *guard) Close() error {
 	return g.body.Close()
 }
 
-// fail keeps the first failure, and returns it.
-func (c *Call) fail(failure *actors.ModelError) error {
+// fail stores the first failure, and returns it.
+func (c *Call) fail(failure *llm.Error) error {
 	if c.failure == nil {
 		c.failure = failure
 	}
 	return c.failure
 }
 
-// outcome says how the attempt ended, in the order of who knows best: the caller, our own timeouts, the guard, the
-// provider's error events, and at last the decoder, whose complaint means that this is not the wire format.
+// outcome returns the result of the attempt. Of several errors it returns the most precise one, in this order: the
+// caller's, our own timeout, the guard's, the provider's error event, and last the decoder's, which means that the
+// response is not in the wire format.
 func (c *Call) outcome(err error) error {
-	var failure *actors.ModelError
+	var failure *llm.Error
 	switch {
 	case c.stopped && err == nil:
 		return nil
@@ -145,11 +149,11 @@ func (c *Call) outcome(err error) error {
 	case err != nil:
 		failure = protocolFailure(err)
 	case c.events.noEvents():
-		failure = protocolFailure(errors.New("the answer holds no event"))
+		failure = protocolFailure(errors.New("the response contains no event"))
 	default:
-		failure = unavailable(errors.New("the answer ended without its end marker"))
+		failure = unavailable(errors.New("the response ended without its end marker"))
 	}
-	told := *failure
-	told.Cut = c.emitted
-	return &told
+	copied := *failure
+	copied.Cut = c.emitted
+	return &copied
 }

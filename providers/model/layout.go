@@ -3,12 +3,12 @@ package model
 import (
 	"encoding/json"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// layout remembers the order in which a step's parts came, with the provider's own parts (signed or sealed reasoning)
-// among them. Vendors want a step back in the order in which they made it; text and tool calls are kept by the caller
-// anyway, so only their places are noted here.
+// layout records the order of a step's parts, including the provider's own parts (signed or encrypted reasoning).
+// Vendors require that a step is sent back in its original order. The caller stores text and tool calls anyway, so
+// layout records only their positions.
 type layout struct {
 	blocks []block
 	opaque bool
@@ -17,7 +17,7 @@ type layout struct {
 type block struct {
 	Text int             `json:"text,omitempty"` // this many bytes of the text
 	Call bool            `json:"call,omitempty"` // the next tool call
-	Raw  json.RawMessage `json:"raw,omitempty"`  // the provider's own
+	Raw  json.RawMessage `json:"raw,omitempty"`  // a part of the provider's own
 }
 
 func (l *layout) addText(bytes int) {
@@ -35,7 +35,7 @@ func (l *layout) addRaw(raw json.RawMessage) {
 	l.opaque = true
 }
 
-// encode returns nil where the provider gave nothing to send back.
+// encode returns the layout as JSON, or nil if the provider sent no part of its own.
 func (l *layout) encode() json.RawMessage {
 	if !l.opaque {
 		return nil
@@ -47,12 +47,13 @@ func (l *layout) encode() json.RawMessage {
 	return raw
 }
 
-// Replay walks an assistant message in the order in which its step was made: family's own parts, which other families
-// do not get, the text in pieces, the tool calls. A message that was changed since (a cut text, a call fewer) is
-// walked as far as it goes; what the layout does not mention follows at the end.
+// Replay calls raw, text and call for the parts of an assistant message, in the order in which the model created them.
+// It passes the provider's own parts only if they belong to family. If the message was changed since (a truncated text,
+// a missing call), Replay follows the layout as far as possible. Parts that the layout does not contain follow at the
+// end.
 func Replay(
-	message actors.ModelMessage, family string,
-	raw func(json.RawMessage), text func(string), call func(actors.ModelToolCall),
+	message llm.Message, family string,
+	raw func(json.RawMessage), text func(string), call func(llm.ToolCall),
 ) {
 	var blocks []block
 	if message.OpaqueOwner == family && len(message.Opaque) > 0 {

@@ -1,15 +1,17 @@
-// Package model holds what every provider of language models shares: the transport that survives bad answers, the
+// Package model contains what all providers of language models share: the transport, which limits the responses, the
 // timeouts, the retry rule, the classification of errors and the estimates of tokens.
 //
-// A provider is a folder beside this file that implements actors.Model. It turns an actors.ModelRequest into the
-// parameters of its vendor's SDK, and the vendor's events into calls of a Call; everything else happens here, so that
-// all providers fail in the same way. The SDKs are used for their types and their encoding only: their retries are
-// off, they read no environment, and the body of an answer is read here (guard.go, events.go), because they take lines
-// of 32 MiB, put no bound on an event of many lines, wait for ever on a silent server and take the end of a cut body for
-// the end of the answer. Most events of an answer bring a few bytes of text in one shape, for which their decoders take
-// tens of microseconds: those are walked by a Cursor (cursor.go), and every other event is decoded by the SDK's types.
+// A provider is a subfolder of this package that implements llm.Model. It turns an llm.Request into the
+// parameters of its vendor's SDK, and the vendor's events into method calls on a Call. Everything else happens in this
+// package, so that all providers fail in the same way.
 //
-// Adding a provider takes one folder, one case in the package open and one run of modeltest.Run.
+// The SDKs are used only for their types and their encoding. Their retries are off, and they read no environment
+// variables. The body of a response is read here (guard.go, events.go), because the SDKs accept lines of 32 MiB, do not
+// limit an event of many lines, wait forever for a silent server and take the end of a cut body for the end of the
+// answer. Most events of an answer carry a few bytes of text in one shape, for which the decoders of the SDKs take tens
+// of microseconds. A Cursor (cursor.go) parses these events. Every other event is decoded into the SDK's types.
+//
+// A new provider needs one folder, one case in the package open and one run of modeltest.Run.
 package model
 
 import (
@@ -25,10 +27,12 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
 )
 
-// What holds where Options are silent, and what no option moves.
+// The defaults of Options, and the limits that no option changes.
 const (
 	defaultConnect       = 5 * time.Second
 	defaultFirstByte     = 60 * time.Second
@@ -36,33 +40,34 @@ const (
 	defaultBackoff       = 500 * time.Millisecond
 	defaultMaxRetryAfter = 10 * time.Second
 
-	// maxRetries more attempts follow a failed one, and only while nothing has been emitted.
+	// maxRetries limits the attempts after the first one. A retry is made only while nothing has been emitted.
 	maxRetries = 2
-	// maxHeaderBytes ends an answer whose header does not.
+	// maxHeaderBytes limits the header of a response.
 	maxHeaderBytes = 64 << 10
-	// maxErrorBody is how much of a refusal is read; the rest is of no use.
+	// maxErrorBody limits the bytes of an error response that are read. The rest is ignored.
 	maxErrorBody = 64 << 10
-	// maxIdlePerHost connections are kept: a node talks to one provider, with many turns at once.
+	// maxIdlePerHost limits the idle connections. A node calls one provider, for many turns at the same time.
 	maxIdlePerHost = 256
-	// readBuffer and writeBuffer are what each connection of HTTP/1.1 holds for as long as an answer lasts: some chunks of
-	// it, and the head of a request. What is longer goes past them.
+	// readBuffer and writeBuffer are the buffer sizes of an HTTP/1.1 connection, which keeps its buffers until the
+	// response ends. They fit a few chunks of an answer, and the head of a request. Longer data bypasses them.
 	readBuffer  = 2 << 10
 	writeBuffer = 1 << 10
-	// pingAfter notices a dead HTTP/2 connection before a turn is put on it.
+	// pingAfter is the silence after which an HTTP/2 connection is checked, so that a dead connection is found before a
+	// request uses it.
 	pingAfter = 15 * time.Second
-	// keepIdle closes connections that nobody used.
+	// keepIdle is the time after which an unused connection is closed.
 	keepIdle = 30 * time.Second
 )
 
-// Options are what every call of a provider has in common: the operator's headers, and times that bound it. The zero
-// value means the defaults.
+// Options apply to every call to a provider: the operator's headers, and the time limits. The zero value means the
+// defaults.
 type Options struct {
 	Headers       http.Header   // sent with every request; see ParseHeaders
-	Connect       time.Duration // to open a connection, TLS included; default 5 s each
-	FirstByte     time.Duration // until the body begins, where the request does not say; default 60 s
-	Idle          time.Duration // between two reads of the body that bring something; default 45 s
-	Backoff       time.Duration // before the first retry, growing; default 500 ms
-	MaxRetryAfter time.Duration // the longest Retry-After that is waited for; default 10 s
+	Connect       time.Duration // for opening a connection, and again for TLS; default 5 s each
+	FirstByte     time.Duration // until the body starts, unless the request sets it; default 60 s
+	Idle          time.Duration // for one read of the body to return data; default 45 s
+	Backoff       time.Duration // before the first retry, then growing; default 500 ms
+	MaxRetryAfter time.Duration // the longest Retry-After that a retry waits for; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -79,7 +84,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Client asks one provider. It is safe for concurrent use and holds no goroutine of its own beyond idle connections.
+// Client calls one provider. It is safe for concurrent use. Its only goroutines between calls are those of idle
+// connections.
 type Client struct {
 	family    string
 	base      *url.URL
@@ -94,14 +100,14 @@ func NewClient(family, baseURL string, options Options) (*Client, error) {
 		return nil, fmt.Errorf("the model base URL must be an absolute http or https address")
 	}
 	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("the model base URL must not hold credentials, a query or a fragment")
+		return nil, fmt.Errorf("the model base URL must not contain credentials, a query or a fragment")
 	}
 	options = options.withDefaults()
 	return &Client{family: family, base: base, options: options, transport: newTransport(options)}, nil
 }
 
-// newTransport never asks a proxy (the operator's address is the address that is dialled), never unpacks (a small
-// packed body may be a huge one), and bounds what comes before the body.
+// newTransport returns a transport that uses no proxy (the operator's address is the address that is dialled), does not
+// decompress (a small compressed body may become a huge one), and limits the response header.
 func newTransport(options Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: options.Connect, KeepAlive: pingAfter}
 	return &http.Transport{
@@ -120,16 +126,16 @@ func newTransport(options Options) *http.Transport {
 	}
 }
 
-// Host is the name of the provider's host, by which wire formats tell the vendor from those who speak like it.
+// Host returns the host name of the provider. Wire formats use it to distinguish the vendor from compatible servers.
 func (c *Client) Host() string { return c.base.Hostname() }
 
-// Ask runs attempt until one succeeds, one has emitted a chunk, or the retries are used up.
+// Stream runs attempt until one succeeds, one has emitted a chunk, or the retries are used up.
 //
-// An attempt sends the request through call.HTTP(), reports what comes through the methods of call and ends with
-// call.Stop once it has seen the terminal marker of its wire format; returning without it means that the answer was
-// cut. Ask gives the caller what actors.Model promises.
-func (c *Client) Ask(
-	ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error,
+// An attempt sends the request through call.HTTP() and passes what it receives to the methods of call. It ends with
+// call.Stop once it has seen the end marker of its wire format. If it returns nil without Stop, the answer was cut.
+// Stream meets the contract of Stream in llm.Model.
+func (c *Client) Stream(
+	ctx context.Context, request llm.Request, emit func(llm.Chunk) error,
 	attempt func(ctx context.Context, call *Call) error,
 ) error {
 	pause := backoff.NewExponentialBackOff()
@@ -139,7 +145,7 @@ func (c *Client) Ask(
 			return err
 		}
 		err := c.once(ctx, request, emit, attempt)
-		var failure *actors.ModelError
+		var failure *llm.Error
 		if !errors.As(err, &failure) || failure.Cut || !failure.Retryable || try == maxRetries {
 			return err
 		}
@@ -150,14 +156,14 @@ func (c *Client) Ask(
 		if wait > c.options.MaxRetryAfter {
 			return err
 		}
-		if !sleep(ctx, wait) {
+		if clock.Sleep(ctx, wait) != nil {
 			return ctx.Err()
 		}
 	}
 }
 
 func (c *Client) once(
-	ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error,
+	ctx context.Context, request llm.Request, emit func(llm.Chunk) error,
 	attempt func(ctx context.Context, call *Call) error,
 ) error {
 	call := newCall(ctx, c, request, emit)
@@ -165,27 +171,15 @@ func (c *Client) once(
 	return call.outcome(attempt(call.ctx, call))
 }
 
-// sleep waits and says whether ctx is still alive.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// Ready asks for the list of models, the cheapest question that needs the credentials. A gateway that has no such list
-// (404, 405, 501) or is busy (429) was reached, which is all that can be known.
+// Ready requests the list of models, which is the cheapest request that needs the credentials. A gateway that has no
+// such list (404, 405, 501) or is busy (429) counts as ready: it was reached, and nothing more can be checked.
 func (c *Client) Ready(ctx context.Context, path string, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Connect*2)
 	defer cancel()
 	address := c.base.JoinPath(path).String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("asking the model provider: %w", err)
+		return fmt.Errorf("calling the model provider: %w", err)
 	}
 	request.Header = c.withHeaders(header)
 	response, err := c.transport.RoundTrip(request)
@@ -196,8 +190,8 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // read, so that the connection can be used again
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &actors.ModelError{
-			Code: codeUnauthorized,
+		return &llm.Error{
+			Code: protocol.ModelUnauthorized,
 			Err:  fmt.Errorf("the model provider refuses the API key (%d from %s)", status, address),
 		}
 	case status < 300, status == http.StatusNotFound, status == http.StatusMethodNotAllowed,
@@ -208,7 +202,7 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 	}
 }
 
-// TrimBase removes slashes at the end, and suffix, which operators copy along with the address.
+// TrimBase removes slashes at the end of baseURL, and then suffix, which operators copy along with the address.
 func TrimBase(baseURL, suffix string) string {
 	return strings.TrimSuffix(strings.TrimRight(baseURL, "/"), suffix)
 }

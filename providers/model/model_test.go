@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/protocol"
 )
 
 func TestEstimateIsNearAndBounded(t *testing.T) {
@@ -61,27 +62,27 @@ func TestErrorsOfProvidersAreRead(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveOneMeaning(t *testing.T) {
+func TestProviderErrorsMapToCodes(t *testing.T) {
 	for _, each := range []struct {
 		status    int
 		body      string
-		code      string
+		code      protocol.TurnErrorCode
 		retryable bool
 	}{
-		{429, `{"error":{"code":"insufficient_quota"}}`, codeRateLimited, false},
-		{429, ``, codeRateLimited, true},
-		{529, ``, codeUnavailable, true},
-		{408, ``, codeUnavailable, true},
-		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`, codeContextExceeded, false},
-		{400, `{"error":{"type":"exceed_context_size_error"}}`, codeContextExceeded, false},
-		{422, ``, codeRejected, false},
-		{302, ``, codeProtocol, false},
-		{0, `{"error":{"code":503,"message":"busy"}}`, codeUnavailable, true},
-		{0, `{"type":"error","error":{"type":"overloaded_error"}}`, codeUnavailable, true},
-		{0, `{"code":"rate_limit_exceeded"}`, codeRateLimited, true},
-		{0, `{"code":"invalid_prompt"}`, codeRejected, false},
-		{0, `{"code":"context_length_exceeded"}`, codeContextExceeded, false},
-		{0, `{"error":{"type":"authentication_error"}}`, codeUnauthorized, false},
+		{429, `{"error":{"code":"insufficient_quota"}}`, protocol.ModelRateLimited, false},
+		{429, ``, protocol.ModelRateLimited, true},
+		{529, ``, protocol.ModelUnavailable, true},
+		{408, ``, protocol.ModelUnavailable, true},
+		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`, protocol.ModelContextExceeded, false},
+		{400, `{"error":{"type":"exceed_context_size_error"}}`, protocol.ModelContextExceeded, false},
+		{422, ``, protocol.ModelRejected, false},
+		{302, ``, protocol.ModelProtocol, false},
+		{0, `{"error":{"code":503,"message":"busy"}}`, protocol.ModelUnavailable, true},
+		{0, `{"type":"error","error":{"type":"overloaded_error"}}`, protocol.ModelUnavailable, true},
+		{0, `{"code":"rate_limit_exceeded"}`, protocol.ModelRateLimited, true},
+		{0, `{"code":"invalid_prompt"}`, protocol.ModelRejected, false},
+		{0, `{"code":"context_length_exceeded"}`, protocol.ModelContextExceeded, false},
+		{0, `{"error":{"type":"authentication_error"}}`, protocol.ModelUnauthorized, false},
 	} {
 		got := ProviderFailure(each.status, nil, []byte(each.body))
 		if got.Code != each.code || got.Retryable != each.retryable {
@@ -128,24 +129,24 @@ func TestReplayFollowsTheOrderAndSurvivesChanges(t *testing.T) {
 	made.addRaw(json.RawMessage(`"r2"`))
 	made.addCall()
 	opaque := made.encode()
-	walk := func(message actors.ModelMessage) string {
+	walk := func(message llm.Message) string {
 		var steps []string
 		Replay(message, "us", func(raw json.RawMessage) { steps = append(steps, string(raw)) },
 			func(text string) { steps = append(steps, text) },
-			func(call actors.ModelToolCall) { steps = append(steps, call.Name) })
+			func(call llm.ToolCall) { steps = append(steps, call.Name) })
 		return strings.Join(steps, " ")
 	}
-	message := actors.ModelMessage{Text: "12345", ToolCalls: []actors.ModelToolCall{{Name: "f"}}, Opaque: opaque, OpaqueOwner: "us"}
+	message := llm.Message{Text: "12345", ToolCalls: []llm.ToolCall{{Name: "f"}}, Opaque: opaque, OpaqueOwner: "us"}
 	for _, each := range []struct {
-		change func(*actors.ModelMessage)
+		change func(*llm.Message)
 		want   string
 	}{
-		{func(*actors.ModelMessage) {}, `"r1" 12345 "r2" f`},
-		{func(m *actors.ModelMessage) { m.Text = "12" }, `"r1" 12 "r2" f`},
-		{func(m *actors.ModelMessage) { m.Text = "1234567" }, `"r1" 12345 "r2" f 67`},
-		{func(m *actors.ModelMessage) { m.ToolCalls = nil }, `"r1" 12345 "r2"`},
-		{func(m *actors.ModelMessage) { m.OpaqueOwner = "them" }, `12345 f`},
-		{func(m *actors.ModelMessage) { m.Opaque = json.RawMessage(`{"x"`) }, `12345 f`},
+		{func(*llm.Message) {}, `"r1" 12345 "r2" f`},
+		{func(m *llm.Message) { m.Text = "12" }, `"r1" 12 "r2" f`},
+		{func(m *llm.Message) { m.Text = "1234567" }, `"r1" 12345 "r2" f 67`},
+		{func(m *llm.Message) { m.ToolCalls = nil }, `"r1" 12345 "r2"`},
+		{func(m *llm.Message) { m.OpaqueOwner = "them" }, `12345 f`},
+		{func(m *llm.Message) { m.Opaque = json.RawMessage(`{"x"`) }, `12345 f`},
 	} {
 		changed := message
 		each.change(&changed)
@@ -154,7 +155,7 @@ func TestReplayFollowsTheOrderAndSurvivesChanges(t *testing.T) {
 		}
 	}
 	if (&layout{blocks: []block{{Text: 1}}}).encode() != nil {
-		t.Error("a step without parts of the provider needs no opaque part")
+		t.Error("a step without parts of the provider has an opaque part")
 	}
 }
 

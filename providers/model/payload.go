@@ -8,50 +8,51 @@ import (
 	"sync"
 )
 
-// payload is the body of a request. The transport holds a request until its answer has ended, which is long after it was
-// sent; what is in the body, a whole conversation, is let go of as soon as nobody sends it again.
+// payload is the body of a request. The transport keeps a request until its response has ended, long after the request
+// was sent. payload releases the body, which contains a whole conversation, as soon as it cannot be sent again.
 type payload struct {
-	mu    sync.Mutex
-	again func() (io.ReadCloser, error) // guarded by mu; nil once there is an answer
+	mu      sync.Mutex
+	getBody func() (io.ReadCloser, error) // guarded by mu; nil once there is a response
 }
 
-func newPayload(request *http.Request) *payload { return &payload{again: request.GetBody} }
+func newPayload(request *http.Request) *payload { return &payload{getBody: request.GetBody} }
 
-// request is the same request, which holds nothing of its sender but its head.
+// request returns a copy of request whose body can be released.
 func (p *payload) request(ctx context.Context, request *http.Request) *http.Request {
-	lean := request.WithContext(ctx)
+	outgoing := request.WithContext(ctx)
 	if request.Body != nil && request.Body != http.NoBody {
-		lean.Body = &payloadReader{from: request.Body}
+		outgoing.Body = &payloadReader{from: request.Body}
 	}
 	if request.GetBody != nil {
-		lean.GetBody = p.body
+		outgoing.GetBody = p.body
 	}
-	return lean
+	return outgoing
 }
 
-var errLetGo = errors.New("the request's body was let go of")
+var errBodyReleased = errors.New("the body of the request was released")
 
-// body is what the transport takes to send the request once more, over another connection.
+// body implements GetBody. The transport calls it to send the request again over another connection.
 func (p *payload) body() (io.ReadCloser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.again == nil {
-		return nil, errLetGo
+	if p.getBody == nil {
+		return nil, errBodyReleased
 	}
-	body, err := p.again()
+	body, err := p.getBody()
 	if err != nil {
 		return nil, err
 	}
 	return &payloadReader{from: body}, nil
 }
 
-func (p *payload) letGo() {
+// release releases the body. The request cannot be sent again afterwards.
+func (p *payload) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.again = nil
+	p.getBody = nil
 }
 
-// payloadReader lets go of its source when it is closed, which the transport may do while it reads.
+// payloadReader releases its source when it is closed. The transport may close it during a read.
 type payloadReader struct {
 	mu   sync.Mutex
 	from io.ReadCloser // guarded by mu; nil once closed

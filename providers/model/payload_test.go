@@ -11,39 +11,39 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// While an answer is waited for, what was asked is not held any more.
-func TestABodyIsLetGoOfOnceItIsSent(t *testing.T) {
-	const asked = "what was asked"
-	goOn := make(chan struct{})
+// While the client reads the response, the body of the request is no longer in memory.
+func TestARequestBodyIsReleasedOnceItIsSent(t *testing.T) {
+	const content = "the request"
+	proceed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if body, err := io.ReadAll(r.Body); err != nil || !strings.HasPrefix(string(body), asked) {
+		if body, err := io.ReadAll(r.Body); err != nil || !strings.HasPrefix(string(body), content) {
 			t.Errorf("the server read %.20q, %v", body, err)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
-		<-goOn
+		<-proceed
 	}))
 	defer server.Close()
-	defer close(goOn)
+	defer close(proceed)
 	client, err := NewClient("test", server.URL, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := newCall(t.Context(), client, actors.ModelRequest{}, nil)
+	call := newCall(t.Context(), client, llm.Request{}, nil)
 	defer call.end()
-	gone := make(chan struct{})
+	freed := make(chan struct{})
 	if err := call.Send(func() error {
-		body := append(make([]byte, 0, 1<<20), asked...)
-		runtime.AddCleanup(&body[0], func(c chan struct{}) { close(c) }, gone)
+		body := append(make([]byte, 0, 1<<20), content...)
+		runtime.AddCleanup(&body[0], func(c chan struct{}) { close(c) }, freed)
 		request, err := http.NewRequestWithContext(call.ctx, http.MethodPost, server.URL, bytes.NewReader(body[:cap(body)]))
 		if err != nil {
 			return err
 		}
-		_, err = call.HTTP().Do(request) // call.end closes its answer
+		_, err = call.HTTP().Do(request) // call.end closes the response
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -51,28 +51,28 @@ func TestABodyIsLetGoOfOnceItIsSent(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		runtime.GC()
 		select {
-		case <-gone:
+		case <-freed:
 			return
 		case <-time.After(10 * time.Millisecond):
 			if time.Now().After(deadline) {
-				t.Fatal("the body is still held")
+				t.Fatal("the body is still in memory")
 			}
 		}
 	}
 }
 
-func TestABodyIsSentAgainUntilThereIsAnAnswer(t *testing.T) {
+func TestARequestBodyCanBeSentAgainUntilThereIsAResponse(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:1", strings.NewReader("body"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sent := newPayload(request)
-	lean := sent.request(t.Context(), request)
-	again, err := lean.GetBody()
+	outgoing := sent.request(t.Context(), request)
+	again, err := outgoing.GetBody()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []io.ReadCloser{lean.Body, again} {
+	for _, body := range []io.ReadCloser{outgoing.Body, again} {
 		if text, err := io.ReadAll(body); err != nil || string(text) != "body" {
 			t.Errorf("read %q, %v", text, err)
 		}
@@ -83,8 +83,8 @@ func TestABodyIsSentAgainUntilThereIsAnAnswer(t *testing.T) {
 			t.Errorf("a closed body was read: %v", err)
 		}
 	}
-	sent.letGo()
-	if _, err := lean.GetBody(); !errors.Is(err, errLetGo) {
+	sent.release()
+	if _, err := outgoing.GetBody(); !errors.Is(err, errBodyReleased) {
 		t.Errorf("got %v", err)
 	}
 }

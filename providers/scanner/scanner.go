@@ -1,5 +1,5 @@
-// Package scanner says whether bytes are malware. It defines the scanner; signatures and clamd below implement it and
-// scannertest holds both to one suite. A file is handed on only with a verdict that says clean.
+// Package scanner defines the malware scanner. The subpackages signatures and clamd implement it, and scannertest is
+// the test suite that both pass. A file is accepted only with a clean verdict.
 package scanner
 
 import (
@@ -7,21 +7,21 @@ import (
 	"io"
 )
 
-// Scanner judges bytes. Safe for concurrent use.
+// Scanner scans bytes for malware. It is safe for concurrent use.
 type Scanner interface {
-	// Scan reads body to its end and judges it. Anything but a definite judgement of all of it is an error and never a
-	// verdict: protocol.CodeUnavailable when the scanner failed, protocol.CodeTooLarge when it takes no more bytes, the
-	// body's own error when that failed. size is what is expected and sets how long it may take.
+	// Scan reads body to its end and returns a verdict on all of it. Without a definite verdict it returns an error:
+	// protocol.CodeUnavailable if the scanner failed, protocol.CodeTooLarge if body is larger than the scanner accepts,
+	// or the error of body itself. size is the expected size of body; it determines the time limit.
 	Scan(ctx context.Context, body io.Reader, size int64) (Verdict, error)
-	// Ready asks cheaply whether Scan would work with up-to-date signatures.
+	// Ready checks cheaply whether Scan would work, with up-to-date signatures.
 	Ready(ctx context.Context) error
-	// Engine names the scanner for operators and for the verdict on a file.
+	// Engine returns the name of the scanner, for operators and for the verdict on a file.
 	Engine() string
 }
 
-// Verdict is a definite judgement of all bytes of a body.
+// Verdict is the definite result for all bytes of a body.
 type Verdict struct {
 	Clean     bool
-	Signature string // what was found, by the engine's name; empty when clean
+	Signature string // the engine's name for the malware; empty when clean
 	Engine    string
 }

@@ -22,7 +22,7 @@ const (
 	maxExpression = 500  // characters
 	maxExponent   = 1000 // of ^, so that a short input cannot make a huge number
 	maxDepth      = 50   // of parentheses
-	digitsShown   = 30   // significant digits of a result that is no short fraction
+	maxDecimals   = 30   // most decimals of an exact result; other results are rounded to half as many
 )
 
 // Spec implements actors.Tool.
@@ -56,7 +56,7 @@ func (Calculate) Run(_ context.Context, input json.RawMessage) (string, error) {
 	return decimal(value), nil
 }
 
-// arithmetic is a recursive-descent parser that evaluates as it reads.
+// arithmetic is a recursive-descent parser that evaluates while it parses.
 type arithmetic struct{ rest string }
 
 func (p *arithmetic) failure(detail string) error {
@@ -111,7 +111,7 @@ func (p *arithmetic) product(depth int) (constant.Value, error) {
 	return left, err
 }
 
-// power binds tighter than a sign and to the right: -2^2 is -4, 2^3^2 is 512.
+// power binds tighter than a sign and is right-associative: -2^2 is -4, 2^3^2 is 512.
 func (p *arithmetic) power(depth int) (constant.Value, error) {
 	if depth > maxDepth {
 		return nil, p.failure("it is nested too deeply")
@@ -186,14 +186,14 @@ func (p *arithmetic) atom(depth int) (constant.Value, error) {
 	return value, nil
 }
 
-// decimal writes a value as a person would: whole numbers and finite decimals exactly, others rounded.
+// decimal formats a value: whole numbers and short finite decimals exactly, others rounded.
 func decimal(value constant.Value) string {
 	if whole := constant.ToInt(value); whole.Kind() == constant.Int {
 		return whole.ExactString()
 	}
 	rational := ratOf(value)
-	if digits, exact := rational.FloatPrec(); exact && digits <= digitsShown {
+	if digits, exact := rational.FloatPrec(); exact && digits <= maxDecimals {
 		return rational.FloatString(digits)
 	}
-	return strings.TrimRight(rational.FloatString(digitsShown/2), "0")
+	return strings.TrimRight(rational.FloatString(maxDecimals/2), "0")
 }

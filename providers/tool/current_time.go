@@ -5,7 +5,8 @@ import (
 	_ "embed" // the description
 	"encoding/json"
 	"time"
-	// Zones, for machines that have none of their own.
+
+	// Time zones, for machines without a time zone database.
 	_ "time/tzdata"
 
 	"turnstone/actors"
@@ -14,7 +15,7 @@ import (
 //go:embed current_time.md
 var currentTimeDescription string
 
-// CurrentTime tells the time.
+// CurrentTime returns the current time in a time zone.
 type CurrentTime struct{}
 
 // Spec implements actors.Tool.
@@ -32,11 +33,11 @@ func (CurrentTime) Run(_ context.Context, input json.RawMessage) (string, error)
 		TimeZone string `json:"time_zone"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return "", &actors.ToolFailure{Code: "invalid_input", Detail: "The input is no JSON object."}
+		return "", &actors.ToolFailure{Code: "invalid_input", Detail: "The input is not a JSON object."}
 	}
 	zone, err := time.LoadLocation(in.TimeZone)
 	if err != nil || in.TimeZone == "Local" {
-		return "", &actors.ToolFailure{Code: "invalid_time_zone", Detail: "There is no time zone of this name."}
+		return "", &actors.ToolFailure{Code: "invalid_time_zone", Detail: "There is no time zone with this name."}
 	}
 	return time.Now().In(zone).Format("Monday, 2006-01-02 15:04:05 MST (-07:00)"), nil
 }

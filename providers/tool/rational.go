@@ -5,12 +5,12 @@ import (
 	"math/big"
 )
 
-// ratOf reads a value as a fraction.
+// ratOf converts a value to a fraction.
 func ratOf(value constant.Value) *big.Rat {
 	switch v := constant.Val(constant.ToFloat(value)).(type) {
 	case *big.Rat:
 		return v
-	case *big.Float: // very large or small numbers leave the exact form
+	case *big.Float: // the form of very large or small numbers, which is not exact
 		r, _ := v.Rat(nil)
 		return r
 	case int64:

@@ -41,7 +41,7 @@ func TestCalculateRefusesWhatItCannotDo(t *testing.T) {
 		_, err := Calculate{}.Run(t.Context(), input)
 		var failure *actors.ToolFailure
 		if !errors.As(err, &failure) {
-			t.Errorf("%q: %v, want a failure that can be shown", expression, err)
+			t.Errorf("%q: %v, want an actors.ToolFailure", expression, err)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestCurrentTimeKnowsZones(t *testing.T) {
 	for _, zone := range []string{"Nowhere/Else", "Local", "../etc/passwd"} {
 		input, _ := json.Marshal(map[string]string{"time_zone": zone})
 		if _, err := (CurrentTime{}).Run(t.Context(), input); err == nil {
-			t.Errorf("zone %q was taken", zone)
+			t.Errorf("zone %q was accepted", zone)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Writes the app's figures into docs/benchmarks.md, between two marks; the rest of the page stays as it is.
+// Writes the app's figures into docs/benchmarks.md, between two markers; the rest of the page does not change.
 import { readFileSync, writeFileSync } from "node:fs";
 
 export interface Figure {
@@ -9,20 +9,37 @@ export interface Figure {
 }
 
 const page = new URL("../../docs/benchmarks.md", import.meta.url);
-const begins = "<!-- The web app: written by make bench-web. -->";
-const ends = "<!-- End of the web app's figures. -->";
+const startMarker = "<!-- The web app: written by make bench-web. -->";
+const endMarker = "<!-- End of the web app's figures. -->";
 
 export function publish(figures: Figure[], heading: string): void {
   const rows = figures.map((f) => `| ${f.what} | ${f.measured} | ${f.budget} | ${f.holds ? "yes" : "**no**"} |`);
-  const text = [begins, "", "## The web app", "", heading, "", "| what | measured | budget | holds |", "|---|---|---|---|", ...rows, "", ends].join("\n");
+  const text = [
+    startMarker,
+    "",
+    "## The web app",
+    "",
+    heading,
+    "",
+    "| what | measured | budget | holds |",
+    "|---|---|---|---|",
+    ...rows,
+    "",
+    endMarker,
+  ].join("\n");
   const before = readFileSync(page, "utf8");
-  const from = before.indexOf(begins);
-  const to = before.indexOf(ends);
-  writeFileSync(page, from < 0 || to < from ? `${before.trimEnd()}\n\n${text}\n` : before.slice(0, from) + text + before.slice(to + ends.length));
+  const from = before.indexOf(startMarker);
+  const to = before.indexOf(endMarker);
+  writeFileSync(
+    page,
+    from < 0 || to < from
+      ? `${before.trimEnd()}\n\n${text}\n`
+      : before.slice(0, from) + text + before.slice(to + endMarker.length),
+  );
   console.log(text);
 }
 
-/** The value below which so much of a sorted list lies. */
+/** Returns the q-quantile of the values. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? NaN;

@@ -1,4 +1,4 @@
-// The program as an operator builds it, on addresses and in a folder of its own.
+// Runs the program as an operator builds it, on free ports and in a temporary folder.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, chmodSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -19,14 +19,22 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Starts bin/turnstone dev and waits until it serves. */
+/** Starts bin/turnstone dev and waits until it is ready. */
 export async function startService(): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), "turnstone-bench-web-"));
   chmodSync(folder, 0o711);
-  const [open, internal] = [await freePort(), await freePort()];
-  const generous = Object.fromEntries(["CHAT", "READS", "WRITES", "SIGNIN"].map((name) => [`TURNSTONE_LIMIT_${name}`, "600000/1m burst 100000"]));
+  const [port, internal] = [await freePort(), await freePort()];
+  const highLimits = Object.fromEntries(
+    ["CHAT", "READS", "WRITES", "SIGNIN"].map((name) => [`TURNSTONE_LIMIT_${name}`, "600000/1m burst 100000"]),
+  );
   const child: ChildProcess = spawn(new URL("../../bin/turnstone", import.meta.url).pathname, ["dev"], {
-    env: { PATH: process.env["PATH"], ...generous, TURNSTONE_DATA_DIR: join(folder, "data"), TURNSTONE_LISTEN: `127.0.0.1:${open}`, TURNSTONE_INTERNAL_LISTEN: `127.0.0.1:${internal}` },
+    env: {
+      PATH: process.env["PATH"],
+      ...highLimits,
+      TURNSTONE_DATA_DIR: join(folder, "data"),
+      TURNSTONE_LISTEN: `127.0.0.1:${port}`,
+      TURNSTONE_INTERNAL_LISTEN: `127.0.0.1:${internal}`,
+    },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -39,7 +47,7 @@ export async function startService(): Promise<Service> {
     void ended.then(() => reject(new Error(`the service ended: ${printed}`)));
   });
   return {
-    url: `http://127.0.0.1:${open}`,
+    url: `http://127.0.0.1:${port}`,
     async stop() {
       child.kill("SIGINT");
       await ended;

@@ -1,7 +1,7 @@
-// A conversation as a person has it, by the keyboard and by the names that a screen reader says.
+// Tests of a conversation through the user interface, by keyboard and accessible names.
 import { describe, expect, test } from "vitest";
-import { atEnd, composer, held, messages, stop, stored } from "./room";
-import { Account, phone, url, Visit, withBrowser } from "./site";
+import { atEnd, composer, pausedAnswer, messages, stop, stored } from "./conversation-page";
+import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -10,35 +10,35 @@ async function draftOf(account: Account, conversation: string): Promise<string> 
 }
 
 describe("writing", () => {
-  test("1 the draft is the account's: kept while typing, there on another device, also in a new chat and while streaming", async () => {
+  test("1 a draft is saved while typing and shown on other devices, also in new chats and during answers", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/", account);
+    const visit = await BrowserWindow.open("/", account);
     await composer(visit.page).fill("A thought that is not finished");
     await visit.page.waitForURL(/\/c\/conv_/);
     const conversation = visit.page.url().split("/c/")[1]!;
     await expect.poll(() => draftOf(account, conversation)).toBe("A thought that is not finished");
-    const pocket = await Visit.open(`/c/${conversation}`, account, { viewport: phone });
-    await expect.poll(() => composer(pocket.page).inputValue()).toBe("A thought that is not finished");
+    const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
+    await expect.poll(() => composer(mobile.page).inputValue()).toBe("A thought that is not finished");
     await visit.page.reload();
     await expect.poll(() => composer(visit.page).inputValue()).toBe("A thought that is not finished");
-    await composer(visit.page).fill((await held()).text);
+    await composer(visit.page).fill((await pausedAnswer()).text);
     await composer(visit.page).press("Enter");
     await stop(visit.page).waitFor();
     await composer(visit.page).fill("Meanwhile");
     await expect.poll(() => draftOf(account, conversation)).toBe("Meanwhile");
     await visit.close();
-    await pocket.close();
+    await mobile.close();
   });
 
-  test("1 what is typed into a new chat before the outbox was read is saved, too", async () => {
+  test("1 text typed into a new chat before the outbox is read is saved", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/", account);
+    const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
     await page.addInitScript(() => {
       const open = IDBFactory.prototype.open;
       IDBFactory.prototype.open = function (...names: Parameters<IDBFactory["open"]>) {
         const request = open.apply(this, names);
-        // The database opens, and whoever waits for it never learns of it.
+        // The database opens, but the event is never delivered.
         Object.defineProperty(request, "onsuccess", { set() {} });
         return request;
       };
@@ -50,10 +50,10 @@ describe("writing", () => {
     await visit.close();
   });
 
-  test("2 Enter sends, Shift+Enter makes a line, and an input method keeps its keys", async () => {
+  test("2 Enter sends, Shift+Enter adds a line, and keys of an input method are ignored", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const box = composer(visit.page);
     await box.click();
     await visit.page.keyboard.type("one");
@@ -62,9 +62,18 @@ describe("writing", () => {
     expect(await box.inputValue()).toBe("one\ntwo");
     await box.evaluate((element) => {
       element.dispatchEvent(new CompositionEvent("compositionstart", { bubbles: true }));
-      element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, isComposing: true }));
+      element.dispatchEvent(
+        new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, isComposing: true }),
+      );
       element.dispatchEvent(new CompositionEvent("compositionend", { bubbles: true }));
-      element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true, cancelable: true } as KeyboardEventInit));
+      element.dispatchEvent(
+        new KeyboardEvent("keydown", {
+          key: "Enter",
+          keyCode: 229,
+          bubbles: true,
+          cancelable: true,
+        } as KeyboardEventInit),
+      );
     });
     expect(await box.inputValue()).toBe("one\ntwo");
     await box.press("Enter");
@@ -74,35 +83,37 @@ describe("writing", () => {
     await visit.close();
   });
 
-  test("5 a profile is picked for the conversation, by the keyboard", async () => {
+  test("5 a profile is chosen for the conversation with the keyboard", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await visit.page.getByRole("button", { name: /^Answer with/ }).focus();
     await visit.page.keyboard.press("Enter");
     await visit.page.getByRole("menuitemradio", { name: /^Coding/ }).press("Enter");
-    await expect.poll(async () => (await account.read<{ profile: string }>(`/conversations/${conversation}`)).profile).toBe("coding");
+    await expect
+      .poll(async () => (await account.read<{ profile: string }>(`/conversations/${conversation}`)).profile)
+      .toBe("coding");
     await visit.close();
   });
 
-  test("5 a menu that is still on its way is not wanted any more after Esc", async () => {
+  test("5 a menu that is still loading does not open after Esc", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open("/settings", account);
+    const visit = await BrowserWindow.open("/settings", account);
     const { page } = visit;
     let release = () => {};
     const gate = new Promise<void>((resolve) => (release = resolve));
-    await page.route(/\/assets\/menu-open-[^/]*\.js$/, async (route) => {
+    await page.route(/\/assets\/menu-content-[^/]*\.js$/, async (route) => {
       await gate;
       await route.continue();
     });
     await page.goto(`${url}/c/${conversation}`);
     const button = page.getByRole("button", { name: /^Answer with/ });
-    const asked = page.waitForRequest(/menu-open-/);
+    const requested = page.waitForRequest(/menu-content-/);
     await button.press("Enter");
-    await asked;
+    await requested;
     await page.keyboard.press("Escape");
-    const loaded = page.waitForResponse(/menu-open-/);
+    const loaded = page.waitForResponse(/menu-content-/);
     release();
     await (await loaded).finished();
     await composer(page).fill("Not behind a menu");
@@ -112,11 +123,11 @@ describe("writing", () => {
     await visit.close();
   });
 
-  test("6 and 8 while an answer streams: queue, steer and interrupt, each with its receipt shown as it stands", async () => {
+  test("6 and 8 during an answer, a message can be queued or steer it, and its current state is shown", async () => {
     const account = await Account.register();
-    const answer = await held();
-    const { conversation } = await account.begin(answer.text);
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const answer = await pausedAnswer();
+    const { conversation } = await account.startTurn(answer.text);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     const box = composer(visit.page);
     await box.fill("Queued: what is 6*7?");
@@ -124,37 +135,57 @@ describe("writing", () => {
     await visit.page.getByText("Next, when this answer is done").waitFor();
     await box.fill("Shorter, please.");
     await box.press("ControlOrMeta+Enter");
-    await visit.page.getByText(/Steering: accepted/).first().waitFor();
-    await answer.letGo();
+    await visit.page
+      .getByText(/Steering: accepted/)
+      .first()
+      .waitFor();
+    await answer.release();
     await messages(visit.page).nth(1).getByText("Shorter, please.", { exact: true }).waitFor({ timeout: 45_000 });
-    await visit.page.getByText(/\b42\b/).first().waitFor({ timeout: 45_000 });
+    await visit.page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor({ timeout: 45_000 });
     await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
-    const kept = await stored(account, conversation);
-    expect(kept.map((m) => `${m.role} ${m.status}`)).toEqual(["user complete", "assistant complete", "user complete", "assistant complete"]);
-    expect(kept[1]!.parts.some((part) => part.kind === "steering")).toBe(true);
+    const all = await stored(account, conversation);
+    expect(all.map((m) => `${m.role} ${m.status}`)).toEqual([
+      "user complete",
+      "assistant complete",
+      "user complete",
+      "assistant complete",
+    ]);
+    expect(all[1]!.parts.some((part) => part.kind === "steering")).toBe(true);
     await visit.close();
   });
 
-  test("9 Esc stops; what was said stays and is marked", async () => {
+  test("9 Esc stops the answer; its text is kept and marked as stopped", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin((await held()).text);
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { conversation } = await account.startTurn((await pausedAnswer()).text);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await composer(visit.page).press("Escape");
     await stop(visit.page).waitFor({ state: "hidden", timeout: 20_000 });
     const last = (await stored(account, conversation)).at(-1)!;
     expect(last.status).toBe("cancelled");
-    await messages(visit.page).last().getByText(/stopped/i).first().waitFor();
+    await messages(visit.page)
+      .last()
+      .getByText(/stopped/i)
+      .first()
+      .waitFor();
     await visit.close();
   });
 });
 
-describe("what is held", () => {
-  test("goes on when it is sent, or comes back into the field", async () => {
+describe("held messages", () => {
+  test("are sent when the user releases them, or return to the composer", async () => {
     const account = await Account.register();
-    const { conversation } = await account.begin((await held()).text);
-    for (const text of ["What is 6*7?", "And something later."]) await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text }], if_busy: "queue" });
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { conversation } = await account.startTurn((await pausedAnswer()).text);
+    for (const text of ["What is 6*7?", "And something later."])
+      await account.request("POST", "/chat", {
+        conversation_id: conversation,
+        input: [{ type: "text", text }],
+        if_busy: "queue",
+      });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await composer(visit.page).press("Escape");
     const items = visit.page.getByRole("region", { name: "What waits" }).getByRole("listitem");
@@ -164,7 +195,11 @@ describe("what is held", () => {
     await expect.poll(() => composer(visit.page).inputValue()).toBe("And something later.");
     await later.waitFor({ state: "hidden" });
     await items.getByRole("button", { name: "Send now" }).press("Enter");
-    await messages(visit.page).last().getByText(/\b42\b/).first().waitFor();
+    await messages(visit.page)
+      .last()
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
     await items.first().waitFor({ state: "hidden" });
     expect(await composer(visit.page).inputValue()).toBe("And something later.");
     const queue = await account.read<{ data: { state: string }[] }>(`/conversations/${conversation}/follow-ups`);
@@ -172,52 +207,68 @@ describe("what is held", () => {
     await visit.close();
   });
 
-  test("that was sent from another device meanwhile is shown as it stands", async () => {
+  test("show their current state if another device sent them in the meantime", async () => {
     const account = await Account.register();
-    const { conversation, turn } = await account.begin((await held()).text);
-    await account.ask("POST", "/chat", { conversation_id: conversation, input: [{ type: "text", text: "What is 6*7?" }], if_busy: "queue" });
-    await account.ask("POST", "/chat/steering", { type: "cancel", turn_id: turn });
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const { conversation, turn } = await account.startTurn((await pausedAnswer()).text);
+    await account.request("POST", "/chat", {
+      conversation_id: conversation,
+      input: [{ type: "text", text: "What is 6*7?" }],
+      if_busy: "queue",
+    });
+    await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const release = visit.page.getByRole("button", { name: "Send now" });
     await release.waitFor();
     await visit.page.route(`${url}/conversations/*/follow-ups/*`, async (route) => {
-      const [item] = (await account.read<{ data: { follow_up_id: string; version: number }[] }>(`/conversations/${conversation}/follow-ups`)).data;
-      await account.ask("PATCH", `/conversations/${conversation}/follow-ups/${item!.follow_up_id}`, { state: "queued", version: item!.version });
+      const [item] = (
+        await account.read<{ data: { follow_up_id: string; version: number }[] }>(
+          `/conversations/${conversation}/follow-ups`,
+        )
+      ).data;
+      await account.request("PATCH", `/conversations/${conversation}/follow-ups/${item!.follow_up_id}`, {
+        state: "queued",
+        version: item!.version,
+      });
       await route.continue();
     });
     await release.press("Enter");
     await visit.page.getByText(/changed or sent elsewhere meanwhile/).waitFor();
-    await messages(visit.page).last().getByText(/\b42\b/).first().waitFor();
+    await messages(visit.page)
+      .last()
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
     await release.waitFor({ state: "hidden" });
     await visit.close();
   });
 });
 
 describe("reading", () => {
-  test("10 a reload in the middle of an answer goes on with it, without a gap or a repetition", async () => {
+  test("10 after a reload, a streaming answer continues without a gap or a repetition", async () => {
     const account = await Account.register();
-    const answer = await held(150);
-    const { conversation } = await account.begin(answer.text);
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const answer = await pausedAnswer(150);
+    const { conversation } = await account.startTurn(answer.text);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await visit.page.reload();
     await stop(visit.page).waitFor();
-    await answer.letGo();
+    await answer.release();
     await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
     const text = (await stored(account, conversation))[1]!.parts.map((part) => part.text ?? "").join("");
     const shown = await messages(visit.page).last().innerText();
-    for (const sentence of text.split(/(?<=\.)\s+/).slice(0, 20)) expect(shown.replace(/\s+/g, " ")).toContain(sentence.replace(/\s+/g, " ").trim());
+    for (const sentence of text.split(/(?<=\.)\s+/).slice(0, 20))
+      expect(shown.replace(/\s+/g, " ")).toContain(sentence.replace(/\s+/g, " ").trim());
     expect(await messages(visit.page).count()).toBe(2);
     await visit.close();
   });
 
-  test("13 a reader who scrolled up is left alone, and led back by a pill", async () => {
+  test("13 a streaming answer does not move a reader who scrolled up; a button jumps to the end", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello! [[script tokens=900 ttft=0ms interval=0ms]]");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await messages(visit.page).last().waitFor();
-    const answer = await held(20_000);
-    await account.begin(answer.text, { conversation_id: conversation });
+    const answer = await pausedAnswer(20_000);
+    await account.startTurn(answer.text, { conversation_id: conversation });
     await visit.page.reload();
     await stop(visit.page).waitFor();
     const scroller = visit.page.locator("[data-scroll]");
@@ -227,21 +278,24 @@ describe("reading", () => {
     await pill.waitFor();
     const before = await scroller.evaluate((element) => element.scrollTop);
     const length = async () => (await messages(visit.page).last().innerText()).length;
-    const grown = (await length()) + 80;
-    await answer.letGo();
-    await expect.poll(length, { timeout: 20_000 }).toBeGreaterThan(grown);
+    const target = (await length()) + 80;
+    await answer.release();
+    await expect.poll(length, { timeout: 20_000 }).toBeGreaterThan(target);
     expect(Math.abs((await scroller.evaluate((element) => element.scrollTop)) - before)).toBeLessThan(4);
     await pill.click();
-    await expect.poll(() => scroller.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight)).toBeLessThan(60);
+    await expect
+      .poll(() => scroller.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight))
+      .toBeLessThan(60);
     await stop(visit.page).click();
     await visit.close();
   });
 
-  test("14 four hundred messages: few elements, and the first is reached by scrolling", async () => {
+  test("14 a conversation of 400 messages has few elements, and scrolling reaches the first message", async () => {
     const account = await Account.register();
     const conversation = await account.chat("The very first. [[script tokens=5 ttft=0ms interval=0ms]]");
-    for (let i = 0; i < 199; i++) await account.chat(`Number ${i}. [[script tokens=5 ttft=0ms interval=0ms]]`, { conversation_id: conversation });
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    for (let i = 0; i < 199; i++)
+      await account.chat(`Number ${i}. [[script tokens=5 ttft=0ms interval=0ms]]`, { conversation_id: conversation });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await messages(visit.page).last().waitFor();
     const first = visit.page.getByText("The very first.").first();
     await expect
@@ -257,61 +311,98 @@ describe("reading", () => {
     await visit.close();
   });
 
-  test("16 the routing notice says who answers and why, and offers Balanced instead", async () => {
+  test("16 the routing notice names the profile and the reason, and offers Balanced instead", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/", account);
-    await composer(visit.page).fill("Please fix the bug in src/main.go, the unit test panics with a nil pointer dereference");
+    const visit = await BrowserWindow.open("/", account);
+    await composer(visit.page).fill(
+      "Please fix the bug in src/main.go, the unit test panics with a nil pointer dereference",
+    );
     await composer(visit.page).press("Enter");
-    await visit.page.getByText(/Coding/).first().waitFor();
+    await visit.page
+      .getByText(/Coding/)
+      .first()
+      .waitFor();
     await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
-    const again = visit.page.getByRole("button", { name: /Balanced/ }).first();
-    await again.click();
+    const balanced = visit.page.getByRole("button", { name: /Balanced/ }).first();
+    await balanced.click();
     const conversation = visit.page.url().split("/c/")[1]!;
-    await expect.poll(async () => (await stored(account, conversation)).at(-1)?.sibling_count, { timeout: 20_000 }).toBe(2);
+    await expect
+      .poll(async () => (await stored(account, conversation)).at(-1)?.sibling_count, { timeout: 20_000 })
+      .toBe(2);
     await visit.close();
   });
 
-  test("17, 18 and 20 thoughts are folded, tools have a card, code can be copied", async () => {
+  test("17, 18 and 20 reasoning is folded, tool calls are shown, and code can be copied", async () => {
     const account = await Account.register();
-    const conversation = await account.chat("Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const conversation = await account.chat(
+      "Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]",
+    );
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
     const last = messages(visit.page).last();
     const thought = last.getByRole("button", { name: /thought|reason/i }).first();
     expect(await thought.getAttribute("aria-expanded")).toBe("false");
     await thought.press("Enter");
     expect(await thought.getAttribute("aria-expanded")).toBe("true");
-    await last.getByText(/calculat/i).first().waitFor();
-    await last.getByText(/failed/i).first().waitFor();
+    await last
+      .getByText(/calculat/i)
+      .first()
+      .waitFor();
+    await last
+      .getByText(/failed/i)
+      .first()
+      .waitFor();
     const code = last.locator("[data-code]").filter({ hasText: "package main" }).first();
-    const colours = () => code.evaluate((element) => new Set([...element.querySelectorAll("span")].map((span) => getComputedStyle(span).color)).size);
+    const colours = () =>
+      code.evaluate(
+        (element) => new Set([...element.querySelectorAll("span")].map((span) => getComputedStyle(span).color)).size,
+      );
     await expect.poll(colours, { message: "colours of the code" }).toBeGreaterThan(3);
-    await last.getByRole("button", { name: /copy code/i }).first().click();
+    await last
+      .getByRole("button", { name: /copy code/i })
+      .first()
+      .click();
     await expect.poll(() => visit.page.evaluate(() => navigator.clipboard.readText())).toContain("package main");
     await visit.close();
   });
 
-  test("23 editing makes another version beside the first, regenerating too; the switcher is the account's", async () => {
+  test("23 editing and regenerating create another version; the chosen version is stored in the account", async () => {
     const account = await Account.register();
     const conversation = await account.chat("What is 6*7?");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const question = messages(visit.page).first();
     await question.hover();
     await question.getByRole("button", { name: /edit/i }).click();
     const field = question.getByRole("textbox");
     await field.fill("What is 6*8?");
     await question.getByRole("button", { name: /^send/i }).click();
-    await visit.page.getByText(/\b48\b/).first().waitFor({ timeout: 20_000 });
+    await visit.page
+      .getByText(/\b48\b/)
+      .first()
+      .waitFor({ timeout: 20_000 });
     await question.getByText("2/2").or(question.getByText("2 / 2")).first().waitFor();
     await question.getByRole("button", { name: /previous version/i }).click();
-    await messages(visit.page).last().getByText(/\b42\b/).first().waitFor({ timeout: 20_000 });
+    await messages(visit.page)
+      .last()
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor({ timeout: 20_000 });
     await expect.poll(async () => (await stored(account, conversation))[0]!.parts[0]!.text).toBe("What is 6*7?");
-    const pocket = await Visit.open(`/c/${conversation}`, account, { viewport: phone });
-    await messages(pocket.page).last().getByText(/\b42\b/).first().waitFor();
-    await pocket.close();
+    const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
+    await messages(mobile.page)
+      .last()
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    await mobile.close();
     await messages(visit.page).last().hover();
-    await messages(visit.page).last().getByRole("button", { name: /regenerate|answer again/i }).click();
-    await expect.poll(async () => (await stored(account, conversation)).at(-1)!.sibling_count, { timeout: 20_000 }).toBe(2);
+    await messages(visit.page)
+      .last()
+      .getByRole("button", { name: /regenerate|answer again/i })
+      .click();
+    await expect
+      .poll(async () => (await stored(account, conversation)).at(-1)!.sibling_count, { timeout: 20_000 })
+      .toBe(2);
     await visit.close();
   });
 });

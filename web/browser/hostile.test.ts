@@ -1,99 +1,108 @@
-// Hostile content in every field that somebody else may have written: it is rendered, nothing of it runs, and nothing is
-// asked of anybody.
+// Tests of hostile content in every field that another party may have written: it is rendered, no script of it runs,
+// and no request is sent to another site.
 import type { BrowserContextOptions, Page, Route } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { Message, Part, TurnEvent } from "../src/generated/events";
 import { payloads } from "./hostile";
-import { intercept, messages, send, sidebar } from "./room";
-import { Account, hold, phone, url, Visit, withBrowser } from "./site";
-import { Wire } from "./wire";
+import { intercept, messages, send, sidebar } from "./conversation-page";
+import { Account, hold, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
 
-/** How many payloads one page shows: all rows of so few stand in the document. */
+/** The number of payloads on one page, so small that all rows are in the document. */
 const batch = 36;
 
-/** The fields whose text is read as Markdown, and those that show it letter by letter. */
-const read = ["thought", "answer"] as const;
-const plain = ["question", "source", "code", "file", "tool", "argument", "result", "failure", "notice"] as const;
-type Field = (typeof read)[number] | (typeof plain)[number] | "title" | "model";
+/** The fields whose text is parsed as Markdown, and those that show it literally. */
+const parsed = ["thought", "answer"] as const;
+const literal = ["question", "source", "code", "file", "tool", "argument", "result", "failure", "notice"] as const;
+type Field = (typeof parsed)[number] | (typeof literal)[number] | "title" | "model";
 
-/** The name of a field with a payload. It stands before the payload: where the one is seen, the other is. */
+/** The label of a field with a payload. It precedes the payload, so that it shows where the payload is rendered. */
 const mark = (field: Field, at: number) => `${field}-${at}:`;
 const marked = (field: Field, at: number, length = Infinity) => `${mark(field, at)} ${payloads[at]!.slice(0, length)}`;
-/** A line of its own, so that the payload begins one. */
+/** The label in a paragraph of its own, so that the payload starts a line. */
 const above = (field: Field, at: number) => `${mark(field, at)}\n\n${payloads[at]!}`;
 
-/** As a browser shows it: without letters that stand for nothing, spaces taken together. */
+/** Normalizes whitespace as a browser does: collapsed and trimmed. */
 const shown = (text: string) => text.replace(/\s+/g, " ").trim();
 
 describe("hostile content", () => {
-  test("there are at least eighty", () => expect(new Set(payloads).size).toBeGreaterThanOrEqual(80));
+  test("there are at least eighty payloads", () => expect(new Set(payloads).size).toBeGreaterThanOrEqual(80));
 
-  for (const [size, options] of [["desktop", {}], ["phone", { viewport: phone }]] as const) {
-    test(`in messages, tools, code, models and languages, on a ${size}: all of it is rendered, nothing runs, nothing is fetched`, async () => {
+  for (const [size, options] of [
+    ["desktop", {}],
+    ["phone", { viewport: phone }],
+  ] as const) {
+    test(`in messages, tools, code, models and languages is rendered and inert, on a ${size}`, async () => {
       const account = await Account.register();
       const conversation = await account.chat("What is 6*7?");
-      const visit = await guarded(account, options);
+      const visit = await openRecordingDialogs(account, options);
       for (let first = 0; first < payloads.length; first += batch) {
-        const these = payloads.map((_, at) => at).slice(first, first + batch);
+        const indexes = payloads.map((_, at) => at).slice(first, first + batch);
         await visit.page.unrouteAll();
-        await poisonMessages(visit.page, these);
+        await poisonMessages(visit.page, indexes);
         await visit.page.goto(`${url}/c/${conversation}`);
-        await expect.poll(() => messages(visit.page).count()).toBe(2 * these.length);
+        await expect.poll(() => messages(visit.page).count()).toBe(2 * indexes.length);
         await unfold(visit.page);
-        await expectRendered(visit.page, these);
+        await expectRendered(visit.page, indexes);
         await expectInert(visit);
       }
       await visit.close();
     });
   }
 
-  test("in titles: every one is rendered in the list, nothing runs, nothing is fetched", async () => {
+  test("in titles is rendered in the list and inert", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await guarded(account);
+    const visit = await openRecordingDialogs(account);
     const { page } = visit;
     await poisonTitles(page);
     await page.goto(`${url}/c/${conversation}`);
     const heading = page.getByRole("heading", { level: 1 });
     await expect.poll(async () => shown((await heading.textContent())!)).toBe(shown(marked("title", 0, 200)));
     const seen = new Set<string>();
-    const look = async () => {
+    const countMissing = async () => {
       for (const text of await sidebar(page).getByRole("link").allTextContents()) seen.add(shown(text));
-      return payloads.map((_, at) => shown(marked("title", at, 150))).filter((title) => ![...seen].some((text) => text.startsWith(title))).length;
+      return payloads
+        .map((_, at) => shown(marked("title", at, 150)))
+        .filter((title) => ![...seen].some((text) => text.startsWith(title))).length;
     };
-    // Only what is in sight is in the document.
+    // Only rows near the visible area are in the document.
     const list = sidebar(page).getByRole("link").last();
-    for (let screens = 0; screens < payloads.length && (await look()) > 0; screens++) {
+    for (let screens = 0; screens < payloads.length && (await countMissing()) > 0; screens++) {
       await list.evaluate(async (link) => {
         let scroller = link.parentElement!;
-        while (scroller.scrollHeight <= scroller.clientHeight || getComputedStyle(scroller).overflowY === "visible") scroller = scroller.parentElement!;
+        while (scroller.scrollHeight <= scroller.clientHeight || getComputedStyle(scroller).overflowY === "visible")
+          scroller = scroller.parentElement!;
         scroller.scrollBy(0, scroller.clientHeight / 2);
         await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
       });
     }
-    expect(await look(), "titles that were not rendered").toBe(0);
+    expect(await countMissing(), "titles that were not rendered").toBe(0);
     await expectInert(visit);
     await visit.close();
   });
 
-  test("while it is streamed, a payload in two halves: it is rendered as it comes, nothing runs, nothing is fetched", async () => {
+  test("in a stream, in two halves, is rendered as it arrives and inert", async () => {
     const account = await Account.register();
-    const wire = await Wire.lay();
-    const visit = await guarded(account, { proxy: wire.proxy });
+    const network = await FaultProxy.start();
+    const visit = await openRecordingDialogs(account, { proxy: network.proxy });
     const { page } = visit;
-    // So that what is shown comes from the stream alone.
+    // The stored messages are withheld, so that the page shows only the stream.
     await intercept(page, "GET", /\/conversations\/conv_[a-z0-9]+\/messages/);
     for (let at = 0; at < payloads.length; at += 5) {
-      const places = [`${crypto.randomUUID()}`, `${crypto.randomUUID()}`] as const;
-      const letGo = [await hold(places[0]), await hold(places[1])] as const;
-      wire.change(poisonedEvents(at));
+      const holds = [`${crypto.randomUUID()}`, `${crypto.randomUUID()}`] as const;
+      const releases = [await hold(holds[0]), await hold(holds[1])] as const;
+      network.change(poisonedEvents(at));
       await page.goto(`${url}/`);
-      await send(page, `Stream. [[script tokens=60 ttft=0ms interval=5ms reasoning=4 tool=calculate:0:ok hold=10:${places[0]} hold=40:${places[1]}]]`);
+      await send(
+        page,
+        `Stream. [[script tokens=60 ttft=0ms interval=5ms reasoning=4 tool=calculate:0:ok hold=10:${holds[0]} hold=40:${holds[1]}]]`,
+      );
       await page.locator(".prose", { hasText: mark("answer", at) }).waitFor();
-      await expectInert(visit); // half of it stands
-      await letGo[0]();
+      await expectInert(visit); // half of the payload is rendered
+      await releases[0]();
       await page.getByText(`end-${at}`).last().waitFor();
       await unfold(page);
       const text = shown(await page.getByRole("log").evaluate((log) => log.textContent!));
@@ -102,16 +111,19 @@ describe("hostile content", () => {
       expect(text).toContain(mark("thought", at));
       expect(text, "no page shows the name of a model").not.toContain(mark("model", at));
       await expectInert(visit);
-      await letGo[1]();
+      await releases[1]();
     }
     await visit.close();
-    await wire.close();
+    await network.close();
   });
 });
 
-/** A window that keeps the dialogs which content opens. */
-async function guarded(account: Account, options: BrowserContextOptions = {}): Promise<Visit & { dialogs: string[] }> {
-  const visit = await Visit.open("/robots.txt", account, options);
+/** Opens a window that records the dialogs that content opens. */
+async function openRecordingDialogs(
+  account: Account,
+  options: BrowserContextOptions = {},
+): Promise<BrowserWindow & { dialogs: string[] }> {
+  const visit = await BrowserWindow.open("/robots.txt", account, options);
   const dialogs: string[] = [];
   visit.page.on("dialog", (dialog) => {
     dialogs.push(dialog.message());
@@ -120,11 +132,15 @@ async function guarded(account: Account, options: BrowserContextOptions = {}): P
   return Object.assign(visit, { dialogs });
 }
 
-/** Opens whatever is folded, and walks past all of it, so that code gets its colours. */
+/** Unfolds everything and scrolls through all of it, so that code is highlighted. */
 async function unfold(page: Page): Promise<void> {
   await page.getByRole("log").evaluate(async (log) => {
     const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-    const folded = () => [...log.querySelectorAll<HTMLElement>("button")].filter((one) => (one.ariaExpanded === "false" && one.ariaHasPopup === null) || /^Show (all|more)/.test(one.textContent!));
+    const folded = () =>
+      [...log.querySelectorAll<HTMLElement>("button")].filter(
+        (one) =>
+          (one.ariaExpanded === "false" && one.ariaHasPopup === null) || /^Show (all|more)/.test(one.textContent!),
+      );
     for (let all = folded(); all.length > 0; all = folded()) {
       for (const one of all) one.click();
       await painted();
@@ -137,47 +153,79 @@ async function unfold(page: Page): Promise<void> {
   });
 }
 
-/** Every field of every payload stands in the document. */
-async function expectRendered(page: Page, these: readonly number[]): Promise<void> {
+/** Expects every field with every payload in the document. */
+async function expectRendered(page: Page, indexes: readonly number[]): Promise<void> {
   const rows = await messages(page).evaluateAll((all) => all.map((row) => row.textContent!));
-  const prose = await page.getByRole("log").locator(".prose").evaluateAll((all) => all.map((one) => ({ text: one.textContent!, blocks: one.childElementCount })));
+  const prose = await page
+    .getByRole("log")
+    .locator(".prose")
+    .evaluateAll((all) => all.map((one) => ({ text: one.textContent!, blocks: one.childElementCount })));
   const text = shown(rows.join(" "));
   const missing: string[] = [];
-  for (const at of these) {
-    for (const field of plain) if (!text.includes(shown(field === "argument" ? mark(field, at) : marked(field, at, 30)))) missing.push(marked(field, at, 60));
-    for (const field of read) {
+  for (const at of indexes) {
+    for (const field of literal)
+      if (!text.includes(shown(field === "argument" ? mark(field, at) : marked(field, at, 30))))
+        missing.push(marked(field, at, 60));
+    for (const field of parsed) {
       const found = prose.find((one) => one.text.startsWith(mark(field, at)));
-      // Beside its mark there is something of it.
-      if (found === undefined || (found.blocks < 2 && found.text.trim() === mark(field, at))) missing.push(marked(field, at, 60));
+      // Something of the payload is rendered in addition to its label.
+      if (found === undefined || (found.blocks < 2 && found.text.trim() === mark(field, at)))
+        missing.push(marked(field, at, 60));
     }
   }
-  expect(missing, "what was not rendered").toEqual([]);
+  expect(missing, "payloads that were not rendered").toEqual([]);
   expect(text, "no page shows the name of a model").not.toContain("model-");
 }
 
-/** Nothing of what is shown ran, was fetched, or is of a kind that could. */
-async function expectInert(visit: Visit & { dialogs: string[] }): Promise<void> {
+/** Expects that no content ran or was fetched, and that there is no element that could do so. */
+async function expectInert(visit: BrowserWindow & { dialogs: string[] }): Promise<void> {
   const { page } = visit;
   expect(await page.evaluate(() => "__ran" in window), "a script of the content ran").toBe(false);
   expect(visit.dialogs).toEqual([]);
-  expect(await page.locator("main iframe, main object, main embed, main form[action], main video, main audio, main [role=log] script").count()).toBe(0);
-  expect(await page.locator('[role=log] img[src^="http"]').count(), "pictures of others").toBe(0);
-  expect(await page.locator("[role=log] a").evaluateAll((links) => links.map((a) => (a as HTMLAnchorElement).protocol).filter((p) => !["http:", "https:", "mailto:"].includes(p)))).toEqual([]);
-  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than the window").toBe(true);
-  expect(visit.outside, "requests to others").toEqual([]);
+  expect(
+    await page
+      .locator(
+        "main iframe, main object, main embed, main form[action], main video, main audio, main [role=log] script",
+      )
+      .count(),
+  ).toBe(0);
+  expect(await page.locator('[role=log] img[src^="http"]').count(), "images of other sites").toBe(0);
+  expect(
+    await page
+      .locator("[role=log] a")
+      .evaluateAll((links) =>
+        links.map((a) => (a as HTMLAnchorElement).protocol).filter((p) => !["http:", "https:", "mailto:"].includes(p)),
+      ),
+  ).toEqual([]);
+  expect(
+    await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+    "the page is wider than the window",
+  ).toBe(true);
+  expect(visit.externalRequests, "requests to other sites").toEqual([]);
 }
 
 async function change<T>(page: Page, address: RegExp, how: (body: T) => unknown): Promise<void> {
-  await page.route(address, async (route: Route) => route.fulfill({ json: how((await (await route.fetch()).json()) as T) }));
+  await page.route(address, async (route: Route) =>
+    route.fulfill({ json: how((await (await route.fetch()).json()) as T) }),
+  );
 }
 
-/** Puts some payloads into the messages that the service answers. */
-async function poisonMessages(page: Page, these: readonly number[]): Promise<void> {
+/** Puts some payloads into the messages that the service returns. */
+async function poisonMessages(page: Page, indexes: readonly number[]): Promise<void> {
   await change<{ data: Message[] }>(page, /\/conversations\/conv_[a-z0-9]+\/messages/, (list) => {
     const [question, answer] = [list.data[0]!, list.data[1]!];
-    const data = these.flatMap((at) => [
-      { ...question, message_id: named(question.message_id, 2 * at), parts: [{ ...question.parts[0]!, text: marked("question", at) }] },
-      { ...answer, message_id: named(answer.message_id, 2 * at + 1), model_id: marked("model", at), parts: poisonedParts(answer, at) },
+    const data = indexes.flatMap((at) => [
+      {
+        ...question,
+        message_id: named(question.message_id, 2 * at),
+        parts: [{ ...question.parts[0]!, text: marked("question", at) }],
+      },
+      {
+        ...answer,
+        message_id: named(answer.message_id, 2 * at + 1),
+        model_id: marked("model", at),
+        parts: poisonedParts(answer, at),
+      },
     ]);
     return { ...list, data };
   });
@@ -186,9 +234,24 @@ async function poisonMessages(page: Page, these: readonly number[]): Promise<voi
 async function poisonTitles(page: Page): Promise<void> {
   await change<{ data: { conversation_id: string; title: string }[] }>(page, /\/conversations\?/, (list) => {
     const one = list.data[0];
-    return one === undefined ? list : { ...list, data: [one, ...payloads.map((_, at) => ({ ...one, conversation_id: named(one.conversation_id, at), title: marked("title", at, 200) }))] };
+    return one === undefined
+      ? list
+      : {
+          ...list,
+          data: [
+            one,
+            ...payloads.map((_, at) => ({
+              ...one,
+              conversation_id: named(one.conversation_id, at),
+              title: marked("title", at, 200),
+            })),
+          ],
+        };
   });
-  await change<object>(page, /\/conversations\/conv_[a-z0-9]+$/, (conversation) => ({ ...conversation, title: marked("title", 0, 200) }));
+  await change<object>(page, /\/conversations\/conv_[a-z0-9]+$/, (conversation) => ({
+    ...conversation,
+    title: marked("title", 0, 200),
+  }));
 }
 
 function poisonedParts(answer: Message, at: number): Part[] {
@@ -197,30 +260,48 @@ function poisonedParts(answer: Message, at: number): Part[] {
   const word = payloads[at]!.slice(0, 40);
   return [
     { type: "reasoning_summary", part_id: id(0), text: above("thought", at) },
-    { type: "text", part_id: id(1), text: above("answer", at), citations: [{ index: 1, title: marked("source", at, 100), url: "javascript:window.__ran=1" }] },
+    {
+      type: "text",
+      part_id: id(1),
+      text: above("answer", at),
+      citations: [{ index: 1, title: marked("source", at, 100), url: "javascript:window.__ran=1" }],
+    },
     { type: "code", part_id: id(2), code: marked("code", at), language: word, filename: marked("file", at, 80) },
-    { ...tool, part_id: id(3), title: marked("tool", at, 100), tool_name: word, input: { [word]: marked("argument", at) }, output: marked("result", at) },
+    {
+      ...tool,
+      part_id: id(3),
+      title: marked("tool", at, 100),
+      tool_name: word,
+      input: { [word]: marked("argument", at) },
+      output: marked("result", at),
+    },
     { ...tool, part_id: id(4), state: "failed", output: "", error: { code: word, detail: marked("failure", at) } },
     { type: "notice", part_id: id(5), kind: "steering", text: marked("notice", at) },
   ];
 }
 
-/** Puts a payload into what a live turn says: the text in two halves, the first with the first piece that comes. */
+/** Puts a payload into the events of a live turn: the text in two halves, the first half in the first delta. */
 function poisonedEvents(at: number): (event: TurnEvent) => TurnEvent {
   const word = payloads[at]!.slice(0, 40);
   const halves = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
-  const left = new Map<string, string[]>(); // by turn: one before may still be told
-  const said = new Map<string, string>(); // by event: one that is told again says the same
+  const rest = new Map<string, string[]>(); // by turn and type: the events of an earlier turn may still arrive
+  const texts = new Map<string, string>(); // by event: a repeated event has the same text
   const next = ({ turn_id, type, sequence }: TurnEvent) => {
     const [part, event] = [`${turn_id} ${type}`, `${turn_id} ${sequence}`];
-    if (!left.has(part)) left.set(part, type === "answer.delta" ? halves(`${above("answer", at)}\n\nend-${at}`) : [above("thought", at)]);
-    if (!said.has(event)) said.set(event, left.get(part)!.shift() ?? "");
-    return said.get(event)!;
+    if (!rest.has(part))
+      rest.set(part, type === "answer.delta" ? halves(`${above("answer", at)}\n\nend-${at}`) : [above("thought", at)]);
+    if (!texts.has(event)) texts.set(event, rest.get(part)!.shift() ?? "");
+    return texts.get(event)!;
   };
   return (event) => {
     switch (event.type) {
       case "turn.routing":
-        return { ...event, model_id: marked("model", at), reason: marked("notice", at), intelligence: { ...event.intelligence, requested: "auto", resolved: "coding" } };
+        return {
+          ...event,
+          model_id: marked("model", at),
+          reason: marked("notice", at),
+          intelligence: { ...event.intelligence, requested: "auto", resolved: "coding" },
+        };
       case "tool.started":
         return { ...event, title: marked("tool", at, 100), tool_name: word, input: { [word]: marked("argument", at) } };
       case "tool.completed":

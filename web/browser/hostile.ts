@@ -1,5 +1,5 @@
-// What somebody may put into a text in the hope that the app runs it, fetches it, or falls apart. RAN stands for code
-// that leaves a trace, AWAY for an address of somebody else.
+// Payloads that try to make the app run a script, send a request or fail. ran sets a global variable, which the tests
+// check; away is a URL of another site.
 const ran = "window.__ran=1";
 const away = "http://127.0.0.1:9/away";
 
@@ -80,7 +80,7 @@ const markdown = [
   `$$\\rule{9999em}{9999em}$$`,
   `$\\url{javascript:${ran}}$`,
   "```html\n<script>window.__ran=1</script>\n```",
-  "```\"><script>window.__ran=1</script>\nx\n```",
+  '```"><script>window.__ran=1</script>\nx\n```',
   "```constructor\nx\n```",
   "```__proto__\nx\n```",
   "`".repeat(500),

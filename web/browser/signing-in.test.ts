@@ -1,15 +1,17 @@
-// Coming in, staying in and being asked again: by a password, by a provider, on several devices. What lies beneath stays.
+// Tests of sign-in, of sessions and of signing in again: by password, by provider and on several devices. The page
+// behind a dialog keeps its state.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { expectAccessibleInBothLooks } from "./axe";
-import { composer, expectFocus, intercept, messages, refusal } from "./room";
-import { Account, phone, url, Visit, withBrowser } from "./site";
+import { expectAccessibleInBothColorSchemes } from "./axe";
+import { composer, expectFocus, intercept, messages, refusal } from "./conversation-page";
+import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
 
 const press = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true }).press("Enter");
-const again = (page: Page) => page.getByRole("dialog", { name: "Sign in again" });
-const safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
+const signInDialog = (page: Page) => page.getByRole("dialog", { name: "Sign in again" });
+const safari =
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
 
 async function signIn(page: Page, { email, password }: Pick<Account, "email" | "password">): Promise<void> {
   await page.getByLabel("E-mail").fill(email);
@@ -23,21 +25,27 @@ async function signOut(page: Page, name: string): Promise<void> {
   await page.getByLabel("E-mail").waitFor();
 }
 
-const draftOf = async (account: Account, conversation: string) => (await account.read<{ draft: { content: string } }>(`/conversations/${conversation}`)).draft.content;
+const draftOf = async (account: Account, conversation: string) =>
+  (await account.read<{ draft: { content: string } }>(`/conversations/${conversation}`)).draft.content;
 
-/** Another session of the account: its cookie. */
+/** Creates another session of the account and returns its cookie. */
 async function anotherSession({ email, password }: Account): Promise<{ name: string; value: string; url: string }> {
-  const answer = await fetch(`${url}/auth/login`, { method: "POST", headers: { "Content-Type": "application/json", Origin: url }, body: JSON.stringify({ email, password }) });
-  expect(answer.status).toBe(200);
-  const [name, value] = answer.headers.getSetCookie()[0]!.split(";")[0]!.split("=");
+  const response = await fetch(`${url}/auth/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Origin: url },
+    body: JSON.stringify({ email, password }),
+  });
+  expect(response.status).toBe(200);
+  const [name, value] = response.headers.getSetCookie()[0]!.split(";")[0]!.split("=");
   return { name: name!, value: value!, url };
 }
 
-const standing = async ({ name, value }: { name: string; value: string }) => (await fetch(`${url}/auth/session`, { headers: { Cookie: `${name}=${value}` } })).status;
+const sessionStatus = async ({ name, value }: { name: string; value: string }) =>
+  (await fetch(`${url}/auth/session`, { headers: { Cookie: `${name}=${value}` } })).status;
 
-describe("by a password", () => {
-  test("a newcomer makes an account, signs out and in again, by the keyboard", async () => {
-    const visit = await Visit.open("/");
+describe("sign-in with a password", () => {
+  test("a new user registers, signs out and signs in again with the keyboard", async () => {
+    const visit = await BrowserWindow.open("/");
     const { page } = visit;
     const email = `${crypto.randomUUID()}@turnstone.localhost`;
     await page.getByRole("button", { name: "Create an account" }).press("Enter");
@@ -49,16 +57,16 @@ describe("by a password", () => {
     await signOut(page, "Robin");
     await signIn(page, { email, password: "wrong entirely" });
     await page.getByText("The e-mail address or the password is wrong.").waitFor();
-    await expectAccessibleInBothLooks(page, "a wrong password");
+    await expectAccessibleInBothColorSchemes(page, "a wrong password");
     await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");
     await page.keyboard.press("Enter");
     await composer(page).waitFor();
     await visit.close();
   });
 
-  test("39 what is wrong is said beside its field, and a limit is counted down", async () => {
+  test("39 an error is shown next to its field, and a rate limit with a countdown", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/");
+    const visit = await BrowserWindow.open("/");
     const { page } = visit;
     await page.clock.install();
     await page.reload();
@@ -72,11 +80,16 @@ describe("by a password", () => {
     await signIn(page, account);
     await page.getByText("There is an account with this address already.").waitFor();
     await expectFocus(page.getByLabel("E-mail"));
-    await expectAccessibleInBothLooks(page, "an address that is taken");
+    await expectAccessibleInBothColorSchemes(page, "an address that is taken");
     await press(page, "Sign in");
     expect(await page.getByLabel("E-mail").inputValue()).toBe(account.email);
 
-    await page.route(`${url}/auth/login`, (route) => route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "60" })), { times: 1 });
+    await page.route(
+      `${url}/auth/login`,
+      (route) =>
+        route.fulfill(refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": "60" })),
+      { times: 1 },
+    );
     await signIn(page, account);
     await page.getByRole("alert").getByText("Too many tries. Wait a little.").waitFor();
     await page.getByRole("button", { name: /^Again in \d+ seconds?$/ }).waitFor();
@@ -86,119 +99,139 @@ describe("by a password", () => {
     await visit.close();
   });
 
-  test("who signs out while something was not sent is asked", async () => {
+  test("a sign-out with unsent messages requires a confirmation", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await page.route(`${url}/chat`, (route) => route.abort());
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
-    await page.getByText(/Saved on this device/).first().waitFor();
+    await page
+      .getByText(/Saved on this device/)
+      .first()
+      .waitFor();
     const dialog = page.getByRole("dialog", { name: "Sign out now?" });
-    const ask = async () => {
+    const openDialog = async () => {
       await press(page, "Account: Robin");
       await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
       await dialog.getByText(/^One message has not been sent yet/).waitFor();
     };
-    await ask();
-    await expectAccessibleInBothLooks(page, "a question before signing out");
+    await openDialog();
+    await expectAccessibleInBothColorSchemes(page, "the sign-out confirmation");
     await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    await page.getByText(/Saved on this device/).first().waitFor();
-    await ask();
+    await page
+      .getByText(/Saved on this device/)
+      .first()
+      .waitFor();
+    await openDialog();
     await dialog.getByRole("button", { name: "Sign out and discard" }).press("Enter");
     await page.getByLabel("E-mail").waitFor();
-    expect((await account.read<{ data: unknown[] }>(`/conversations/${conversation}/messages`).catch(() => null))).toBeNull();
+    expect(
+      await account.read<{ data: unknown[] }>(`/conversations/${conversation}/messages`).catch(() => null),
+    ).toBeNull();
     await visit.close();
   });
 
-  test("36 a token of the page that is no longer good is renewed once, and nobody is asked", async () => {
+  test("36 a CSRF token that is no longer valid is renewed once, without a dialog", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await messages(page).nth(1).waitFor();
     await composer(page).fill("A");
     await expect.poll(() => draftOf(account, conversation)).toBe("A");
 
-    // The browser has another session from now on, as after signing in again in another tab.
+    // From now on the browser has another session, as if the user had signed in again in another tab.
     await visit.context.addCookies([await anotherSession(account)]);
     const refused: string[] = [];
-    let renewed = 0;
-    page.on("response", (answer) => {
-      if (answer.status() === 403) refused.push(new URL(answer.url()).pathname);
-      if (answer.url() === `${url}/auth/session`) renewed++;
+    let renewals = 0;
+    page.on("response", (response) => {
+      if (response.status() === 403) refused.push(new URL(response.url()).pathname);
+      if (response.url() === `${url}/auth/session`) renewals++;
     });
     await composer(page).fill("What is 6*7?");
     await expect.poll(() => draftOf(account, conversation)).toBe("What is 6*7?");
     await composer(page).press("Enter");
-    await page.getByText(/\b42\b/).first().waitFor();
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
     expect(refused).toEqual([`/conversations/${conversation}/draft`]);
-    expect(renewed).toBe(1);
+    expect(renewals).toBe(1);
     expect(await page.getByRole("dialog").count()).toBe(0);
 
-    // One that is refused all the same is not asked for ever.
+    // If the renewed token is also refused, it is not renewed again and again.
     await expect.poll(() => draftOf(account, conversation)).toBe("");
-    let asked = 0;
+    let requests = 0;
     await page.route(`${url}/conversations/${conversation}/draft`, (route) => {
-      asked++;
+      requests++;
       return route.fulfill(refusal(403, "csrf", "X-CSRF-Token is missing or wrong."));
     });
     await composer(page).fill("A thought");
     await page.getByText(/This draft is on this device only/).waitFor();
-    expect(asked).toBe(2);
+    expect(requests).toBe(2);
     await visit.close();
   });
 
-  test("36 what was under way while one signed in again, and is refused after, is sent again, and nobody is asked twice", async () => {
+  test("36 a request from before a new sign-in, refused after it, is sent again without another dialog", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const visit = await Visit.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await messages(page).nth(1).waitFor();
-    const asked = await intercept(page, "POST", `${url}/chat`);
+    const requests = await intercept(page, "POST", `${url}/chat`);
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
-    await expect.poll(() => asked.length).toBe(1);
+    await expect.poll(() => requests.length).toBe(1);
     await visit.context.clearCookies();
     await composer(page).fill("And then?");
-    await again(page).getByLabel("Password", { exact: true }).fill(account.password);
+    await signInDialog(page).getByLabel("Password", { exact: true }).fill(account.password);
     await page.keyboard.press("Enter");
-    await again(page).waitFor({ state: "hidden" });
-    await asked[0]!.fulfill(refusal(401, "unauthenticated", "There is no valid session. Sign in first."));
-    await expect.poll(() => asked.length).toBe(2);
-    expect(asked[1]!.request().headers()["idempotency-key"]).toBe(asked[0]!.request().headers()["idempotency-key"]);
-    await asked[1]!.continue();
-    await page.getByText(/\b42\b/).first().waitFor();
-    expect(await again(page).count()).toBe(0);
+    await signInDialog(page).waitFor({ state: "hidden" });
+    await requests[0]!.fulfill(refusal(401, "unauthenticated", "There is no valid session. Sign in first."));
+    await expect.poll(() => requests.length).toBe(2);
+    expect(requests[1]!.request().headers()["idempotency-key"]).toBe(
+      requests[0]!.request().headers()["idempotency-key"],
+    );
+    await requests[1]!.continue();
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    expect(await signInDialog(page).count()).toBe(0);
     await visit.close();
   });
 
-  test("36 what needs a recent sign-in asks for the password in place; giving up changes nothing", async () => {
+  test("36 an operation that needs a recent sign-in asks for the password; Cancel changes nothing", async () => {
     const account = await Account.register();
     const other = await anotherSession(account);
-    const visit = await Visit.open("/settings", account);
+    const visit = await BrowserWindow.open("/settings", account);
     const { page } = visit;
-    // The service asks for it ten minutes after a sign-in.
-    let proven = false;
-    page.on("response", (answer) => void (proven ||= answer.url() === `${url}/auth/reauthenticate` && answer.ok()));
+    // The service would require it only ten minutes after the sign-in.
+    let reauthenticated = false;
+    page.on("response", (response) => {
+      reauthenticated ||= response.url() === `${url}/auth/reauthenticate` && response.ok();
+    });
     await page.route(`${url}/auth/sessions`, (route) => {
-      if (proven || route.request().method() !== "DELETE") return route.continue();
-      return route.fulfill(refusal(403, "reauth_required", "This needs a recent sign-in: POST /auth/reauthenticate first."));
+      if (reauthenticated || route.request().method() !== "DELETE") return route.continue();
+      return route.fulfill(
+        refusal(403, "reauth_required", "This needs a recent sign-in: POST /auth/reauthenticate first."),
+      );
     });
     const dialog = page.getByRole("dialog", { name: "Confirm that it is you" });
-    const endOthers = page.getByRole("button", { name: "Sign out all other devices" });
+    const signOutOthers = page.getByRole("button", { name: "Sign out all other devices" });
 
-    await endOthers.press("Enter");
+    await signOutOthers.press("Enter");
     await expectFocus(dialog.getByLabel("Password", { exact: true }));
-    await expectAccessibleInBothLooks(page, "a question for the password");
+    await expectAccessibleInBothColorSchemes(page, "the password dialog");
     await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    await expectFocus(endOthers);
-    expect(await standing(other)).toBe(200);
+    await expectFocus(signOutOthers);
+    expect(await sessionStatus(other)).toBe(200);
 
-    await endOthers.press("Enter");
+    await signOutOthers.press("Enter");
     await dialog.getByLabel("Password", { exact: true }).fill("wrong entirely");
     await page.keyboard.press("Enter");
     await dialog.getByText("This is not your password.").waitFor();
@@ -206,77 +239,90 @@ describe("by a password", () => {
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
     await page.getByRole("status").getByText("All other devices were signed out.").waitFor();
-    await endOthers.waitFor({ state: "hidden" });
+    await signOutOthers.waitFor({ state: "hidden" });
     await page.getByText("This device, in use now").waitFor();
     await expectFocus(page.getByRole("list", { name: "Signed-in devices" }));
-    expect(await standing(other)).toBe(401);
+    expect(await sessionStatus(other)).toBe(401);
     await visit.close();
   });
 
-  test("36 a device that is signed out from another one is asked to sign in again, and keeps what is written there", async () => {
+  test("36 a device that was signed out elsewhere shows the sign-in dialog and keeps the typed text", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
-    const desk = await Visit.open("/settings");
-    await signIn(desk.page, account);
-    await desk.page.getByRole("heading", { name: "Settings" }).waitFor();
-    const pocket = await Visit.open(`/c/${conversation}`, undefined, { viewport: phone, userAgent: safari });
-    await signIn(pocket.page, account);
-    await messages(pocket.page).nth(1).waitFor();
-    await composer(pocket.page).fill("What is 6*7");
+    const laptop = await BrowserWindow.open("/settings");
+    await signIn(laptop.page, account);
+    await laptop.page.getByRole("heading", { name: "Settings" }).waitFor();
+    const mobile = await BrowserWindow.open(`/c/${conversation}`, undefined, { viewport: phone, userAgent: safari });
+    await signIn(mobile.page, account);
+    await messages(mobile.page).nth(1).waitFor();
+    await composer(mobile.page).fill("What is 6*7");
     await expect.poll(() => draftOf(account, conversation)).toBe("What is 6*7");
 
-    await desk.page.reload();
-    await press(desk.page, "Sign out Safari on iPhone");
-    await desk.page.getByRole("status").getByText("The device was signed out.").waitFor();
-    await desk.page.getByRole("button", { name: "Sign out Safari on iPhone" }).waitFor({ state: "hidden" });
-    expect(await again(desk.page).count()).toBe(0);
+    await laptop.page.reload();
+    await press(laptop.page, "Sign out Safari on iPhone");
+    await laptop.page.getByRole("status").getByText("The device was signed out.").waitFor();
+    await laptop.page.getByRole("button", { name: "Sign out Safari on iPhone" }).waitFor({ state: "hidden" });
+    expect(await signInDialog(laptop.page).count()).toBe(0);
 
-    await composer(pocket.page).press("End");
-    await composer(pocket.page).press("?");
-    const dialog = again(pocket.page);
+    await composer(mobile.page).press("End");
+    await composer(mobile.page).press("?");
+    const dialog = signInDialog(mobile.page);
     await dialog.getByText("Your session has ended. Everything beneath stays as it is.").waitFor();
-    await expectAccessibleInBothLooks(pocket.page, "signing in again");
+    await expectAccessibleInBothColorSchemes(mobile.page, "signing in again");
     expect(await dialog.getByLabel("E-mail").inputValue()).toBe(account.email);
-    await pocket.page.keyboard.press("Escape");
+    await mobile.page.keyboard.press("Escape");
     await dialog.getByLabel("Password", { exact: true }).fill(account.password);
-    await pocket.page.keyboard.press("Enter");
+    await mobile.page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    expect(await composer(pocket.page).inputValue()).toBe("What is 6*7?");
-    await expectFocus(composer(pocket.page));
+    expect(await composer(mobile.page).inputValue()).toBe("What is 6*7?");
+    await expectFocus(composer(mobile.page));
     await expect.poll(() => draftOf(account, conversation)).toBe("What is 6*7?");
-    await composer(pocket.page).press("Enter");
-    await pocket.page.getByText(/\b42\b/).first().waitFor();
-    await desk.close();
-    await pocket.close();
+    await composer(mobile.page).press("Enter");
+    await mobile.page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    await laptop.close();
+    await mobile.close();
   });
 });
 
-describe("by a provider", () => {
-  const link = (page: Page) => page.getByRole("link", { name: "Continue with Harbour" });
+describe("sign-in with a provider", () => {
+  const providerLink = (page: Page) => page.getByRole("link", { name: "Continue with Harbour" });
 
-  /** Answers the provider on its own page. */
-  async function answer(page: Page, name: string, email: string, how: "Allow" | "Decline" = "Allow"): Promise<void> {
+  /** Fills in and submits the provider's page. */
+  async function submitProviderPage(
+    page: Page,
+    name: string,
+    email: string,
+    choice: "Allow" | "Decline" = "Allow",
+  ): Promise<void> {
     await page.getByRole("heading", { name: "Harbour" }).waitFor();
     expect(page.url().startsWith(url)).toBe(false);
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("E-mail").fill(email);
-    await page.getByRole("button", { name: how }).press("Enter");
+    await page.getByRole("button", { name: choice }).press("Enter");
   }
 
-  /** Ends a visit during which nothing but the provider's page was asked of anybody else. */
-  async function leave(visit: Visit): Promise<void> {
-    const beyond = visit.outside.splice(0).map((to) => new URL(to));
-    expect(beyond.length).toBeGreaterThan(0);
-    expect(beyond.filter(({ hostname, pathname }) => hostname !== "127.0.0.1" || !["/authorize", "/answer", "/favicon.ico"].includes(pathname))).toEqual([]);
+  /** Closes a window; the only requests to other sites must be those to the provider's page. */
+  async function closeVisit(visit: BrowserWindow): Promise<void> {
+    const external = visit.externalRequests.splice(0).map((to) => new URL(to));
+    expect(external.length).toBeGreaterThan(0);
+    expect(
+      external.filter(
+        ({ hostname, pathname }) =>
+          hostname !== "127.0.0.1" || !["/authorize", "/answer", "/favicon.ico"].includes(pathname),
+      ),
+    ).toEqual([]);
     await visit.close();
   }
 
-  test("somebody comes in by it, comes back to the same account, and gives it a password", async () => {
+  test("a user signs in, signs in to the same account again, and sets a password", async () => {
     const email = `${crypto.randomUUID()}@turnstone.localhost`;
-    const visit = await Visit.open("/settings");
+    const visit = await BrowserWindow.open("/settings");
     const { page } = visit;
-    await link(page).press("Enter");
-    await answer(page, "Ada", email);
+    await providerLink(page).press("Enter");
+    await submitProviderPage(page, "Ada", email);
     await page.getByRole("heading", { name: "Settings" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/settings");
     await page.getByText(email).waitFor();
@@ -286,73 +332,88 @@ describe("by a provider", () => {
     await page.getByRole("link", { name: "New conversation" }).first().press("Enter");
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
-    await page.getByText(/\b42\b/).first().waitFor();
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
     const conversation = new URL(page.url()).pathname;
 
     await signOut(page, "Ada");
-    await link(page).press("Enter");
-    await answer(page, "Ada", email);
+    await providerLink(page).press("Enter");
+    await submitProviderPage(page, "Ada", email);
     await page.getByRole("button", { name: "Account: Ada" }).waitFor();
     await page.goto(url + conversation);
-    await page.getByText(/\b42\b/).first().waitFor();
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
 
     await signOut(page, "Ada");
     await signIn(page, { email, password: "a calm tide at noon" });
     await page.getByRole("button", { name: "Account: Ada" }).waitFor();
-    await leave(visit);
+    await closeVisit(visit);
   });
 
-  test("who is not signed in by it is told why, once, and may come in another way", async () => {
+  test("a failed sign-in is reported once with the reason, and other ways to sign in still work", async () => {
     const account = await Account.register();
-    const visit = await Visit.open("/");
+    const visit = await BrowserWindow.open("/");
     const { page } = visit;
-    await link(page).press("Enter");
-    await answer(page, "Ada", account.email, "Decline");
+    await providerLink(page).press("Enter");
+    await submitProviderPage(page, "Ada", account.email, "Decline");
     await page.getByRole("alert").getByText("The provider did not sign you in.").waitFor();
     expect(page.url()).toBe(`${url}/`);
     await page.reload();
-    await link(page).waitFor();
+    await providerLink(page).waitFor();
     expect(await page.getByText("The provider did not sign you in.").count()).toBe(0);
 
     await page.goto(`${url}/auth/oidc/harbour/callback?state=another&code=any`);
-    await page.getByRole("alert").getByText("This sign-in was not begun here, or took too long. Begin again.").waitFor();
-    await expectAccessibleInBothLooks(page, "a refused sign-in");
+    await page
+      .getByRole("alert")
+      .getByText("This sign-in was not begun here, or took too long. Begin again.")
+      .waitFor();
+    await expectAccessibleInBothColorSchemes(page, "a refused sign-in");
 
-    // The same address makes nobody the same person, and keeps nobody out.
-    await link(page).press("Enter");
-    await answer(page, "Eve", account.email);
+    // The same e-mail address neither joins accounts nor blocks a sign-in.
+    await providerLink(page).press("Enter");
+    await submitProviderPage(page, "Eve", account.email);
     await page.getByRole("button", { name: "Account: Eve" }).waitFor();
     await signOut(page, "Eve");
     await signIn(page, account);
     await composer(page).waitFor();
 
-    // Who is in already stays in.
+    // A signed-in user stays signed in.
     await page.goto(`${url}/auth/oidc/harbour/start`);
-    await answer(page, "Eve", account.email, "Decline");
+    await submitProviderPage(page, "Eve", account.email, "Decline");
     await page.getByRole("alert").getByText("The provider did not sign you in.").waitFor();
     await page.getByRole("button", { name: "Account: Robin" }).waitFor();
-    await leave(visit);
+    await closeVisit(visit);
   });
 
-  test("a session that ended is renewed by it in a tab beside, and what was written is sent", async () => {
+  test("after the session has ended, a sign-in in another tab restores it, and the message is sent", async () => {
     const email = `${crypto.randomUUID()}@turnstone.localhost`;
-    const visit = await Visit.open("/");
+    const visit = await BrowserWindow.open("/");
     const { page } = visit;
-    await link(page).press("Enter");
-    await answer(page, "Ada", email);
+    await providerLink(page).press("Enter");
+    await submitProviderPage(page, "Ada", email);
     await composer(page).fill("What is 6*7?");
     await page.waitForURL(/\/c\/conv_/);
     await visit.context.clearCookies();
     await composer(page).press("Enter");
-    await again(page).waitFor();
-    const [beside] = await Promise.all([visit.context.waitForEvent("page"), again(page).getByRole("link", { name: "Continue with Harbour" }).press("Enter")]);
-    await answer(beside, "Ada", email);
-    await composer(beside).waitFor();
-    await beside.close();
-    // A headless browser does not tell a page that it is looked at again.
+    await signInDialog(page).waitFor();
+    const [tab] = await Promise.all([
+      visit.context.waitForEvent("page"),
+      signInDialog(page).getByRole("link", { name: "Continue with Harbour" }).press("Enter"),
+    ]);
+    await submitProviderPage(tab, "Ada", email);
+    await composer(tab).waitFor();
+    await tab.close();
+    // A headless browser sends no visibilitychange event when a tab becomes visible again.
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-    await again(page).waitFor({ state: "hidden" });
-    await page.getByText(/\b42\b/).first().waitFor();
-    await leave(visit);
+    await signInDialog(page).waitFor({ state: "hidden" });
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    await closeVisit(visit);
   });
 });

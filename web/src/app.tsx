@@ -1,31 +1,53 @@
-// The app: who is signed in, in which language and look, and which room is shown.
+// The root component: providers, the check of the session, and the routes to the pages.
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, RouterProvider } from "@tanstack/react-router";
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  RouterProvider,
+} from "@tanstack/react-router";
 import { lazy, Suspense, useRef, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
-import { useAccess } from "./api/access";
-import { Frame } from "./rooms/frame";
-import { ConversationRoom } from "./rooms/conversation";
-import { Failed, Guard } from "./rooms/failed";
-import { Unreachable } from "./rooms/unreachable";
-import { Speech } from "./words/speech";
-import { Look } from "./style/look";
+import { useSessionState } from "./api/session-state";
+import { AppLayout } from "./pages/app-layout";
+import { ConversationRoute } from "./pages/conversation";
+import { ErrorPage, ErrorBoundary } from "./pages/error-page";
+import { Unreachable } from "./pages/unreachable";
+import { Localization } from "./messages/localization";
+import { ThemeEffect } from "./style/theme";
 
-const SignIn = lazy(() => import("./rooms/sign-in").then((m) => ({ default: m.SignIn })));
-const SignInAgain = lazy(() => import("./rooms/sign-in-again").then((m) => ({ default: m.SignInAgain })));
+const SignIn = lazy(() => import("./pages/sign-in").then((m) => ({ default: m.SignIn })));
+const SignInAgain = lazy(() => import("./pages/sign-in-again").then((m) => ({ default: m.SignInAgain })));
 
-const root = createRootRoute({ component: () => <Frame><Outlet /></Frame>, notFoundComponent: lazyRouteComponent(() => import("./rooms/not-found"), "NotFound") });
-const start = createRoute({ getParentRoute: () => root, path: "/", component: () => <ConversationRoom id={null} /> });
+const root = createRootRoute({
+  component: () => (
+    <AppLayout>
+      <Outlet />
+    </AppLayout>
+  ),
+  notFoundComponent: lazyRouteComponent(() => import("./pages/not-found"), "NotFound"),
+});
+const start = createRoute({ getParentRoute: () => root, path: "/", component: () => <ConversationRoute id={null} /> });
 const conversation = createRoute({ getParentRoute: () => root, path: "/c/$conversation", component: Conversation });
-const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./rooms/settings"), "SettingsRoom") });
+const settings = createRoute({
+  getParentRoute: () => root,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./pages/settings"), "SettingsPage"),
+});
 
 function Conversation() {
   const { conversation: id } = conversation.useParams();
-  return <ConversationRoom key={id} id={id} />;
+  return <ConversationRoute key={id} id={id} />;
 }
 
-const router = createRouter({ routeTree: root.addChildren([start, conversation, settings]), scrollRestoration: false, defaultErrorComponent: Failed });
+const router = createRouter({
+  routeTree: root.addChildren([start, conversation, settings]),
+  scrollRestoration: false,
+  defaultErrorComponent: ErrorPage,
+});
 
 declare module "@tanstack/react-router" {
   interface Register {
@@ -36,34 +58,40 @@ declare module "@tanstack/react-router" {
 export function App() {
   return (
     <QueryClientProvider client={queryClient}>
-      <Speech>
-        <Look />
-        <Guard>
+      <Localization>
+        <ThemeEffect />
+        <ErrorBoundary>
           <Suspense>
-            <Door>
+            <SessionGate>
               <RouterProvider router={router} />
-            </Door>
+            </SessionGate>
           </Suspense>
-        </Guard>
-      </Speech>
+        </ErrorBoundary>
+      </Localization>
     </QueryClientProvider>
   );
 }
 
-/** Asks at once who is signed in, also while the next try is waited for. */
-const askAgain = (): void => void queryClient.cancelQueries({ queryKey: sessionQuery.queryKey }).then(() => queryClient.refetchQueries({ queryKey: sessionQuery.queryKey }));
+/** Fetches the session now, even while the query waits for its next retry. */
+const refetchSession = (): void =>
+  void queryClient
+    .cancelQueries({ queryKey: sessionQuery.queryKey })
+    .then(() => queryClient.refetchQueries({ queryKey: sessionQuery.queryKey }));
 
-/** Lets in who is signed in. A session that ends later is renewed in place: the room stays as it is, and what was typed. */
-function Door({ children }: { children: ReactNode }) {
+/**
+ * Shows its children once an account is signed in. If the session ends later, the user signs in again in a dialog: the
+ * page and the typed text stay as they are.
+ */
+function SessionGate({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
-  const lost = useAccess((access) => access.lost);
-  // Stands while it is asked again: what is shown about it does not come and go.
+  const lost = useSessionState((access) => access.lost);
+  // The last failure. It stays set during a retry, so that the error page does not disappear and reappear.
   const failure = useRef<unknown>(null);
   failure.current = session.failureReason ?? failure.current;
   if (session.data === undefined) {
     if (session.error instanceof Refusal && session.error.status === 401) return <SignIn />;
-    // Told from the first failure on: the query tries again for a while before it gives up.
-    if (failure.current !== null) return <Unreachable refusal={failure.current} again={askAgain} />;
+    // Shown from the first failure on: the query retries for a while before it reports an error.
+    if (failure.current !== null) return <Unreachable refusal={failure.current} again={refetchSession} />;
     return null;
   }
   return (

@@ -1,13 +1,16 @@
+// Entry point of the web app: starts it, and renders App into the element #root.
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app";
+import { start } from "./start";
 import "./style/tokens.css";
 
-// What radix styles at run time carries the nonce of this document.
+// The style elements that Radix adds at run time need the CSP nonce of this document.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce;
 if (nonce) setNonce(nonce);
 
+start();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <App />

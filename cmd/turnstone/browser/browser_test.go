@@ -9,31 +9,31 @@ import (
 	"turnstone/http/oidctest"
 )
 
-// generous are limits that no test of the browser meets unless it is about them.
+// generous contains limits that only tests of these limits reach.
 var generous = []string{
 	"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
 	"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000", "TURNSTONE_LIMIT_REPLAYS=60000/1m burst 10000",
 }
 
-func TestInTheBrowser(t *testing.T) {
+func TestBrowserSuite(t *testing.T) {
 	t.Parallel()
 	provider := oidctest.New(t, time.Now)
-	provider.Ask()
-	inTheBrowser(t, "vitest.browser.config.ts",
+	provider.RequireConsent()
+	runSuite(t, "vitest.browser.config.ts",
 		"TURNSTONE_OIDC_HARBOUR_ISSUER="+provider.Issuer,
 		"TURNSTONE_OIDC_HARBOUR_CLIENT_ID="+oidctest.ClientID, "TURNSTONE_OIDC_HARBOUR_CLIENT_SECRET="+oidctest.ClientSecret)
 }
 
-// The tests that kill and freeze the service have one of their own.
-func TestBadDaysInTheBrowser(t *testing.T) {
+// TestBrowserSuiteWithOutages runs the tests that kill and freeze the service, with a service of their own.
+func TestBrowserSuiteWithOutages(t *testing.T) {
 	t.Parallel()
-	inTheBrowser(t, "vitest.bad-days.config.ts")
+	runSuite(t, "vitest.faults.config.ts")
 }
 
-// inTheBrowser runs the tests of a configuration against a service of their own.
-func inTheBrowser(t *testing.T, config string, settings ...string) {
+// runSuite runs the tests of a vitest configuration against a service of their own.
+func runSuite(t *testing.T, config string, settings ...string) {
 	t.Helper()
-	k := newKeeper(t, append(settings, generous...)...)
+	k := newController(t, append(settings, generous...)...)
 	environment := []string{
 		"TURNSTONE_URL=http://" + k.site.Public, "TURNSTONE_INTERNAL=http://" + k.site.Internal,
 		"TURNSTONE_CONTROL=" + k.listen(), "TURNSTONE_FOLDER=" + k.site.Folder,
@@ -47,18 +47,19 @@ func inTheBrowser(t *testing.T, config string, settings ...string) {
 	if names := first.failed(); secondTries.allow(len(names)) {
 		first.replace(t, names, run(names))
 	}
-	first.tell(t)
+	first.report(t)
 }
 
-// What needs neither service nor browser: folding, following, words.
-func TestTheAppByItself(t *testing.T) {
+// TestAppUnitTests runs the tests that need neither a service nor a browser.
+func TestAppUnitTests(t *testing.T) {
 	t.Parallel()
 	tests := start(t, "vite.config.ts", nil)
 	<-tests.done
-	tests.results(t).tell(t)
+	tests.results(t).report(t)
 }
 
-// Of a run with both suites, at most mostAgain tests get a second try, and only in the gate.
+// TestOnlyTheGateTriesAgainAndTwiceAtMost checks that at most maxRetries tests of both suites together get a second
+// try, and only where CI is set.
 func TestOnlyTheGateTriesAgainAndTwiceAtMost(t *testing.T) {
 	for _, c := range []struct {
 		ci      string
@@ -85,7 +86,7 @@ func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
 	first := results{{"a", "passed", nil, 1}, {"b", "failed", []string{"Error: late\n  at node_modules/y.js\n\n  at x.ts"}, 1}, {"c", "failed", []string{"lost"}, 1}}
 	second := results{{"a", "skipped", nil, 0}, {"b", "passed", nil, 1}, {"c", "failed", []string{"lost again"}, 1}}
 	notices := first.merge(second, first.failed())
-	if len(notices) != 1 || notices[0] != "b passed at its second try only; the first: Error: late | at x.ts" {
+	if len(notices) != 1 || notices[0] != "b passed only at its second try; the first failed: Error: late | at x.ts" {
 		t.Errorf("noticed %q", notices)
 	}
 	var statuses []string
@@ -97,26 +98,26 @@ func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
 	}
 }
 
-// Whatever a test does to the service, the next one finds it running: hard-days.test.ts leaves it killed and frozen on
-// purpose. That it ended by itself is told.
+// TestAServiceThatEndedIsStartedAgain checks that the next test finds the service running, whatever a test did to it:
+// faults.test.ts leaves it killed and frozen on purpose. A service that ended by itself is reported.
 func TestAServiceThatEndedIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newController(t)
 	for _, verb := range []string{"down", "freeze"} {
 		before := k.process
 		k.do(verb)
 		k.do("running")
 		if status, _ := sitetest.Readiness(t, k.site.Internal); status != 200 {
-			t.Errorf("after %s /ready answers %d", verb, status)
+			t.Errorf("after %s /ready returns %d", verb, status)
 		}
 		if (k.process != before) != (verb == "down") {
-			t.Errorf("after %s it is another process: %t", verb, k.process != before)
+			t.Errorf("after %s another process runs: %t", verb, k.process != before)
 		}
 	}
-	k.process.Kill() // nobody asked for it
+	k.process.Kill() // not requested by a test
 	k.do("running")
 	if len(k.ended) != 1 {
-		t.Errorf("it ended by itself, told: %q", k.ended)
+		t.Errorf("want one report of a service that ended by itself, got %q", k.ended)
 	}
 	k.ended = nil
 }

@@ -1,3 +1,4 @@
-// Package browser holds the service and its web app to what a person sees in a real Chromium. It has tests only: they
-// start the program, lend the browser's tests in web/browser a way to kill and restart it, and report each of them.
+// Package browser tests the service and its web app in a real Chromium, as a user sees them. The package contains only
+// tests: they start the program, let the browser tests in web/browser kill and restart it, and report the result of
+// each browser test.
 package browser

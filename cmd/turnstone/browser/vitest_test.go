@@ -19,31 +19,31 @@ import (
 
 const (
 	webFolder = "../../../web"
-	// whole is how long all tests of a suite may take; each has its own limit in web/vitest.bad-days.config.ts.
-	whole = 9 * time.Minute
-	// mostAgain is how many tests of a run may be tried once more where CI is set; elsewhere none is. `make test` prints
-	// a notice of each beside its summary.
-	mostAgain = 2
+	// suiteTimeout limits a run of a suite. Each test has its own limit in web/vitest.faults.config.ts.
+	suiteTimeout = 9 * time.Minute
+	// maxRetries is the number of tests of a run that get a second try if CI is set; otherwise none does. `make test`
+	// prints a notice of each next to its summary.
+	maxRetries = 2
 )
 
-// secondTries is what both suites of a run share.
+// secondTries is the budget that both suites of a run share.
 var secondTries = newBudget(os.Getenv("CI"))
 
-// budget is how many tests may still be tried once more.
-type budget struct {
+// retryBudget is the number of tests that may still be tried a second time.
+type retryBudget struct {
 	mu   sync.Mutex
 	left int // guarded by mu
 }
 
-func newBudget(ci string) *budget {
+func newBudget(ci string) *retryBudget {
 	if ci == "" || ci == "0" || ci == "false" {
-		return &budget{}
+		return &retryBudget{}
 	}
-	return &budget{left: mostAgain}
+	return &retryBudget{left: maxRetries}
 }
 
-// allow takes a second try for each of some failed tests, or for none of them when there are too many.
-func (b *budget) allow(failed int) bool {
+// allow reserves a second try for each of the failed tests, or for none of them if there are more than are left.
+func (b *retryBudget) allow(failed int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if failed == 0 || failed > b.left {
@@ -53,7 +53,7 @@ func (b *budget) allow(failed int) bool {
 	return true
 }
 
-// result is how a test of the app ended.
+// result is the outcome of a test of the app.
 type result struct {
 	FullName        string
 	Status          string
@@ -61,10 +61,10 @@ type result struct {
 	Duration        float64 // in milliseconds
 }
 
-// results are those of a run. A file that could not be run counts as a test that failed.
+// results are the outcomes of a run. A file that could not be run counts as a failed test.
 type results []result
 
-// failed names the tests that may be tried again.
+// failed returns the names of the failed tests.
 func (all results) failed() (names []string) {
 	for _, one := range all {
 		if one.Status == "failed" {
@@ -74,7 +74,8 @@ func (all results) failed() (names []string) {
 	return names
 }
 
-// merge puts what came of a second try in the place of the first, and returns a notice for each test that passed then.
+// merge replaces the results of the named tests by those of a second try, and returns a notice for each test that
+// passed then.
 func (all results) merge(second results, names []string) (noticed []string) {
 	for i, one := range all {
 		at := slices.IndexFunc(second, func(other result) bool { return other.FullName == one.FullName })
@@ -82,17 +83,18 @@ func (all results) merge(second results, names []string) (noticed []string) {
 			continue
 		}
 		if second[at].Status == "passed" {
-			noticed = append(noticed, fmt.Sprintf("%s passed at its second try only; the first: %s", one.FullName, one.why()))
+			noticed = append(noticed, fmt.Sprintf("%s passed only at its second try; the first failed: %s", one.FullName, one.why()))
 		}
 		all[i] = second[at]
 	}
 	return noticed
 }
 
-// whyLines is how many lines of a failure a notice quotes: what was waited for, and where in the test, are among them.
+// whyLines is the number of lines of a failure that a notice quotes. They include the awaited condition and its
+// position in the test.
 const whyLines = 12
 
-// why is the failure in one line, without the libraries' part of the stack.
+// why returns the failure as one line, without the stack frames of libraries.
 func (r result) why() string {
 	var lines []string
 	for line := range strings.Lines(strings.Join(r.FailureMessages, "\n")) {
@@ -103,18 +105,18 @@ func (r result) why() string {
 	return strings.Join(lines, " | ")
 }
 
-// replace merges and writes the notices down.
+// replace merges the results of a second try and writes the notices.
 func (all results) replace(t *testing.T, names []string, second results) {
 	t.Helper()
 	for _, text := range all.merge(second, names) {
-		if err := machine.Notice(t.Name() + ": " + text); err != nil {
+		if err := machine.AddNotice(t.Name() + ": " + text); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// tell makes a test of each that ran.
-func (all results) tell(t *testing.T) {
+// report reports each test of the app as a subtest.
+func (all results) report(t *testing.T) {
 	t.Helper()
 	for _, one := range all {
 		t.Run(one.FullName, func(t *testing.T) {
@@ -135,12 +137,12 @@ type vitest struct {
 	done    chan struct{}
 }
 
-// start runs the tests of a configuration, or only those with the names.
+// start runs the tests of a vitest configuration, or only those with the given names.
 func start(t *testing.T, config string, only []string, environment ...string) *vitest {
 	t.Helper()
 	v := &vitest{file: filepath.Join(t.TempDir(), "results.json"), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), whole)
-	// The service goes first: it is to answer within its own limits while browsers keep every processor busy.
+	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
+	// nice gives the service priority: it has to respond within its limits while browsers use every processor.
 	arguments := []string{"npx", "vitest", "run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
 	if len(only) > 0 {
 		quoted := make([]string, len(only))
@@ -160,7 +162,7 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 	return v
 }
 
-// results reads what vitest has written.
+// results reads the results that vitest wrote.
 func (v *vitest) results(t *testing.T) results {
 	t.Helper()
 	written, err := os.ReadFile(v.file)

@@ -13,8 +13,8 @@ import (
 	"turnstone/protocol"
 )
 
-// record is all that is known of a round: what the clients did and saw, what the stand-ins were asked, what the database
-// has. The checker decides from this alone.
+// record is everything known about a round: the operations of the clients and what they saw, the requests to the
+// stand-ins, and the content of the database. The checker uses nothing else.
 type record struct {
 	Operations []operation
 	Seen       map[string]map[int64]fingerprint
@@ -24,16 +24,16 @@ type record struct {
 	Effects    []string
 	Outages    []outage
 	Stored     *snapshot
-	Limit      limit // of the flood
+	Limit      limit // of the writes of the flood
 }
 
-// limit is so many at once and so many a second.
+// limit is a burst and a rate per second.
 type limit struct {
 	Burst     int
 	PerSecond float64
 }
 
-// loggedTurn is a turn's log, read event by event.
+// loggedTurn is a turn with its log, decoded event by event.
 type loggedTurn struct {
 	*storedTurn
 	Events []loggedEvent
@@ -47,16 +47,16 @@ type loggedEvent struct {
 	Chunk    int
 }
 
-// checker holds a record against the promises.
+// checker checks a record against the promises.
 type checker struct {
 	*record
-	notes *notes
+	notes *findings
 	logs  map[string]*loggedTurn
-	text  map[string][]*loggedTurn // by the token of the question
+	text  map[string][]*loggedTurn // by the token in the user's message
 }
 
 // check finds every violation in a record.
-func check(r *record, found *notes) {
+func check(r *record, found *findings) {
 	c := &checker{record: r, notes: found, logs: map[string]*loggedTurn{}, text: map[string][]*loggedTurn{}}
 	for _, id := range slices.Sorted(maps.Keys(r.Stored.Turns)) {
 		turn := c.read(r.Stored.Turns[id])
@@ -83,7 +83,7 @@ func check(r *record, found *notes) {
 
 func (c *checker) fail(kind, format string, args ...any) { c.notes.violation(kind, format, args...) }
 
-// read takes a log apart and holds it to I3: contiguous, and the folded copy the same bytes.
+// read decodes a log and checks I3: the log is contiguous, and its folded copy has the same bytes.
 func (c *checker) read(stored *storedTurn) *loggedTurn {
 	turn, next, whole := &loggedTurn{storedTurn: stored}, int64(1), []byte(nil)
 	for n, part := range stored.Chunks {
@@ -94,31 +94,31 @@ func (c *checker) read(stored *storedTurn) *loggedTurn {
 		for line := range protocol.FrameLines(part.Frames) {
 			head, payload, err := protocol.DecodeEvent(line)
 			if err != nil {
-				c.fail(badAnswer, "%s: %v", stored.ID, err)
+				c.fail(badResponse, "%s: %v", stored.ID, err)
 				continue
 			}
 			if head.Sequence != next {
-				c.fail(gaps, "%s: event %d where %d should be", stored.ID, head.Sequence, next)
+				c.fail(gaps, "%s: event %d, want event %d", stored.ID, head.Sequence, next)
 			}
 			turn.Events = append(turn.Events, loggedEvent{next, string(payload.EventType()), payload, fingerprintOf(line), n})
 			next++
 		}
 		if part.Last != next-1 {
-			c.fail(gaps, "%s: a chunk ends with %d and says %d", stored.ID, next-1, part.Last)
+			c.fail(gaps, "%s: a chunk ends with event %d, but its row says %d", stored.ID, next-1, part.Last)
 		}
 		whole = append(whole, part.Frames...)
 	}
 	if next != stored.Next {
-		c.fail(gaps, "%s: the log ends with %d, the turn says %d", stored.ID, next-1, stored.Next-1)
+		c.fail(gaps, "%s: the log ends with event %d, but the turn's row says %d", stored.ID, next-1, stored.Next-1)
 	}
 	if stored.Terminal && (stored.ReplayLast != stored.Next-1 || !bytes.Equal(stored.Replay, whole)) {
-		c.fail(changedBytes, "%s: its folded log has %d events and %d bytes, the log %d and %d", stored.ID, stored.ReplayLast, len(stored.Replay),
+		c.fail(changedBytes, "%s: the folded log has %d events and %d bytes, the log has %d and %d", stored.ID, stored.ReplayLast, len(stored.Replay),
 			stored.Next-1, len(whole))
 	}
 	return turn
 }
 
-// checkTurn holds a log to I4, I6 and I8.
+// checkTurn checks a log against I4, I6 and I8.
 func (c *checker) checkTurn(turn *loggedTurn) {
 	ends, tools := 0, map[protocol.ToolID]int{}
 	cancelledIn := -1
@@ -129,10 +129,10 @@ func (c *checker) checkTurn(turn *loggedTurn) {
 		case *protocol.TurnFinished:
 			ends++
 			if n != len(turn.Events)-1 {
-				c.fail(doubleTerminal, "%s: event %d of %d ends it", turn.ID, e.Sequence, len(turn.Events))
+				c.fail(doubleTerminal, "%s: event %d of %d is terminal", turn.ID, e.Sequence, len(turn.Events))
 			}
 			if p.Status != turn.State {
-				c.fail(doubleTerminal, "%s: it ended %s and is %s", turn.ID, p.Status, turn.State)
+				c.fail(doubleTerminal, "%s: the log says that it ended %s, its row says %s", turn.ID, p.Status, turn.State)
 			}
 		case *protocol.ToolStarted:
 			tools[p.ToolID]++
@@ -142,12 +142,12 @@ func (c *checker) checkTurn(turn *loggedTurn) {
 	}
 	switch {
 	case ends > 1:
-		c.fail(doubleTerminal, "%s has %d ends", turn.ID, ends)
+		c.fail(doubleTerminal, "%s has %d terminal events", turn.ID, ends)
 	case ends == 0 || !turn.Terminal:
-		c.fail(notAtRest, "%s is %s and has %d ends", turn.ID, turn.State, ends)
+		c.fail(notAtRest, "%s is %s and has %d terminal events", turn.ID, turn.State, ends)
 	}
 	if turn.Terminal && turn.Usages != 1 {
-		c.fail(doubledEffects, "%s has %d records of usage", turn.ID, turn.Usages)
+		c.fail(doubledEffects, "%s has %d usage records", turn.ID, turn.Usages)
 	}
 	for tool, times := range tools {
 		if times > 1 {
@@ -155,7 +155,7 @@ func (c *checker) checkTurn(turn *loggedTurn) {
 		}
 	}
 	if parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...)); turn.Terminal && (err != nil || string(parts) != turn.Answer) {
-		c.fail(changedBytes, "%s: its message is not what its events make: %v %s, stored %s", turn.ID, err, parts, turn.Answer)
+		c.fail(changedBytes, "%s: its events produce a message that differs from the stored one: %v %s, stored %s", turn.ID, err, parts, turn.Answer)
 	}
 	epoch := int32(1)
 	for _, part := range turn.Chunks {
@@ -165,24 +165,24 @@ func (c *checker) checkTurn(turn *loggedTurn) {
 		epoch = part.Epoch
 	}
 	if cancelledIn >= 0 {
-		c.checkSilence(turn, cancelledIn)
+		c.checkTextAfterCancel(turn, cancelledIn)
 	}
 }
 
-// checkSilence: after the chunk of a cancel at most one more brings text.
-func (c *checker) checkSilence(turn *loggedTurn, cancelled int) {
-	talking := map[int]bool{}
+// checkTextAfterCancel checks that at most one chunk with text follows the chunk of a cancel.
+func (c *checker) checkTextAfterCancel(turn *loggedTurn, cancelled int) {
+	withText := map[int]bool{}
 	for _, e := range turn.Events {
 		if e.Chunk > cancelled && (e.Kind == "answer.delta" || e.Kind == "code.delta" || e.Kind == "reasoning.delta") {
-			talking[e.Chunk] = true
+			withText[e.Chunk] = true
 		}
 	}
-	if len(talking) > 1 {
-		c.fail(brokenOrder, "%s: %d chunks of text follow its cancel", turn.ID, len(talking))
+	if len(withText) > 1 {
+		c.fail(brokenOrder, "%s: %d chunks of text follow its cancel", turn.ID, len(withText))
 	}
 }
 
-// checkReaders holds what readers saw to I3 and I5.
+// checkReaders checks the events that readers saw against I3 and I5.
 func (c *checker) checkReaders() {
 	for _, changed := range c.Changed {
 		c.fail(changedBytes, "two readers: %s", changed)
@@ -190,7 +190,7 @@ func (c *checker) checkReaders() {
 	for _, id := range slices.Sorted(maps.Keys(c.Seen)) {
 		turn := c.logs[id]
 		if turn == nil {
-			c.fail(notDurable, "turn %s was seen and is not there", id)
+			c.fail(notDurable, "turn %s was seen and is not stored", id)
 			continue
 		}
 		for sequence, mark := range c.Seen[id] {
@@ -198,27 +198,28 @@ func (c *checker) checkReaders() {
 			case sequence < 1 || sequence > int64(len(turn.Events)):
 				c.fail(notDurable, "event %d of %s was seen, the log has %d", sequence, id, len(turn.Events))
 			case turn.Events[sequence-1].Mark != mark:
-				c.fail(changedBytes, "event %d of %s was seen otherwise than it is stored", sequence, id)
+				c.fail(changedBytes, "event %d of %s was seen with bytes that differ from the stored ones", sequence, id)
 			}
 		}
 	}
 }
 
-// checkViews holds pages and snapshots to the log: each shows what the events up to its place make, or all of them.
+// checkViews compares pages and snapshots with the log: each message in them must be what the events up to its position
+// produce, or all events if the turn has ended.
 func (c *checker) checkViews() {
 	for _, v := range c.Views {
 		turn := c.logs[v.Turn]
 		switch {
 		case turn == nil:
-			c.fail(notDurable, "turn %s was shown in %s and is not there", v.Turn, v.Where)
+			c.fail(notDurable, "turn %s was shown in %s and is not stored", v.Turn, v.Where)
 		case v.Status == asQuestion:
 			if v.Parts != turn.Question {
-				c.fail(wrongPage, "the question of %s is %q in %s, and stored is %q", v.Turn, v.Parts, v.Where, turn.Question)
+				c.fail(wrongPage, "the user's message of %s is %q in %s, but %q is stored", v.Turn, v.Parts, v.Where, turn.Question)
 			}
 		case v.Covers > int64(len(turn.Events)):
-			c.fail(notDurable, "%s shows %s up to event %d, the log has %d", v.Where, v.Turn, v.Covers, len(turn.Events))
+			c.fail(notDurable, "%s shows %s up to event %d, but the log has %d", v.Where, v.Turn, v.Covers, len(turn.Events))
 		case v.Covers == 0 && v.Status != turn.AnswerStatus:
-			c.fail(wrongPage, "%s shows %s as %s, stored is %s", v.Where, v.Turn, v.Status, turn.AnswerStatus)
+			c.fail(wrongPage, "%s shows %s as %s, but %s is stored", v.Where, v.Turn, v.Status, turn.AnswerStatus)
 		default:
 			c.checkParts(turn, v)
 		}
@@ -234,11 +235,12 @@ func (c *checker) checkParts(turn *loggedTurn, v view) {
 	}
 	parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...))
 	if err != nil || string(parts) != v.Parts {
-		c.fail(wrongPage, "%s shows %s up to event %d as %s, its events make %s (%v)", v.Where, v.Turn, v.Covers, v.Parts, parts, err)
+		c.fail(wrongPage, "%s shows %s up to event %d as %s, but its events produce %s (%v)", v.Where, v.Turn, v.Covers, v.Parts, parts, err)
 	}
 }
 
-// checkWhole holds what is there to I2: all of an effect, and all at rest.
+// checkWhole checks the database against I2 and I4: every effect is stored completely, and no turn or queue is
+// unfinished.
 func (c *checker) checkWhole() {
 	for _, message := range c.Stored.Messages {
 		if message.Turn == "" {
@@ -250,7 +252,7 @@ func (c *checker) checkWhole() {
 			c.fail(notWhole, "%s: question %q, answer %q", id, turn.Question, turn.AnswerStatus)
 		}
 		if len(turn.Events) == 0 || turn.Events[0].Kind != "turn.started" {
-			c.fail(notWhole, "%s does not begin", id)
+			c.fail(notWhole, "the log of %s does not start with turn.started", id)
 		}
 	}
 	for id, conversation := range c.Stored.Conversations {
@@ -260,16 +262,16 @@ func (c *checker) checkWhole() {
 	}
 	for _, item := range c.Stored.FollowUps {
 		if item.State == protocol.FollowUpQueued {
-			c.fail(notAtRest, "follow-up %s is queued and nothing starts it", item.ID)
+			c.fail(notAtRest, "follow-up %s is still queued", item.ID)
 		}
 		if turn := c.logs[item.Turn]; item.State == protocol.FollowUpStarted && (turn == nil || turn.FollowUp != item.ID) {
-			c.fail(notWhole, "follow-up %s began turn %q, which is not there or not its own", item.ID, item.Turn)
+			c.fail(notWhole, "follow-up %s started turn %q, which is not stored or does not belong to it", item.ID, item.Turn)
 		}
 	}
 }
 
-// holding are the follow-ups that hold a token.
-func (c *checker) holding(token string) (found []storedFollowUp) {
+// followUpsWith returns the follow-ups whose content contains a token.
+func (c *checker) followUpsWith(token string) (found []storedFollowUp) {
 	for _, item := range c.Stored.FollowUps {
 		if strings.Contains(item.Content, token) {
 			found = append(found, item)
@@ -278,11 +280,11 @@ func (c *checker) holding(token string) (found []storedFollowUp) {
 	return found
 }
 
-// checkStarts holds the starts to I1, I2 and I12: what was acknowledged is there, what was asked with one key is there
-// once at most.
+// checkStarts checks the starts against I1, I2 and I12: an acknowledged start is stored, and starts with the same key
+// have at most one effect.
 func (c *checker) checkStarts() {
-	for token, asked := range c.grouped(opStart) {
-		turns, items := c.text[token], c.holding(token)
+	for token, operations := range c.grouped(opStart) {
+		turns, items := c.text[token], c.followUpsWith(token)
 		made := len(items)
 		for _, turn := range turns {
 			if turn.FollowUp == "" {
@@ -292,26 +294,26 @@ func (c *checker) checkStarts() {
 		if made > 1 {
 			c.fail(doubledEffects, "start %s made %d turns or follow-ups", token, made)
 		}
-		answers := map[string]bool{}
-		for _, o := range asked {
+		ids := map[string]bool{}
+		for _, o := range operations {
 			if o.acknowledged() {
-				answers[o.ID] = true
+				ids[o.ID] = true
 			}
 		}
-		if len(answers) > 1 {
-			c.fail(notIdempotent, "start %s was answered with %v", token, slices.Sorted(maps.Keys(answers)))
+		if len(ids) > 1 {
+			c.fail(notIdempotent, "start %s returned %v", token, slices.Sorted(maps.Keys(ids)))
 		}
-		for id := range answers {
+		for id := range ids {
 			known := slices.ContainsFunc(turns, func(t *loggedTurn) bool { return t.ID == id }) ||
 				slices.ContainsFunc(items, func(f storedFollowUp) bool { return f.ID == id })
 			if !known {
-				c.fail(lost, "start %s was acknowledged as %s, which is not there", token, id)
+				c.fail(lost, "start %s was acknowledged as %s, which is not stored", token, id)
 			}
 		}
 	}
 }
 
-// grouped are the operations of a kind, by what they wrote.
+// grouped returns the operations of a kind, grouped by the text that they wrote.
 func (c *checker) grouped(kind string) map[string][]operation {
 	groups := map[string][]operation{}
 	for _, o := range c.Operations {
@@ -327,33 +329,33 @@ func (c *checker) checkCreates() {
 	for id, conversation := range c.Stored.Conversations {
 		made[conversation.Title] = append(made[conversation.Title], id)
 	}
-	for title, asked := range c.grouped(opCreate) {
+	for title, operations := range c.grouped(opCreate) {
 		if len(made[title]) > 1 {
 			c.fail(doubledEffects, "create %s made %v", title, made[title])
 		}
-		for _, o := range asked {
+		for _, o := range operations {
 			if o.acknowledged() && !slices.Contains(made[title], o.ID) {
-				c.fail(lost, "create %s was acknowledged as %s, there is %v", title, o.ID, made[title])
+				c.fail(lost, "create %s was acknowledged as %s, but %v are stored", title, o.ID, made[title])
 			}
 		}
 	}
 }
 
-// fate is what a log says of one input.
-type fate struct {
+// inputOutcome counts what a log contains about one steering input.
+type inputOutcome struct {
 	accepted, applied, returned int
 	sequence                    int64
 	followUp                    string
 }
 
-func (t *loggedTurn) fates() map[string]*fate {
-	byClient, byID := map[string]*fate{}, map[protocol.SteeringID]*fate{}
+func (t *loggedTurn) inputOutcomes() map[string]*inputOutcome {
+	byClient, byID := map[string]*inputOutcome{}, map[protocol.SteeringID]*inputOutcome{}
 	for _, e := range t.Events {
 		switch p := e.Payload.(type) {
 		case *protocol.SteeringAccepted:
 			f := byClient[p.ClientSteeringID]
 			if f == nil {
-				f = &fate{}
+				f = &inputOutcome{}
 				byClient[p.ClientSteeringID] = f
 			}
 			f.accepted++
@@ -374,12 +376,12 @@ func (t *loggedTurn) fates() map[string]*fate {
 	return byClient
 }
 
-// checkSteering holds the inputs to I1 and I7.
+// checkSteering checks the steering inputs against I1 and I7.
 func (c *checker) checkSteering() {
-	inSight := map[string]bool{} // turn token + steer token
+	inRequests := map[string]bool{} // inputs that a model request contains: turn token + steer token
 	for _, request := range c.Asked {
 		for _, steer := range request.Steers {
-			inSight[request.Turn+steer] = true
+			inRequests[request.Turn+steer] = true
 		}
 	}
 	acked, unsure := map[string]int64{}, map[string]bool{}
@@ -397,39 +399,39 @@ func (c *checker) checkSteering() {
 		}
 		turn := c.logs[o.Turn]
 		if turn == nil {
-			continue // found by checkReaders
+			continue // reported by checkReaders
 		}
-		f := turn.fates()[o.Key]
-		sequence, was := acked[o.Turn+o.Key]
+		f := turn.inputOutcomes()[o.Key]
+		sequence, known := acked[o.Turn+o.Key]
 		switch {
-		case was && (f == nil || f.sequence != sequence):
+		case known && (f == nil || f.sequence != sequence):
 			c.fail(lost, "input %s to %s was acknowledged at %d, the log says %+v", o.Key, o.Turn, sequence, f)
-		case !was && f != nil && o.Code == string(protocol.CodeSteeringClosed):
-			c.fail(brokenOrder, "input %s to %s was refused and stands in the log", o.Key, o.Turn)
-		case !was && f != nil && o.Status == http.StatusServiceUnavailable && !unsure[o.Turn+o.Key]:
-			c.fail(untruthful503, "input %s to %s was refused with 503, never as unknown, and stands in the log at %d", o.Key, o.Turn, f.sequence)
+		case !known && f != nil && o.Code == string(protocol.CodeSteeringClosed):
+			c.fail(brokenOrder, "input %s to %s was refused but is in the log", o.Key, o.Turn)
+		case !known && f != nil && o.Status == http.StatusServiceUnavailable && !unsure[o.Turn+o.Key]:
+			c.fail(untruthful503, "input %s to %s was refused with 503, never with an unknown outcome, but is in the log as event %d", o.Key, o.Turn, f.sequence)
 		}
 	}
 	for id, turn := range c.logs {
-		for key, f := range turn.fates() {
-			c.checkFate(turn, id, key, f, inSight)
+		for key, f := range turn.inputOutcomes() {
+			c.checkInputOutcome(turn, id, key, f, inRequests)
 		}
 	}
 }
 
-func (c *checker) checkFate(turn *loggedTurn, id, key string, f *fate, inSight map[string]bool) {
+func (c *checker) checkInputOutcome(turn *loggedTurn, id, key string, f *inputOutcome, inRequests map[string]bool) {
 	if f.accepted > 1 {
-		c.fail(doubledEffects, "input %s to %s was taken %d times", key, id, f.accepted)
+		c.fail(doubledEffects, "input %s to %s was accepted %d times", key, id, f.accepted)
 	}
 	if f.applied+f.returned != 1 {
 		c.fail(brokenOrder, "input %s to %s was applied %d times and returned %d times", key, id, f.applied, f.returned)
 	}
-	if f.applied > 0 && !inSight[turnToken.FindString(turn.Question)+key] {
-		c.fail(brokenOrder, "input %s to %s was applied and no model request had it", key, id)
+	if f.applied > 0 && !inRequests[turnToken.FindString(turn.Question)+key] {
+		c.fail(brokenOrder, "input %s to %s was applied, but no model request contained it", key, id)
 	}
-	items := c.holding(key)
+	items := c.followUpsWith(key)
 	if len(items) != f.returned {
-		c.fail(doubledEffects, "input %s to %s was returned %d times and stands in %d follow-ups", key, id, f.returned, len(items))
+		c.fail(doubledEffects, "input %s to %s was returned %d times but is in %d follow-ups", key, id, f.returned, len(items))
 	}
 	for _, item := range items {
 		if item.ID != f.followUp {
@@ -438,7 +440,7 @@ func (c *checker) checkFate(turn *loggedTurn, id, key string, f *fate, inSight m
 	}
 }
 
-// checkCancels holds the cancels to I6.
+// checkCancels checks the cancels against I6.
 func (c *checker) checkCancels() {
 	for _, o := range c.Operations {
 		turn := c.logs[o.Turn]
@@ -447,10 +449,10 @@ func (c *checker) checkCancels() {
 		}
 		switch {
 		case o.Status == http.StatusAccepted && (turn.State != protocol.TurnCancelled || !turn.Cancelled):
-			c.fail(lost, "cancel of %s was acknowledged, it ended %s, recorded %t", o.Turn, turn.State, turn.Cancelled)
+			c.fail(lost, "cancel of %s was acknowledged, but the turn ended %s (cancel recorded: %t)", o.Turn, turn.State, turn.Cancelled)
 		case o.Status == http.StatusAccepted && (o.Sequence < 1 || o.Sequence > int64(len(turn.Events)) ||
 			turn.Events[o.Sequence-1].Kind != "turn.cancel_requested"):
-			c.fail(lost, "cancel of %s was acknowledged at %d, which is no cancel", o.Turn, o.Sequence)
+			c.fail(lost, "cancel of %s was acknowledged as event %d, which is not a cancel request", o.Turn, o.Sequence)
 		}
 	}
 	c.checkRefusedCancels()
@@ -461,7 +463,8 @@ func (c *checker) checkCancels() {
 	}
 }
 
-// checkRefusedCancels: a turn is cancelled only if somebody's cancel was acknowledged, or answered as unknown or not at all.
+// checkRefusedCancels checks that a turn was cancelled only if a cancel was acknowledged, returned an unknown outcome,
+// or got no response.
 func (c *checker) checkRefusedCancels() {
 	refused, possible := map[string]bool{}, map[string]bool{}
 	for _, o := range c.Operations {
@@ -472,12 +475,13 @@ func (c *checker) checkRefusedCancels() {
 	}
 	for id, turn := range c.logs {
 		if turn.Cancelled && !possible[id] && refused[id] {
-			c.fail(untruthful503, "every cancel of %s was refused with 503, never as unknown, and it was cancelled", id)
+			c.fail(untruthful503, "every cancel of %s was refused with 503, never with an unknown outcome, but it was cancelled", id)
 		}
 	}
 }
 
-// checkEffects holds the tool to I8: never twice, never without a stored intent, and what is said to be done was done.
+// checkEffects checks the tool against I8: an effect never happens twice and never without a stored intent, and an
+// effect that the log reports as done did happen.
 func (c *checker) checkEffects() {
 	happened, intended := map[string]int{}, map[string]bool{}
 	for _, note := range c.Effects {
@@ -489,11 +493,11 @@ func (c *checker) checkEffects() {
 			switch p := e.Payload.(type) {
 			case *protocol.ToolStarted:
 				var input struct{ Note string }
-				_ = json.Unmarshal(p.Input, &input) // an input without a note is found below
+				_ = json.Unmarshal(p.Input, &input) // a missing note is reported below
 				noteOf[p.ToolID], intended[input.Note] = input.Note, true
 			case *protocol.ToolCompleted:
 				if note := noteOf[p.ToolID]; p.State == protocol.ToolSucceeded && happened[note] == 0 {
-					c.fail(lost, "%s: %s is said to be done and was not", id, note)
+					c.fail(lost, "%s: the log reports %s as done, but it did not happen", id, note)
 				}
 			}
 		}
@@ -503,15 +507,15 @@ func (c *checker) checkEffects() {
 			c.fail(doubledEffects, "%s happened %d times", note, happened[note])
 		}
 		if !intended[note] {
-			c.fail(brokenOrder, "%s happened and no log says that it was meant to", note)
+			c.fail(brokenOrder, "%s happened, but no log contains its intent", note)
 		}
 	}
 }
 
-// limited are the operations that draw from a limit in Redis.
+// limited lists the operations that draw from a limit in Redis.
 var limited = []string{opStart, opCreate, opSteer, opCancel, opDraft, opTitle, opFlood}
 
-// checkOutages holds the limiter to the first half of I13: what it cannot decide is refused.
+// checkOutages checks the first half of I13: requests that the limiter cannot decide are refused.
 func (c *checker) checkOutages() {
 	for _, o := range c.Operations {
 		if !o.acknowledged() || o.Replayed || !slices.Contains(limited, o.Kind) {
@@ -519,15 +523,16 @@ func (c *checker) checkOutages() {
 		}
 		for _, away := range c.Outages {
 			if o.Began > away.From && o.Ended < away.To {
-				c.fail(limiterOpen, "%s of %s was admitted at %s while the limiter was away", o.Kind, o.Client, o.Began)
+				c.fail(limiterOpen, "%s of %s was admitted at %s while the limiter was unreachable", o.Kind, o.Client, o.Began)
 			}
 		}
 	}
 }
 
-// checkFlood holds the limiter to the other half: in any time no more than its length allows, unless it forgot.
+// checkFlood checks the second half of I13: no time span contains more admitted writes than the limit allows for its
+// length, unless the limiter lost its counters in between.
 func (c *checker) checkFlood() {
-	var since []operation
+	var writes []operation
 	ends := slices.Clone(c.Outages)
 	slices.SortFunc(ends, func(a, b outage) int { return int(a.From - b.From) })
 	segment := func(t time.Duration) int {
@@ -541,26 +546,26 @@ func (c *checker) checkFlood() {
 	}
 	for _, o := range c.Operations {
 		if o.Kind == opFlood && o.acknowledged() {
-			since = append(since, o)
+			writes = append(writes, o)
 		}
 	}
-	for first := range since {
-		admitted, last := 0, since[first].Ended
-		for _, o := range since[first:] {
-			if segment(o.Began) != segment(since[first].Began) || segment(o.Ended) != segment(since[first].Began) {
+	for first := range writes {
+		admitted, last := 0, writes[first].Ended
+		for _, o := range writes[first:] {
+			if segment(o.Began) != segment(writes[first].Began) || segment(o.Ended) != segment(writes[first].Began) {
 				break
 			}
 			admitted, last = admitted+1, max(last, o.Ended)
-			most := float64(c.Limit.Burst) + c.Limit.PerSecond*(last-since[first].Began).Seconds() + 1
+			most := float64(c.Limit.Burst) + c.Limit.PerSecond*(last-writes[first].Began).Seconds() + 1
 			if float64(admitted) > most {
-				c.fail(limiterOpen, "%d writes within %s, %.0f are allowed", admitted, last-since[first].Began, most)
+				c.fail(limiterOpen, "%d writes within %s, at most %.0f are allowed", admitted, last-writes[first].Began, most)
 				return
 			}
 		}
 	}
 }
 
-func (f *fate) String() string {
+func (f *inputOutcome) String() string {
 	if f == nil {
 		return "nothing"
 	}

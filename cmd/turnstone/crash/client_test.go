@@ -13,22 +13,24 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	api "turnstone/protocol/client"
+	"turnstone/protocol/clock"
 )
 
 const (
-	requestPatience = 15 * time.Second // of a client for one answer; a command may take 8 s
-	streamPatience  = 10 * time.Second // for one connection of a stream
-	attempts        = 8                // of one request that nobody answers
-	retryPause      = 40 * time.Millisecond
-	clientPause     = 60 * time.Millisecond // at most, between two things that a client does
-	newestTurns     = 3                     // clients steer and cancel among these
-	floodWorkers    = 6
-	floodRequests   = 25 // of each worker
-	floodPause      = 4 * time.Second
+	requestTimeout = 15 * time.Second // for one response; a command may take 8 s
+	streamTimeout  = 10 * time.Second // for one connection of a stream
+	attempts       = 8                // to send a request that gets no response or may be repeated
+	retryPause     = 40 * time.Millisecond
+	clientPause    = 60 * time.Millisecond // at most, between two actions of a client
+	newestTurns    = 3                     // clients steer and cancel only these
+	floodWorkers   = 6
+	floodRequests  = 25 // of each worker
+	floodPause     = 4 * time.Second
 )
 
-// household is an account: what its clients know together.
-type household struct {
+// accountState is the state that the clients of an account share.
+type accountState struct {
 	users         []*sitetest.User
 	conversations []string
 
@@ -37,34 +39,34 @@ type household struct {
 	versions map[string]int64 // guarded by mu: newest known versions of drafts and titles, by kind and conversation
 }
 
-// knownTurn is a turn that a client has heard of.
+// knownTurn is a turn that a client knows.
 type knownTurn struct {
 	id   string
-	last int64 // guarded by household.mu: the newest event that anybody saw
-	over bool  // guarded by household.mu
+	last int64 // guarded by accountState.mu: the newest event that a client saw
+	over bool  // guarded by accountState.mu
 }
 
-func (h *household) learn(turn string) *knownTurn {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, known := range h.turns {
+func (s *accountState) addTurn(turn string) *knownTurn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.turns {
 		if known.id == turn {
 			return known
 		}
 	}
 	known := &knownTurn{id: turn}
-	h.turns = append(h.turns, known)
+	s.turns = append(s.turns, known)
 	return known
 }
 
-// live is one of the newest turns that nobody saw the end of.
-func (h *household) live(random *rand.Rand) *knownTurn {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// live returns one of the newest turns whose end no client has seen, or nil.
+func (s *accountState) live(random *rand.Rand) *knownTurn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var newest []*knownTurn
-	for i := len(h.turns) - 1; i >= 0 && len(newest) < newestTurns; i-- {
-		if !h.turns[i].over {
-			newest = append(newest, h.turns[i])
+	for i := len(s.turns) - 1; i >= 0 && len(newest) < newestTurns; i-- {
+		if !s.turns[i].over {
+			newest = append(newest, s.turns[i])
 		}
 	}
 	if len(newest) == 0 {
@@ -73,47 +75,47 @@ func (h *household) live(random *rand.Rand) *knownTurn {
 	return newest[random.IntN(len(newest))]
 }
 
-// any is one of all turns and a place in it that somebody saw.
-func (h *household) any(random *rand.Rand) (turn *knownTurn, after int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.turns) == 0 {
+// anyTurn returns one of all turns, and a position in it that a client has reached.
+func (s *accountState) anyTurn(random *rand.Rand) (turn *knownTurn, after int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 {
 		return nil, 0
 	}
 	from := 0
 	if random.IntN(2) == 0 {
-		from = max(0, len(h.turns)-newestTurns)
+		from = max(0, len(s.turns)-newestTurns)
 	}
-	turn = h.turns[from+random.IntN(len(h.turns)-from)]
+	turn = s.turns[from+random.IntN(len(s.turns)-from)]
 	return turn, random.Int64N(turn.last + 1)
 }
 
-func (h *household) version(kind, conversation string) (int64, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	v, known := h.versions[kind+conversation]
+func (s *accountState) version(kind, conversation string) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, known := s.versions[kind+conversation]
 	return v, known
 }
 
-func (h *household) learnVersion(kind, conversation string, version int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.versions[kind+conversation] = max(h.versions[kind+conversation], version)
+func (s *accountState) learnVersion(kind, conversation string, version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions[kind+conversation] = max(s.versions[kind+conversation], version)
 }
 
-// client is one process of a user: it does one thing after another until ctx ends.
+// client is a user at one device: it performs one action after another until ctx ends.
 type client struct {
 	name    string
 	user    *sitetest.User
-	home    *household
-	random  *rand.Rand // of the present thing: what one draws does not move the next
+	account *accountState
+	random  *rand.Rand // for the current action only, so that its draws do not change those of the next one
 	history *history
-	notes   *notes
+	notes   *findings
 	clock   func() time.Duration
 	ctx     context.Context // of the round
 }
 
-// choices is what a client does, and how often.
+// choices are the actions of a client and their weights.
 var choices = []struct {
 	weight int
 	act    func(*client)
@@ -145,7 +147,7 @@ func (c *client) run() {
 				break
 			}
 		}
-		_ = sitetest.Pause(c.ctx, wait) // the loop looks at ctx
+		_ = clock.Sleep(c.ctx, wait) // the loop checks ctx
 	}
 }
 
@@ -154,92 +156,94 @@ func (c *client) token(prefix string) string {
 }
 
 func (c *client) conversation() string {
-	return c.home.conversations[c.random.IntN(len(c.home.conversations))]
+	return c.account.conversations[c.random.IntN(len(c.account.conversations))]
 }
 
-// ask sends a request and notes what came of it. A request that was sent is waited for, also when the round ends.
-func (c *client) ask(o *operation, method, path string, body any, headers ...string) *sitetest.Answer {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), requestPatience)
+// send sends a request and records its outcome in o. It waits for the response even if the round ends.
+func (c *client) send(o *operation, method, path string, body any, headers ...string) *sitetest.Response {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), requestTimeout)
 	defer cancel()
 	o.Client, o.Began = c.name, c.clock()
-	answer, err := c.user.Ask(ctx, method, path, body, headers...)
+	response, err := c.user.Request(ctx, method, path, body, headers...)
 	o.Ended = c.clock()
 	if err == nil {
-		c.judge(o, answer)
+		c.recordStatus(o, response)
 	}
-	return answer
+	return response
 }
 
-// judge reads an answer's status, and says when no contract allows it.
-func (c *client) judge(o *operation, answer *sitetest.Answer) {
-	o.Status = answer.Status
-	o.Replayed = answer.Header.Get("Idempotent-Replayed") == "true"
+// recordStatus records the status of a response in o, and reports a violation if no contract allows it.
+func (c *client) recordStatus(o *operation, response *sitetest.Response) {
+	o.Status = response.Status
+	o.Replayed = response.Header.Get("Idempotent-Replayed") == "true"
 	if o.acknowledged() {
 		return
 	}
-	var problem sitetest.Problem
-	_ = json.Unmarshal(answer.Body, &problem) // judged by what was found in it
-	o.Code, o.Unknown = string(problem.Code), problem.Detail == "outcome_unknown"
-	switch answer.Status {
+	problem := response.Problem()
+	if problem == nil { // the contract does not allow such a response: reported below
+		problem = new(api.Problem)
+	}
+	o.Code, o.Unknown = string(problem.Code), problem.Detail == protocol.OutcomeUnknown
+	switch response.Status {
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if problem.Code == protocol.CodeSequenceAhead {
-			c.notes.violation(notDurable, "%s: %s", answer.Request, answer.Body)
+			c.notes.violation(notDurable, "%s: %s", response.Request, response.Body)
 		}
 	case http.StatusNotFound:
-		c.notes.violation(lost, "%s: %s", answer.Request, answer.Body)
+		c.notes.violation(lost, "%s: %s", response.Request, response.Body)
 	default:
-		c.notes.violation(badAnswer, "%s: %d %s", answer.Request, answer.Status, answer.Body)
+		c.notes.violation(badResponse, "%s: %d %s", response.Request, response.Status, response.Body)
 	}
 }
 
-// start begins a turn, perhaps by several requests at once that carry the same key.
+// start starts a turn, sometimes by several concurrent requests with the same key.
 func (c *client) start(queue bool) {
 	conversation := c.conversation()
 	if !queue && c.random.IntN(12) == 0 {
-		conversation = "" // a new one
+		conversation = "" // a new conversation
 	}
 	token, key := c.token("T"), c.token("K")
 	text := fmt.Sprintf("%s words=%d", token, 3+c.random.IntN(24))
 	if c.random.IntN(3) == 0 {
 		text += " tool=effect"
 	}
-	body := sitetest.Saying(text)
+	body := sitetest.NewChatBody(text)
 	if conversation != "" {
 		body = body.In(conversation)
 	}
 	if queue {
 		body = body.With("if_busy", "queue")
 	}
-	crowd := 1
+	copies := 1
 	if c.random.IntN(5) == 0 {
-		crowd = 2 + c.random.IntN(2)
+		copies = 2 + c.random.IntN(2)
 	}
 	var all sync.WaitGroup
-	for range crowd {
+	for range copies {
 		o := operation{Kind: opStart, Conversation: conversation, Key: key, Text: token, Queue: queue}
 		limit := c.random.IntN(60)
-		all.Go(func() { c.insistOnStart(o, body, limit) })
+		all.Go(func() { c.repeatStart(o, body, limit) })
 	}
 	all.Wait()
-	if c.random.IntN(6) == 0 { // a repeat after all is said
+	if c.random.IntN(6) == 0 { // a repeat after the requests have finished
 		o := operation{Kind: opStart, Conversation: conversation, Key: key, Text: token, Queue: queue}
-		c.insistOnStart(o, body, 5)
+		c.repeatStart(o, body, 5)
 	}
 }
 
-func (c *client) insistOnStart(o operation, body sitetest.ChatBody, limit int) {
+func (c *client) repeatStart(o operation, body sitetest.ChatBody, limit int) {
 	for range attempts {
 		one := o
 		again := c.tryStart(&one, body, limit)
-		if !again || sitetest.Pause(c.ctx, retryPause) != nil {
+		if !again || clock.Sleep(c.ctx, retryPause) != nil {
 			return
 		}
 	}
 }
 
-// tryStart asks once. again says that nobody knows, or that it may be asked again.
+// tryStart sends one request. again reports whether the outcome is unknown or the request may be repeated.
 func (c *client) tryStart(o *operation, body sitetest.ChatBody, limit int) (again bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), requestPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), requestTimeout)
 	defer cancel()
 	o.Client, o.Began = c.name, c.clock()
 	stream, refused, err := c.user.TryChat(ctx, body, "Idempotency-Key", o.Key)
@@ -249,11 +253,11 @@ func (c *client) tryStart(o *operation, body sitetest.ChatBody, limit int) (agai
 	case err != nil:
 		return true
 	case refused != nil:
-		c.judge(o, refused)
+		c.recordStatus(o, refused)
 		if refused.Status == http.StatusAccepted {
 			var item protocol.FollowUp
 			if json.Unmarshal(refused.Body, &item) != nil {
-				c.notes.violation(badAnswer, "%s: %s", refused.Request, refused.Body)
+				c.notes.violation(badResponse, "%s: %s", refused.Request, refused.Body)
 			}
 			o.ID = item.FollowUpID.String()
 		}
@@ -261,25 +265,25 @@ func (c *client) tryStart(o *operation, body sitetest.ChatBody, limit int) (agai
 	}
 	defer stream.Close()
 	o.Status, o.ID, o.Replayed = http.StatusOK, stream.Turn, stream.Header.Get("Idempotent-Replayed") == "true"
-	known := c.home.learn(stream.Turn)
+	known := c.account.addTurn(stream.Turn)
 	c.follow(stream, known, limit)
 	return false
 }
 
-// follow reads some events of a stream.
+// follow reads at most limit events of a stream.
 func (c *client) follow(stream *sitetest.Stream, known *knownTurn, limit int) {
 	stop := context.AfterFunc(c.ctx, stream.Close)
 	defer stop()
-	patience := time.AfterFunc(streamPatience, stream.Close)
-	defer patience.Stop()
+	timeout := time.AfterFunc(streamTimeout, stream.Close)
+	defer timeout.Stop()
 	for range limit {
 		e, err := stream.Next()
 		if errors.Is(err, sitetest.ErrBroken) {
-			kind := badAnswer
+			kind := badResponse
 			switch {
 			case strings.Contains(err.Error(), "was seen as"):
 				kind = changedBytes
-			case strings.Contains(err.Error(), "comes"):
+			case strings.Contains(err.Error(), "follows event"):
 				kind = gaps
 			case strings.Contains(err.Error(), "follows turn.finished"):
 				kind = doubleTerminal
@@ -289,16 +293,16 @@ func (c *client) follow(stream *sitetest.Stream, known *knownTurn, limit int) {
 		if err != nil {
 			return
 		}
-		if e.Kind == "turn.snapshot" {
+		if e.Type == "turn.snapshot" {
 			c.sawSnapshot(e)
 			continue
 		}
 		c.history.saw(stream.Turn, e.Sequence, e.Data)
-		c.home.mu.Lock()
+		c.account.mu.Lock()
 		known.last = max(known.last, e.Sequence)
-		known.over = known.over || e.Kind == "turn.finished"
-		c.home.mu.Unlock()
-		if e.Kind == "turn.finished" {
+		known.over = known.over || e.Type == "turn.finished"
+		c.account.mu.Unlock()
+		if e.Type == "turn.finished" {
 			return
 		}
 	}
@@ -314,30 +318,30 @@ func (c *client) sawSnapshot(e sitetest.Event) {
 		err = c.history.showed("a snapshot", &snapshot.Message)
 	}
 	if err != nil {
-		c.notes.violation(badAnswer, "%s: %v", e.Data, err)
+		c.notes.violation(badResponse, "%s: %v", e.Data, err)
 	}
 }
 
 // messages reads a conversation's newest messages.
 func (c *client) messages(conversation string) {
 	o := operation{Kind: opPage, Conversation: conversation}
-	answer := c.ask(&o, http.MethodGet, "/conversations/"+conversation+"/messages?limit=100", nil)
+	response := c.send(&o, http.MethodGet, "/conversations/"+conversation+"/messages?limit=100", nil)
 	if !o.acknowledged() {
 		return
 	}
 	var page protocol.List[protocol.Message]
-	err := json.Unmarshal(answer.Body, &page)
+	err := json.Unmarshal(response.Body, &page)
 	for n := range page.Data {
 		err = errors.Join(err, c.history.showed("a page", &page.Data[n]))
 	}
 	if err != nil {
-		c.notes.violation(badAnswer, "%s: %v: %s", answer.Request, err, answer.Body)
+		c.notes.violation(badResponse, "%s: %v: %s", response.Request, err, response.Body)
 	}
 }
 
-// read resumes a turn at any place, as often as it takes.
+// read resumes a turn at any position that a client has reached, or with a snapshot.
 func (c *client) read() {
-	turn, after := c.home.any(c.random)
+	turn, after := c.account.anyTurn(c.random)
 	if turn == nil {
 		return
 	}
@@ -346,22 +350,22 @@ func (c *client) read() {
 		query = "?mode=snapshot"
 	}
 	limit := 1 + c.random.IntN(80)
-	ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
+	ctx, cancel := context.WithTimeout(c.ctx, streamTimeout)
 	defer cancel()
 	stream, refused, err := c.user.Follow(ctx, turn.id, after, query)
 	switch {
 	case err != nil:
 	case refused != nil:
-		c.judge(&operation{}, refused)
+		c.recordStatus(&operation{}, refused)
 	default:
 		c.follow(stream, turn, limit)
 		stream.Close()
 	}
 }
 
-// steer sends an input until somebody decides about it.
+// steer sends an input until the service decides it.
 func (c *client) steer() {
-	turn := c.home.live(c.random)
+	turn := c.account.live(c.random)
 	if turn == nil {
 		return
 	}
@@ -369,43 +373,43 @@ func (c *client) steer() {
 	if c.random.IntN(2) == 0 {
 		delivery = "interrupt"
 	}
-	c.command(operation{Kind: opSteer, Turn: turn.id, Key: id}, sitetest.Steering(turn.id, id, id, delivery))
+	c.command(operation{Kind: opSteer, Turn: turn.id, Key: id}, sitetest.SteeringBody(turn.id, id, id, delivery))
 }
 
 func (c *client) cancel() {
-	if turn := c.home.live(c.random); turn != nil {
-		c.command(operation{Kind: opCancel, Turn: turn.id}, sitetest.Cancelling(turn.id))
+	if turn := c.account.live(c.random); turn != nil {
+		c.command(operation{Kind: opCancel, Turn: turn.id}, sitetest.CancelBody(turn.id))
 	}
 }
 
 func (c *client) command(o operation, body map[string]any) {
 	for range attempts {
 		one := o
-		answer := c.ask(&one, http.MethodPost, "/chat/steering", body)
+		response := c.send(&one, http.MethodPost, "/chat/steering", body)
 		if one.Status == http.StatusAccepted {
 			var receipt protocol.SteeringReceipt
-			if json.Unmarshal(answer.Body, &receipt) != nil {
-				c.notes.violation(badAnswer, "%s: %s", answer.Request, answer.Body)
+			if json.Unmarshal(response.Body, &receipt) != nil {
+				c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
 			}
 			one.Sequence, one.Replayed = receipt.Sequence, receipt.Replayed
 		}
 		c.history.add(one)
-		if one.Status != 0 && one.Status != http.StatusServiceUnavailable || sitetest.Pause(c.ctx, retryPause) != nil {
+		if one.Status != 0 && one.Status != http.StatusServiceUnavailable || clock.Sleep(c.ctx, retryPause) != nil {
 			return
 		}
 	}
 }
 
-// putDraft writes a draft; half of the time only over the version that is known.
+// putDraft writes a draft. Half of the writes are conditional on the known version.
 func (c *client) putDraft() {
 	o := operation{Kind: opDraft, Conversation: c.conversation(), Text: c.token("D")}
 	body := map[string]any{"content": o.Text}
 	c.conditional(&o, body)
-	answer := c.ask(&o, http.MethodPut, "/conversations/"+o.Conversation+"/draft", body)
+	response := c.send(&o, http.MethodPut, "/conversations/"+o.Conversation+"/draft", body)
 	var draft protocol.Draft
-	if c.standing(&o, answer, &draft) {
+	if c.currentValue(&o, response, &draft) {
 		o.Draft, o.DraftVersion = draft.Content, draft.Version
-		c.home.learnVersion(opDraft, o.Conversation, draft.Version)
+		c.account.learnVersion(opDraft, o.Conversation, draft.Version)
 	}
 	c.history.add(o)
 }
@@ -414,36 +418,35 @@ func (c *client) putTitle() {
 	o := operation{Kind: opTitle, Conversation: c.conversation(), Text: c.token("D")}
 	body := map[string]any{"title": o.Text}
 	c.conditional(&o, body)
-	answer := c.ask(&o, http.MethodPut, "/conversations/"+o.Conversation+"/title", body)
-	var stands protocol.Conversation
-	if c.standing(&o, answer, &stands) {
-		o.Title, o.TitleVersion = stands.Title, stands.Version
-		c.home.learnVersion(opTitle, o.Conversation, stands.Version)
+	response := c.send(&o, http.MethodPut, "/conversations/"+o.Conversation+"/title", body)
+	var current protocol.Conversation
+	if c.currentValue(&o, response, &current) {
+		o.Title, o.TitleVersion = current.Title, current.Version
+		c.account.learnVersion(opTitle, o.Conversation, current.Version)
 	}
 	c.history.add(o)
 }
 
 func (c *client) conditional(o *operation, body map[string]any) {
-	if version, known := c.home.version(o.Kind, o.Conversation); known && c.random.IntN(2) == 0 {
+	if version, known := c.account.version(o.Kind, o.Conversation); known && c.random.IntN(2) == 0 {
 		o.IfMatch, body["version"] = &version, version
 	}
 }
 
-// standing reads what stands after a write, or in its place.
-func (c *client) standing(o *operation, answer *sitetest.Answer, into any) bool {
+// currentValue decodes the current value from the response to a write: the written one, or the newer one that a stale
+// version reports. It returns false if the response has none.
+func (c *client) currentValue(o *operation, response *sitetest.Response, into any) bool {
 	text := []byte(nil)
 	switch {
 	case o.acknowledged():
-		text = answer.Body
+		text = response.Body
 	case o.Code == string(protocol.CodeStaleVersion):
-		var problem sitetest.Problem
-		_ = json.Unmarshal(answer.Body, &problem) // into notices
-		text = problem.Current
+		text = response.Problem().Current
 	default:
 		return false
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		c.notes.violation(badAnswer, "%s: %s", answer.Request, answer.Body)
+		c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
 		return false
 	}
 	return true
@@ -458,23 +461,23 @@ func (c *client) look() {
 
 func (c *client) lookAt(conversation string) {
 	o := operation{Kind: opLook, Conversation: conversation}
-	answer := c.ask(&o, http.MethodGet, "/conversations/"+o.Conversation, nil)
+	response := c.send(&o, http.MethodGet, "/conversations/"+o.Conversation, nil)
 	if !o.acknowledged() {
 		return
 	}
 	var page protocol.ConversationPage
-	if err := json.Unmarshal(answer.Body, &page); err != nil {
-		c.notes.violation(badAnswer, "%s: %s", answer.Request, answer.Body)
+	if err := json.Unmarshal(response.Body, &page); err != nil {
+		c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
 		return
 	}
 	o.Draft, o.DraftVersion = page.Draft.Content, page.Draft.Version
 	o.Title, o.TitleVersion = page.Conversation.Title, page.Conversation.Version
-	c.home.learnVersion(opDraft, o.Conversation, o.DraftVersion)
-	c.home.learnVersion(opTitle, o.Conversation, o.TitleVersion)
+	c.account.learnVersion(opDraft, o.Conversation, o.DraftVersion)
+	c.account.learnVersion(opTitle, o.Conversation, o.TitleVersion)
 	c.history.add(o)
 }
 
-// create makes a conversation, perhaps by several requests at once that carry the same key.
+// create creates a conversation, sometimes by several concurrent requests with the same key.
 func (c *client) create() {
 	o := operation{Kind: opCreate, Key: c.token("K"), Text: c.token("C")}
 	var all sync.WaitGroup
@@ -482,15 +485,15 @@ func (c *client) create() {
 		all.Go(func() {
 			for range attempts {
 				one := o
-				answer := c.ask(&one, http.MethodPost, "/conversations", map[string]string{"title": one.Text}, "Idempotency-Key", one.Key)
+				response := c.send(&one, http.MethodPost, "/conversations", map[string]string{"title": one.Text}, "Idempotency-Key", one.Key)
 				if one.acknowledged() {
 					var made protocol.Conversation
-					_ = json.Unmarshal(answer.Body, &made) // an identifier that is not there is found out
+					_ = json.Unmarshal(response.Body, &made) // the checker reports a missing identifier
 					one.ID = made.ConversationID.String()
 				}
 				c.history.add(one)
 				again := one.Status == 0 || one.Status == http.StatusServiceUnavailable || one.Code == string(protocol.CodeIdempotencyBusy)
-				if !again || sitetest.Pause(c.ctx, retryPause) != nil {
+				if !again || clock.Sleep(c.ctx, retryPause) != nil {
 					return
 				}
 			}
@@ -499,15 +502,15 @@ func (c *client) create() {
 	all.Wait()
 }
 
-// flood writes faster than its limit allows, now and then.
+// flood writes faster than its limit allows, with pauses in between.
 func (c *client) flood() {
-	for sitetest.Pause(c.ctx, floodPause) == nil {
+	for clock.Sleep(c.ctx, floodPause) == nil {
 		var all sync.WaitGroup
 		for range floodWorkers {
 			all.Go(func() {
 				for i := 0; i < floodRequests && c.ctx.Err() == nil; i++ {
 					o := operation{Kind: opFlood}
-					c.ask(&o, http.MethodPut, "/conversations/"+c.home.conversations[0]+"/draft", map[string]any{"content": "more"})
+					c.send(&o, http.MethodPut, "/conversations/"+c.account.conversations[0]+"/draft", map[string]any{"content": "more"})
 					c.history.add(o)
 				}
 			})

@@ -30,64 +30,64 @@ import (
 )
 
 var (
-	crashFor     = flag.Duration("crash.for", time.Minute, "how long faults come")
-	crashSeed    = flag.Uint64("crash.seed", 0, "decides every fault and every choice of a client; 0: a random one")
-	crashBundle  = flag.String("crash.bundle", "", "a failed run's folder below tmp/crash, whose seed is taken")
+	crashFor     = flag.Duration("crash.for", time.Minute, "duration of the run")
+	crashSeed    = flag.Uint64("crash.seed", 0, "seed of every fault and of every choice of a client; 0: random")
+	crashBundle  = flag.String("crash.bundle", "", "folder of a failed run below tmp/crash, whose seed is used")
 	crashPublish = flag.Bool("crash.publish", false, "write reliability.json and the table in docs/reliability.md")
-	crashRound   = flag.Duration("crash.round", time.Minute, "how long faults come until everything is checked")
-	crashOnly    = flag.String("crash.only", "", "only faults whose name matches; such a run needs no minimum of anything")
-	crashVerbose = flag.Bool("crash.verbose", false, "print what happens")
+	crashRound   = flag.Duration("crash.round", time.Minute, "duration of a round, after which everything is checked")
+	crashOnly    = flag.String("crash.only", "", "inject only faults whose name matches this regular expression; such a run has no minimums")
+	crashVerbose = flag.Bool("crash.verbose", false, "print progress")
 )
 
 const (
-	households    = 4 // accounts
+	accountCount  = 4
 	clientsEach   = 2
-	conversations = 3           // of an account, and a round
-	restPatience  = time.Minute // I4: how long it may take to come to rest after the last fault
+	conversations = 3           // per account and round
+	restTimeout   = time.Minute // I4: how long the service may take to come to rest after the last fault
 	restPoll      = 100 * time.Millisecond
-	restSlack     = 10 // I15: so much more than before may stay
-	redisPool     = 32 // connections to Redis, which no metric tells of, are kept by their pool
-	bundleMost    = 40 // violations that are printed
-	truthPatience = 2 * time.Second
-	claimSlack    = time.Second // between the service's look at a transaction and its line about it, at most
+	restSlack     = 10 // I15: how many more goroutines and descriptors than before are allowed
+	redisPool     = 32 // connections to Redis that its pool keeps open; no metric reports them
+	bundleMost    = 40 // violations of each kind that are printed
+	statusTimeout = 2 * time.Second
+	claimSlack    = time.Second // at most, between the service's query of a transaction and its log line about it
 )
 
-// writeLimit is low enough for the flood to meet it.
+// writeLimit is so low that the flood exceeds it.
 var writeLimit = limit{Burst: 120, PerSecond: 20}
 
-// attack is a run.
-type attack struct {
-	t        *testing.T
-	seed     uint64
-	folder   string // of the bundle
-	began    time.Time
-	site     *sitetest.Site
-	database string // of the superuser
-	fleet    *fleet
-	front    *relay
-	injector *injector
-	standIns *standIns
-	notes    *notes
-	homes    []*household // the last one is the flood's
-	accounts []protocol.AccountID
-	baseline map[string]float64
+// run is one run of TestCrash.
+type run struct {
+	t          *testing.T
+	seed       uint64
+	folder     string // of the bundle
+	began      time.Time
+	site       *sitetest.Site
+	database   string // URL for the superuser
+	fleet      *fleet
+	front      *relay
+	injector   *injector
+	standIns   *standIns
+	notes      *findings
+	accounts   []*accountState // the flood uses the last one
+	accountIDs []protocol.AccountID
+	baseline   map[string]float64
 
 	result result
 }
 
 // TestCrash is described in doc.go.
 func TestCrash(t *testing.T) {
-	a := newAttack(t)
+	a := newRun(t)
 	for left := *crashFor; left > 0; left -= *crashRound {
 		if err := a.round(min(left, *crashRound)); err != nil {
-			a.notes.violation(badAnswer, "the run cannot go on: %v", err)
+			a.notes.violation(badResponse, "the run cannot continue: %v", err)
 		}
 		if !a.notes.clean() {
 			break
 		}
 	}
 	a.checkCommits()
-	if *crashOnly == "" { // else it is about something else
+	if *crashOnly == "" { // other runs are about single faults
 		a.checkMinimums(*crashFor)
 	}
 	a.finish()
@@ -112,9 +112,9 @@ func seedOf(t *testing.T) uint64 {
 	return rand.Uint64() >> 32
 }
 
-func newAttack(t *testing.T) *attack {
+func newRun(t *testing.T) *run {
 	t.Helper()
-	a := &attack{t: t, seed: seedOf(t), began: time.Now(), notes: newNotes(), result: result{Faults: map[string]int{}}}
+	a := &run{t: t, seed: seedOf(t), began: time.Now(), notes: newFindings(), result: result{Faults: map[string]int{}}}
 	root, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func newAttack(t *testing.T) *attack {
 	name := direct[strings.LastIndex(direct[:strings.Index(direct, "?")], "/")+1 : strings.Index(direct, "?")]
 	a.database = postgres.DSN(embedded.Superuser, name)
 	a.fleet = newFleet(t, a.site, a.front, a.folder, a.notes)
-	a.fleet.truth = a.truth
+	a.fleet.truth = a.queryStatus
 	t.Cleanup(a.fleet.stop)
 	a.injector = &injector{
 		fleet: a.fleet, postgres: postgres, redis: embeddedtest.Redis(t), cutter: cutter, model: model, notes: a.notes, clock: a.clock,
@@ -152,11 +152,11 @@ func newAttack(t *testing.T) *attack {
 	if _, err := a.fleet.startIn(0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	a.settle()
+	a.setUpAccounts()
 	return a
 }
 
-func (a *attack) variable(name string) string {
+func (a *run) variable(name string) string {
 	for _, one := range slices.Backward(a.site.Environment) {
 		if value, found := strings.CutPrefix(one, name+"="); found {
 			return value
@@ -166,22 +166,22 @@ func (a *attack) variable(name string) string {
 	return ""
 }
 
-func (a *attack) clock() time.Duration { return time.Since(a.began) }
+func (a *run) clock() time.Duration { return time.Since(a.began) }
 
-func (a *attack) say(format string, args ...any) {
+func (a *run) progress(format string, args ...any) {
 	if *crashVerbose {
 		fmt.Printf("%s "+format+"\n", append([]any{a.clock().Round(time.Millisecond)}, args...)...)
 	}
 }
 
-// settle makes the accounts, and measures what the service takes when it has nothing to do.
-func (a *attack) settle() {
+// setUpAccounts creates the accounts and records the metrics of the idle service as the baseline.
+func (a *run) setUpAccounts() {
 	t := a.t
-	for range households + 1 {
+	for range accountCount + 1 {
 		u := sitetest.NewUser(t, "http://"+a.front.Address)
-		home := &household{users: []*sitetest.User{u}}
+		account := &accountState{users: []*sitetest.User{u}}
 		for range clientsEach - 1 {
-			home.users = append(home.users, u.Device(t))
+			account.users = append(account.users, u.Device(t))
 		}
 		var session struct {
 			Account struct {
@@ -189,36 +189,37 @@ func (a *attack) settle() {
 			} `json:"account"`
 		}
 		u.Get(t, "/auth/session", &session)
-		a.homes, a.accounts = append(a.homes, home), append(a.accounts, session.Account.ID)
+		a.accounts, a.accountIDs = append(a.accounts, account), append(a.accountIDs, session.Account.ID)
 	}
-	a.warm()
-	a.idle()
+	a.warmUp()
+	a.closeIdle()
 	var err error
-	sitetest.Eventually(t, "a look at the metrics", func() bool {
+	sitetest.Eventually(t, "the metrics can be read", func() bool {
 		a.baseline, err = a.fleet.metrics()
 		return err == nil && a.baseline["turnstone_turns_live"] == 0
 	})
-	a.say("at rest: %.0f goroutines, %.0f descriptors", a.baseline["go_goroutines"], a.baseline["process_open_fds"])
+	a.progress("at rest: %.0f goroutines, %.0f descriptors", a.baseline["go_goroutines"], a.baseline["process_open_fds"])
 }
 
-// warm has as much asked at once as clients will, so that every pool has what it keeps.
-func (a *attack) warm() {
+// warmUp sends as many concurrent requests as the clients will, so that every pool reaches its size before the baseline
+// is measured.
+func (a *run) warmUp() {
 	var all sync.WaitGroup
-	for _, home := range a.homes {
-		u := home.users[0]
-		home.conversations = []string{u.NewConversation(a.t)}
+	for _, account := range a.accounts {
+		u := account.users[0]
+		account.conversations = []string{u.NewConversation(a.t)}
 		for range floodWorkers {
 			all.Go(func() {
 				for range 4 {
-					_, _ = u.Ask(a.t.Context(), http.MethodPut, "/conversations/"+home.conversations[0]+"/draft", map[string]any{"content": "warm"})
+					_, _ = u.Request(a.t.Context(), http.MethodPut, "/conversations/"+account.conversations[0]+"/draft", map[string]any{"content": "warm"})
 				}
 			})
 		}
 	}
 	all.Wait()
-	for _, home := range a.homes {
+	for _, account := range a.accounts {
 		all.Go(func() {
-			stream, _, err := home.users[0].TryChat(a.t.Context(), sitetest.Saying(fmt.Sprintf("T%012x words=3 tool=effect", 0)))
+			stream, _, err := account.users[0].TryChat(a.t.Context(), sitetest.NewChatBody(fmt.Sprintf("T%012x words=3 tool=effect", 0)))
 			if err == nil && stream != nil {
 				_ = stream.Drain(nil)
 				stream.Close()
@@ -228,18 +229,18 @@ func (a *attack) warm() {
 	all.Wait()
 }
 
-// idle closes the connections that nobody uses.
-func (a *attack) idle() {
-	for _, home := range a.homes {
-		for _, u := range home.users {
-			u.Client.CloseIdleConnections()
+// closeIdle closes unused connections.
+func (a *run) closeIdle() {
+	for _, account := range a.accounts {
+		for _, u := range account.users {
+			u.HTTP.CloseIdleConnections()
 		}
 	}
 	a.injector.model.cut()
 }
 
-// round lets clients work and faults come for a time, then lets all come to rest and checks it.
-func (a *attack) round(length time.Duration) error {
+// round runs clients and faults for a time, then waits until the service is at rest and checks everything.
+func (a *run) round(length time.Duration) error {
 	number := a.result.Rounds + 1
 	since, err := a.prepare()
 	if err != nil {
@@ -250,7 +251,7 @@ func (a *attack) round(length time.Duration) error {
 		return err
 	}
 	if number == 1 || *crashVerbose {
-		a.say("round %d", number)
+		a.progress("round %d", number)
 	}
 	began, over := time.Now(), a.plan()
 	err = a.work(number, length, h)
@@ -267,44 +268,44 @@ func (a *attack) round(length time.Duration) error {
 		return err
 	}
 	asked, effects := a.standIns.take()
-	over() // from here on nothing breaks
+	over() // no faults from here on
 	a.readAll(h)
-	a.calm(number)
+	a.useWithoutFaults(number)
 	check(&record{
 		Operations: operations, Seen: h.seen, Changed: h.changed, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
 		Limit: writeLimit,
 	}, a.notes)
 	a.result.store(stored, effects)
-	a.say("at rest after %s", time.Since(began).Round(time.Millisecond)-length)
-	a.say("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
+	a.progress("at rest after %s", time.Since(began).Round(time.Millisecond)-length)
+	a.progress("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
 	if a.notes.clean() {
 		a.forget(number)
 	}
 	return nil
 }
 
-// prepare makes the conversations of a round and answers the database's time before that.
-func (a *attack) prepare() (since time.Time, err error) {
-	err = a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+// prepare creates the conversations of a round. It returns the time of the database before their creation.
+func (a *run) prepare() (since time.Time, err error) {
+	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&since)
 	})
 	if err != nil {
 		return since, err
 	}
-	for _, home := range a.homes {
-		home.conversations, home.turns, home.versions = nil, nil, map[string]int64{}
-		home.users[0].Saw.Forget()
+	for _, account := range a.accounts {
+		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
+		account.users[0].Witness.Forget()
 		for range conversations {
-			home.conversations = append(home.conversations, home.users[0].NewConversation(a.t))
+			account.conversations = append(account.conversations, account.users[0].NewConversation(a.t))
 		}
 	}
 	a.standIns.take()
 	return since, nil
 }
 
-// work runs clients and faults. It returns when all requests of the clients are answered and everything is running. A
-// round of a minute or more lasts until each kind of fault was injected: on a slow machine faults take longer.
-func (a *attack) work(number int, length time.Duration, h *history) error {
+// work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
+// again. A round of a minute or more lasts until each kind of fault was injected: on a slow machine faults take longer.
+func (a *run) work(number int, length time.Duration, h *history) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	planned, cancel := context.WithTimeout(ctx, length)
@@ -316,26 +317,26 @@ func (a *attack) work(number int, length time.Duration, h *history) error {
 	}
 	var clients, injecting sync.WaitGroup
 	random := func(who int) *rand.Rand { return rand.New(rand.NewPCG(a.seed, uint64(number)<<16|uint64(who))) }
-	client := func(home, n int) *client {
+	client := func(account, n int) *client {
 		return &client{
-			name: fmt.Sprintf("%d.%d.%d", number, home, n), user: a.homes[home].users[n%clientsEach], home: a.homes[home],
-			random: random(1 + home*clientsEach + n), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
+			name: fmt.Sprintf("%d.%d.%d", number, account, n), user: a.accounts[account].users[n%clientsEach], account: a.accounts[account],
+			random: random(1 + account*clientsEach + n), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
 		}
 	}
-	for home := range households {
+	for account := range accountCount {
 		for n := range clientsEach {
-			c := client(home, n)
-			for _, conversation := range c.home.conversations {
-				c.lookAt(conversation) // where its draft and its title begin
+			c := client(account, n)
+			for _, conversation := range c.account.conversations {
+				c.lookAt(conversation) // the initial state of its draft and its title
 			}
 			clients.Go(c.run)
 		}
 	}
-	flood := client(households, 0)
+	flood := client(accountCount, 0)
 	clients.Go(flood.flood)
 	failed := make(chan error, len(lanes))
 	for n, l := range lanes {
-		if l.ways = only(l.ways); len(l.ways) == 0 {
+		if l.kinds = only(l.kinds); len(l.kinds) == 0 {
 			continue
 		}
 		injecting.Go(func() {
@@ -352,39 +353,39 @@ func (a *attack) work(number int, length time.Duration, h *history) error {
 	return <-failed
 }
 
-// ask runs something on the database as its superuser.
-func (a *attack) ask(what func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), restPatience)
+// withDatabase calls do with a connection to the database as its superuser.
+func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), restTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, a.database)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	return what(ctx, conn)
+	return do(ctx, conn)
 }
 
-const unrestSQL = `
+const unfinishedSQL = `
 select (select count(*) from turns where not terminal) + (select count(*) from follow_ups where state = 'queued')
      + (select count(*) from conversations where live_turn_id is not null)`
 
-// atRest waits until every turn has ended and the service has given back what it took.
-func (a *attack) atRest(since time.Time) (stored *snapshot, err error) {
+// atRest waits until every turn has ended and the service has released its resources.
+func (a *run) atRest(since time.Time) (stored *snapshot, err error) {
 	began := time.Now()
-	a.idle()
-	deadline := time.Now().Add(restPatience)
-	err = a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+	a.closeIdle()
+	deadline := time.Now().Add(restTimeout)
+	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 		for {
-			var unrest int
-			if err := conn.QueryRow(ctx, unrestSQL).Scan(&unrest); err != nil {
+			var unfinished int
+			if err := conn.QueryRow(ctx, unfinishedSQL).Scan(&unfinished); err != nil {
 				return err
 			}
-			if unrest == 0 || time.Now().After(deadline) {
-				break // what does not rest is found by the checker
+			if unfinished == 0 || time.Now().After(deadline) {
+				break // the checker reports what has not ended
 			}
-			rest(restPoll)
+			wait(restPoll)
 		}
-		stored, err = readSnapshot(ctx, conn, a.accounts, since)
+		stored, err = readSnapshot(ctx, conn, a.accountIDs, since)
 		return err
 	})
 	if err != nil {
@@ -395,28 +396,28 @@ func (a *attack) atRest(since time.Time) (stored *snapshot, err error) {
 	return stored, nil
 }
 
-// checkRest holds the process to I15.
-func (a *attack) checkRest(deadline time.Time) {
-	var restless []string
+// checkRest checks the process against I15.
+func (a *run) checkRest(deadline time.Time) {
+	var left []string
 	for {
 		now, err := a.fleet.metrics()
-		if restless = a.restless(now); err == nil && len(restless) == 0 {
+		if left = a.unreleased(now); err == nil && len(left) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			a.notes.violation(notAtRest, "%v %v", restless, err)
-			a.keepGoroutines()
+			a.notes.violation(notAtRest, "%v %v", left, err)
+			a.dumpGoroutines()
 			return
 		}
-		rest(restPoll)
-		a.idle()
+		wait(restPoll)
+		a.closeIdle()
 	}
 }
 
-// keepGoroutines adds to the bundle what the service is busy with.
-func (a *attack) keepGoroutines() {
+// dumpGoroutines adds the goroutines of the service to the bundle.
+func (a *run) dumpGoroutines() {
 	client := &http.Client{Timeout: 5 * time.Second}
-	response, err := client.Get("http://" + a.fleet.places[a.fleet.serving().slot].internal + "/debug/pprof/goroutine?debug=1")
+	response, err := client.Get("http://" + a.fleet.addresses[a.fleet.serving().slot].internal + "/debug/pprof/goroutine?debug=1")
 	if err != nil {
 		a.t.Log(err)
 		return
@@ -428,7 +429,7 @@ func (a *attack) keepGoroutines() {
 	}
 }
 
-func (a *attack) restless(now map[string]float64) (found []string) {
+func (a *run) unreleased(now map[string]float64) (found []string) {
 	pooled := func(values map[string]float64) (sum float64) {
 		for name, value := range values {
 			if strings.HasPrefix(name, "turnstone_database_connections{") {
@@ -457,10 +458,10 @@ func (a *attack) restless(now map[string]float64) (found []string) {
 
 const statusSQL = `select coalesce(pg_xact_status($1::text::xid8), 'forgotten')`
 
-// truth asks about a transaction right after the service said what became of it: after a crash of Postgres its identifier may be
-// another transaction's.
-func (a *attack) truth(c claim) claim {
-	ctx, cancel := context.WithTimeout(context.Background(), truthPatience)
+// queryStatus queries the status of a transaction right after the service logged it. The query cannot wait, because
+// after a crash of Postgres the identifier may belong to another transaction.
+func (a *run) queryStatus(c claim) claim {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, a.database)
 	if err != nil {
@@ -473,10 +474,10 @@ func (a *attack) truth(c claim) claim {
 	return c
 }
 
-// checkClaim compares what the service found out with the truth. What was committed stays so, whatever crashes later. That
-// a transaction was aborted can be compared only if there was no crash since; what it would have changed is held against
-// the histories in any case.
-func (a *attack) checkClaim(ctx context.Context, conn *pgx.Conn, c claim) error {
+// checkClaim compares the status that the service logged for a transaction with the actual one. A committed transaction
+// stays committed after any crash. The status "aborted" can be compared only if Postgres has not crashed since; the
+// histories check the effects of the transaction in any case.
+func (a *run) checkClaim(ctx context.Context, conn *pgx.Conn, c claim) error {
 	switch {
 	case c.Status == "committed":
 		if err := conn.QueryRow(ctx, statusSQL, c.XID).Scan(&c.Truth); err != nil {
@@ -488,7 +489,7 @@ func (a *attack) checkClaim(ctx context.Context, conn *pgx.Conn, c claim) error 
 	}
 	a.result.resolved(c.Truth == c.Status)
 	if c.Truth != c.Status {
-		a.notes.violation(untruthful, "transaction %s is %s, the service said %s at %s", c.XID, c.Truth, c.Status, c.At)
+		a.notes.violation(untruthful, "transaction %s is %s, but the service logged %s at %s", c.XID, c.Truth, c.Status, c.At)
 	}
 	return nil
 }
@@ -496,9 +497,9 @@ func (a *attack) checkClaim(ctx context.Context, conn *pgx.Conn, c claim) error 
 const appendSQL = `
 select encode(sha256(frames), 'hex') from turn_events where turn_id = $1 and first_sequence = $2 and last_sequence = $3`
 
-// checkAppend holds the service to what it says of an append whose answer was lost: that these very bytes are stored, and
-// not only something at their place.
-func (a *attack) checkAppend(ctx context.Context, conn *pgx.Conn, one storedAppend) error {
+// checkAppend checks the service's claim that an append whose reply was lost is stored: exactly these bytes must be
+// stored, not just any bytes at their position.
+func (a *run) checkAppend(ctx context.Context, conn *pgx.Conn, one storedAppend) error {
 	var id protocol.TurnID
 	if err := id.UnmarshalText([]byte(one.Turn)); err != nil {
 		return err
@@ -510,15 +511,15 @@ func (a *attack) checkAppend(ctx context.Context, conn *pgx.Conn, one storedAppe
 	right := hash != "" && hash == one.Hash
 	a.result.resolved(right)
 	if !right {
-		a.notes.violation(untruthful, "%s: the service says that its events %d to %d (%s) are stored; stored is %q", one.Turn, one.First, one.Last, one.Hash, hash)
+		a.notes.violation(untruthful, "%s: the service logged that its events %d to %d (%s) are stored, but the stored hash is %q", one.Turn, one.First, one.Last, one.Hash, hash)
 	}
 	return nil
 }
 
-// checkCommits holds what the service found out about transactions and appends without an answer against the database.
-func (a *attack) checkCommits() {
-	a.notes.asking.Wait()
-	err := a.ask(func(ctx context.Context, conn *pgx.Conn) error {
+// checkCommits checks the service's claims about transactions and appends whose replies were lost against the database.
+func (a *run) checkCommits() {
+	a.notes.queries.Wait()
+	err := a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 		for _, c := range a.notes.claims {
 			if err := a.checkClaim(ctx, conn, c); err != nil {
 				return err
@@ -532,12 +533,12 @@ func (a *attack) checkCommits() {
 		return nil
 	})
 	if err != nil {
-		a.notes.violation(badAnswer, "asking about commits: %v", err)
+		a.notes.violation(badResponse, "checking commits: %v", err)
 	}
 }
 
-// forget removes what a clean round left for the bundle.
-func (a *attack) forget(round int) {
+// forget removes the files of a round without violations.
+func (a *run) forget(round int) {
 	_ = os.Remove(filepath.Join(a.folder, fmt.Sprintf("history-%03d.jsonl", round)))
 	logs, _ := filepath.Glob(filepath.Join(a.folder, "service-*.log")) // the pattern is well formed
 	for _, log := range logs {
@@ -547,8 +548,8 @@ func (a *attack) forget(round int) {
 	}
 }
 
-// finish prints, publishes, and leaves a bundle or nothing.
-func (a *attack) finish() {
+// finish prints the result. With -crash.publish it publishes the result of a clean run. Any other run leaves a bundle.
+func (a *run) finish() {
 	a.result.fill(a)
 	fmt.Print(a.result.text())
 	if a.notes.clean() {
@@ -573,11 +574,11 @@ func (a *attack) finish() {
 			a.t.Errorf("%s: %s", kind, text)
 		}
 	}
-	a.t.Errorf("the bundle is in %s; to repeat: make replay SEED=%d", a.folder, a.seed)
+	a.t.Errorf("the bundle is in %s; to repeat the run: make replay SEED=%d", a.folder, a.seed)
 }
 
-// dump adds the database and the findings to the bundle.
-func (a *attack) dump() {
+// dump adds the database and the violations to the bundle.
+func (a *run) dump() {
 	var found bytes.Buffer
 	for _, kind := range slices.Sorted(maps.Keys(a.notes.violations)) {
 		for _, text := range a.notes.violations[kind] {
@@ -587,6 +588,6 @@ func (a *attack) dump() {
 	err := os.WriteFile(filepath.Join(a.folder, "violations"), found.Bytes(), 0o600)
 	output, dumped := exec.Command("pg_dump", "--format=custom", "--file="+filepath.Join(a.folder, "database.dump"), a.database).CombinedOutput()
 	if err != nil || dumped != nil {
-		a.t.Logf("the bundle is not whole: %v %v %s", err, dumped, output)
+		a.t.Logf("the bundle is incomplete: %v %v %s", err, dumped, output)
 	}
 }

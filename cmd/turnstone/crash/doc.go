@@ -1,14 +1,17 @@
-// Package crash attacks a running Turnstone and holds it to its promises. It has tests only.
+// Package crash attacks a running Turnstone with faults and checks that it keeps its promises. The package contains
+// only tests.
 //
-// TestCrash starts the built program on a private Postgres and Redis, behind proxies that it can cut, with stand-ins for
-// the model and for a tool with an effect. Clients of its own start, steer and cancel turns, write drafts and titles,
-// repeat themselves and read from anywhere, while faults come several times a second: kill -9, SIGTERM and pauses of the
-// service, among them a paused process that wakes up when a successor has taken over; immediate stops of Postgres, COMMITs
-// and single statements whose answers are lost; Redis gone or frozen; model connections that are reset.
+// TestCrash starts the built program on a private Postgres and Redis, behind proxies that it can cut, with stand-ins
+// for the model and for a tool with a side effect. Its clients start, steer and cancel turns, write drafts and titles,
+// repeat requests, and read events from any position. Meanwhile faults are injected several times a second: kill -9,
+// SIGTERM and pauses of the service, including a paused process that resumes after a successor has taken over its
+// turns; immediate stops of Postgres; COMMITs and single statements whose replies are lost; Redis stopped or frozen;
+// model connections that are reset.
 //
-// It works in rounds. At the end of a round the faults stop, everything comes to rest, and what the clients, the model and
-// the tool remember is held against what the database has (check_test.go, linear_test.go). A run that finds something
-// leaves a bundle below tmp/crash and says how to repeat it: the seed decides every fault and every choice of a client.
+// It works in rounds. At the end of a round the faults stop, all turns end, and the records of the clients, the model
+// and the tool are compared with the database (check_test.go, linear_test.go). A run that finds a violation leaves a
+// bundle below tmp/crash and prints how to repeat it: the seed decides every fault and every choice of a client.
 //
-// The checker is tested too: planted_test.go breaks each promise in a made-up record and wants it found.
+// The checker is tested too: planted_test.go breaks each promise in a made-up record and expects the checker to find
+// it.
 package crash

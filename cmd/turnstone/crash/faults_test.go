@@ -10,40 +10,40 @@ import (
 	"syscall"
 	"time"
 
-	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/persistence/pgtest"
+	"turnstone/protocol/clock"
 	"turnstone/providers/embedded"
 )
 
 const (
-	storePatience = 30 * time.Second // for a store to stop and start
-	cutPatience   = 400 * time.Millisecond
-	deadAfter     = 6 * time.Second       // by then a silent node was declared dead and its turns were taken over
-	settleAfter   = 20 * time.Millisecond // after this a signal has surely reached a store's process
+	storeTimeout = 30 * time.Second // for a store to stop and start
+	cutTimeout   = 400 * time.Millisecond
+	deadAfter    = 6 * time.Second       // by then a stopped node was declared dead and its turns were taken over
+	settleAfter  = 20 * time.Millisecond // by then a signal has reached a store's process
 )
 
-// fault is one that was injected while the service worked.
+// fault is an injected fault, with the times at which it started and ended.
 type fault struct {
 	Kind  string        `json:"kind"`
 	At    time.Duration `json:"at"`
 	Until time.Duration `json:"until"`
 }
 
-// outage is a time in which the limiter could not be reached.
+// outage is a time span in which the limiter could not be reached.
 type outage struct {
 	From, To time.Duration
-	Forgets  bool // the counters are gone afterwards
+	Forgets  bool // the counters are lost afterwards
 }
 
-// injector breaks things, in two lanes that do not know of each other: processes and the database, one at a time; lines
-// and the limiter, one at a time.
+// injector injects faults in two independent lanes: one lane breaks processes and the database, the other one
+// connections and the limiter. Each lane injects one fault at a time.
 type injector struct {
 	fleet    *fleet
 	postgres *embedded.Postgres
 	redis    *embedded.Redis
 	cutter   *pgtest.Cutter
 	model    *relay
-	notes    *notes
+	notes    *findings
 	clock    func() time.Duration
 
 	mu      sync.Mutex
@@ -52,19 +52,19 @@ type injector struct {
 	crashes []span   // guarded by mu: of Postgres
 }
 
-// span is a time by the clock of the machine, which the service's log has too.
+// span is a time span by the machine's clock, which the service's log also uses.
 type span struct{ from, to time.Time }
 
-// crashed says whether Postgres crashed, or may have, in a time.
+// crashed reports whether Postgres crashed, or may have crashed, in a time span.
 func (i *injector) crashed(from, to time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.ContainsFunc(i.crashes, func(s span) bool { return s.to.After(from) && s.from.Before(to) })
 }
 
-// way is a fault with how often it is chosen. inject reports whether it happened to a service at work; an error ends the
-// run.
-type way struct {
+// faultKind is a kind of fault and the weight with which it is chosen. inject reports whether the fault took effect on
+// a working service; an error ends the run.
+type faultKind struct {
 	name   string
 	weight int
 	inject func(*injector, context.Context, *rand.Rand) (bool, error)
@@ -73,80 +73,81 @@ type way struct {
 // lane is a sequence of faults with pauses between them.
 type lane struct {
 	name        string
-	least, most time.Duration // of a pause
-	ways        []way
+	least, most time.Duration // of a pause between two faults
+	kinds       []faultKind
 }
 
 var lanes = []lane{
-	{"processes", 100 * time.Millisecond, 700 * time.Millisecond, []way{
+	{"processes", 100 * time.Millisecond, 700 * time.Millisecond, []faultKind{
 		{"kill -9", 30, (*injector).kill},
 		{"SIGTERM, then a start", 8, (*injector).terminate},
-		{"SIGTERM beside a successor", 8, (*injector).replace},
+		{"SIGTERM while a successor runs", 8, (*injector).replace},
 		{"SIGSTOP and SIGCONT", 30, (*injector).pause},
-		{"SIGSTOP until taken over, SIGCONT", 2, (*injector).bury},
+		{"SIGSTOP until taken over, SIGCONT", 2, (*injector).pauseUntilDeclaredDead},
 		{"Postgres stopped at once", 16, (*injector).stopPostgres},
 		{"Postgres frozen", 6, (*injector).freezePostgres},
 	}},
-	{"lines", 20 * time.Millisecond, 180 * time.Millisecond, []way{
+	{"connections", 20 * time.Millisecond, 180 * time.Millisecond, []faultKind{
 		{"answer to COMMIT cut", 34, cut(pgtest.Commit)},
 		{"answer to a statement cut", 30, cut(pgtest.Statement)},
-		{"all lines to Postgres cut", 5, (*injector).cutAll},
+		{"all connections to Postgres cut", 5, (*injector).cutAll},
 		{"model connections reset", 21, (*injector).resetModel},
 		{"Redis stopped", 4, (*injector).stopRedis},
 		{"Redis frozen", 6, (*injector).freezeRedis},
 	}},
 }
 
-// only are the ways that -crash.only names.
-func only(ways []way) []way {
+// only returns the kinds that -crash.only selects.
+func only(kinds []faultKind) []faultKind {
 	wanted := regexp.MustCompile(*crashOnly)
-	return slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return !wanted.MatchString(w.name) })
+	return slices.DeleteFunc(slices.Clone(kinds), func(k faultKind) bool { return !wanted.MatchString(k.name) })
 }
 
-// owedShare is how many of a lane's faults, one in so many, are taken from those that a round has not had yet.
-const owedShare = 3
+// One in pendingShare faults of a lane is of a kind that the round has not had yet.
+const pendingShare = 3
 
-// run injects faults until ctx ends; then everything is running again. Each kind is injected at least once: a fault that
-// found nothing to break is repeated, and kinds that are still missing when ctx ends follow until overtime ends.
+// run injects faults until ctx ends; all servers run again when it returns. Each kind is injected at least once: a
+// fault that took no effect is repeated, and kinds that are still missing when ctx ends are injected until overtime
+// ends.
 func (i *injector) run(ctx, overtime context.Context, l lane, random *rand.Rand) error {
 	sum := 0
-	for _, w := range l.ways {
-		sum += w.weight
+	for _, kind := range l.kinds {
+		sum += kind.weight
 	}
-	owed := random.Perm(len(l.ways))
+	missing := random.Perm(len(l.kinds))
 	for {
 		wait := l.least + time.Duration(random.Int64N(int64(l.most-l.least)))
-		drawn, pay := random.IntN(sum), random.IntN(owedShare) == 0
-		inner := rand.New(rand.NewPCG(random.Uint64(), 0)) // so that what one fault draws does not move the next
-		if ctx.Err() != nil || sitetest.Pause(ctx, wait) != nil {
-			if len(owed) == 0 || overtime.Err() != nil || sitetest.Pause(overtime, wait) != nil {
+		drawn, pickMissing := random.IntN(sum), random.IntN(pendingShare) == 0
+		inner := rand.New(rand.NewPCG(random.Uint64(), 0)) // so that the draws of one fault do not change the next one
+		if ctx.Err() != nil || clock.Sleep(ctx, wait) != nil {
+			if len(missing) == 0 || overtime.Err() != nil || clock.Sleep(overtime, wait) != nil {
 				return nil
 			}
-			pay = true
+			pickMissing = true
 		}
 		next := 0
-		for ; drawn >= l.ways[next].weight; next++ {
-			drawn -= l.ways[next].weight
+		for ; drawn >= l.kinds[next].weight; next++ {
+			drawn -= l.kinds[next].weight
 		}
-		if pay && len(owed) > 0 {
-			next = owed[0]
+		if pickMissing && len(missing) > 0 {
+			next = missing[0]
 		}
-		happened, err := i.once(ctx, l.ways[next], inner)
+		happened, err := i.once(ctx, l.kinds[next], inner)
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.ways[next].name, err)
+			return fmt.Errorf("%s: %w", l.kinds[next].name, err)
 		}
-		if at := slices.Index(owed, next); at >= 0 {
-			owed = slices.Delete(owed, at, at+1)
+		if at := slices.Index(missing, next); at >= 0 {
+			missing = slices.Delete(missing, at, at+1)
 			if !happened {
-				owed = append(owed, next)
+				missing = append(missing, next)
 			}
 		}
 	}
 }
 
-func (i *injector) once(ctx context.Context, w way, random *rand.Rand) (happened bool, err error) {
-	f := fault{Kind: w.name, At: i.clock()}
-	if happened, err = w.inject(i, ctx, random); err != nil || !happened {
+func (i *injector) once(ctx context.Context, kind faultKind, random *rand.Rand) (happened bool, err error) {
+	f := fault{Kind: kind.name, At: i.clock()}
+	if happened, err = kind.inject(i, ctx, random); err != nil || !happened {
 		return happened, err
 	}
 	f.Until = i.clock()
@@ -156,27 +157,28 @@ func (i *injector) once(ctx context.Context, w way, random *rand.Rand) (happened
 	return true, nil
 }
 
-// victim is the process that serves. One that ended although nobody asked is a finding, and gets a successor.
-func (i *injector) victim() (*process, error) {
+// target returns the process that serves clients. If the process ended without a fault, target reports a violation and
+// starts a successor.
+func (i *injector) target() (*process, error) {
 	p := i.fleet.serving()
 	if !p.ended() {
 		return p, nil
 	}
-	i.notes.violation(diedAlone, "%s: %s", p.log, p.cmd.ProcessState)
-	i.fleet.leave()
+	i.notes.violation(endedUnexpectedly, "%s: %s", p.log, p.cmd.ProcessState)
+	i.fleet.deactivate()
 	return i.fleet.startIn(p.slot, time.Now())
 }
 
 func (i *injector) kill(_ context.Context, random *rand.Rand) (bool, error) {
-	p, err := i.victim()
+	p, err := i.target()
 	if err != nil {
 		return false, err
 	}
 	slot := p.slot
-	if random.IntN(8) == 0 { // whoever follows knows nothing of the dead one
+	if random.IntN(8) == 0 { // the successor uses the other data folder and knows nothing of the killed process
 		slot = 1 - slot
 	}
-	i.fleet.leave()
+	i.fleet.deactivate()
 	at := time.Now()
 	p.signal(syscall.SIGKILL)
 	if err := p.awaitEnd(); err != nil {
@@ -187,11 +189,11 @@ func (i *injector) kill(_ context.Context, random *rand.Rand) (bool, error) {
 }
 
 func (i *injector) terminate(context.Context, *rand.Rand) (bool, error) {
-	p, err := i.victim()
+	p, err := i.target()
 	if err != nil {
 		return false, err
 	}
-	i.fleet.leave()
+	i.fleet.deactivate()
 	at := time.Now()
 	p.signal(syscall.SIGTERM)
 	if err := p.awaitEnd(); err != nil {
@@ -201,9 +203,9 @@ func (i *injector) terminate(context.Context, *rand.Rand) (bool, error) {
 	return true, err
 }
 
-// replace lets the successor serve before the old process is asked to end.
+// replace starts the successor before it sends SIGTERM to the old process.
 func (i *injector) replace(context.Context, *rand.Rand) (bool, error) {
-	p, err := i.victim()
+	p, err := i.target()
 	if err != nil {
 		return false, err
 	}
@@ -217,20 +219,21 @@ func (i *injector) replace(context.Context, *rand.Rand) (bool, error) {
 }
 
 func (i *injector) pause(_ context.Context, random *rand.Rand) (bool, error) {
-	p, err := i.victim()
+	p, err := i.target()
 	if err != nil {
 		return false, err
 	}
 	p.signal(syscall.SIGSTOP)
-	rest(30*time.Millisecond + time.Duration(random.Int64N(int64(500*time.Millisecond))))
+	wait(30*time.Millisecond + time.Duration(random.Int64N(int64(500*time.Millisecond))))
 	p.signal(syscall.SIGCONT)
 	return true, nil
 }
 
-// bury stops a process so long that its successor declares it dead and takes its turns; then it wakes up, two processes
-// take themselves for the owner, and the old one has to find out by itself. It happened only when all of that did.
-func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
-	p, err := i.victim()
+// pauseUntilDeclaredDead stops a process until its successor declares it dead and takes over its turns, then resumes
+// it. Now both processes consider themselves the owner, and the old one has to find out by itself that it is not. The
+// result is true only if all of that happened.
+func (i *injector) pauseUntilDeclaredDead(context.Context, *rand.Rand) (bool, error) {
+	p, err := i.target()
 	if err != nil {
 		return false, err
 	}
@@ -239,21 +242,22 @@ func (i *injector) bury(context.Context, *rand.Rand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	declared, alone := successor.declaresDead(p), false
+	declared, endedByItself := successor.declaresDead(p), false
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
-		alone = true
+		endedByItself = true
 	case <-time.After(deadAfter):
 		if declared {
 			i.notes.violation(brokenOrder, "%s was declared dead and does not end", p.log)
 		}
 		p.signal(syscall.SIGTERM)
 	}
-	return declared && alone, p.awaitEnd()
+	return declared && endedByItself, p.awaitEnd()
 }
 
-// declaresDead reports whether the process declares another one dead. It may take turns of yet another one meanwhile.
+// declaresDead reports whether the process declares another one dead within deadAfter. It ignores declarations about
+// third nodes.
 func (p *process) declaresDead(other *process) bool {
 	late := time.After(deadAfter)
 	for {
@@ -269,15 +273,15 @@ func (p *process) declaresDead(other *process) bool {
 }
 
 func (i *injector) stopPostgres(ctx context.Context, random *rand.Rand) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	i.mu.Lock()
-	i.crashes = append(i.crashes, span{time.Now(), time.Now().Add(storePatience)})
+	i.crashes = append(i.crashes, span{time.Now(), time.Now().Add(storeTimeout)})
 	i.mu.Unlock()
 	if err := i.postgres.StopAtOnce(ctx); err != nil {
 		return false, err
 	}
-	rest(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
+	wait(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
 	err := i.postgres.Start(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -289,17 +293,17 @@ func (i *injector) freezePostgres(_ context.Context, random *rand.Rand) (bool, e
 	if err := i.postgres.Pause(); err != nil {
 		return false, err
 	}
-	rest(50*time.Millisecond + time.Duration(random.Int64N(int64(600*time.Millisecond))))
+	wait(50*time.Millisecond + time.Duration(random.Int64N(int64(600*time.Millisecond))))
 	return true, i.postgres.Resume()
 }
 
-// cut waits a moment for an answer to cut; when the service does not work there is none.
+// cut waits up to cutTimeout for a reply that it can cut; an idle service gets no replies.
 func cut(kind pgtest.Cut) func(*injector, context.Context, *rand.Rand) (bool, error) {
 	return func(i *injector, _ context.Context, _ *rand.Rand) (bool, error) {
 		select {
 		case <-i.cutter.Arm(kind):
 			return true, nil
-		case <-time.After(cutPatience):
+		case <-time.After(cutTimeout):
 			i.cutter.Disarm(kind)
 			return false, nil
 		}
@@ -315,12 +319,12 @@ func (i *injector) resetModel(context.Context, *rand.Rand) (bool, error) {
 }
 
 func (i *injector) stopRedis(ctx context.Context, random *rand.Rand) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if err := i.redis.Kill(); err != nil {
 		return false, err
 	}
-	i.away(random, true)
+	i.recordOutage(random, true)
 	return true, i.redis.Start(ctx)
 }
 
@@ -328,24 +332,24 @@ func (i *injector) freezeRedis(_ context.Context, random *rand.Rand) (bool, erro
 	if err := i.redis.Pause(); err != nil {
 		return false, err
 	}
-	i.away(random, false)
+	i.recordOutage(random, false)
 	return true, i.redis.Resume()
 }
 
-// away is a time without the limiter.
-func (i *injector) away(random *rand.Rand, forgets bool) {
-	rest(settleAfter)
+// recordOutage waits while the limiter is unreachable, and records the outage.
+func (i *injector) recordOutage(random *rand.Rand, forgets bool) {
+	wait(settleAfter)
 	from := i.clock()
-	rest(50*time.Millisecond + time.Duration(random.Int64N(int64(250*time.Millisecond))))
+	wait(50*time.Millisecond + time.Duration(random.Int64N(int64(250*time.Millisecond))))
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.outages = append(i.outages, outage{from, i.clock(), forgets})
 }
 
-// rest is how long a fault lasts.
-func rest(d time.Duration) { <-time.After(d) }
+// wait waits while a fault lasts.
+func wait(d time.Duration) { <-time.After(d) }
 
-// take answers what was injected since the last call.
+// take returns the faults and outages since the last call.
 func (i *injector) take() ([]fault, []outage) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	opFlood  = "flood"
 )
 
-// operation is one request of a client and what came of it. Times count from the start of the run.
+// operation is one request of a client and its outcome. Times count from the start of the run.
 type operation struct {
 	Kind         string        `json:"kind"`
 	Client       string        `json:"client"`
@@ -40,14 +40,14 @@ type operation struct {
 	IfMatch      *int64        `json:"if_match,omitempty"`
 	Queue        bool          `json:"queue,omitempty"` // start: queue behind a live turn
 
-	Status   int    `json:"status"` // 0: no answer
+	Status   int    `json:"status"` // 0: no response
 	Code     string `json:"code,omitempty"`
-	Unknown  bool   `json:"unknown,omitempty"` // the answer says that nobody knows
-	ID       string `json:"id,omitempty"`      // what was made or found
+	Unknown  bool   `json:"unknown,omitempty"` // the response says that the outcome is unknown
+	ID       string `json:"id,omitempty"`      // identifier of what was created or found
 	Replayed bool   `json:"replayed,omitempty"`
 	Sequence int64  `json:"sequence,omitempty"`
 
-	Draft, Title               string `json:",omitempty"` // what stands, as the answer says
+	Draft, Title               string `json:",omitempty"` // the current values, as the response reports them
 	DraftVersion, TitleVersion int64  `json:",omitempty"`
 }
 
@@ -55,10 +55,10 @@ func (o *operation) acknowledged() bool { return o.Status >= 200 && o.Status < 3
 
 func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage }
 
-// open says whether the operation may have happened although nobody said so.
+// open reports whether the operation may have happened although no response confirms it.
 func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
 
-// history is what the clients of a round did and saw.
+// history records what the clients of a round did and saw.
 type history struct {
 	mu         sync.Mutex
 	operations []operation                      // guarded by mu
@@ -92,7 +92,7 @@ func (h *history) add(o operation) {
 	h.write(o)
 }
 
-// write adds a line to the file; with mu held.
+// write adds a line to the file. The caller holds mu.
 func (h *history) write(line any) {
 	if h.lines == nil {
 		return
@@ -101,18 +101,18 @@ func (h *history) write(line any) {
 	if err != nil {
 		panic(err)
 	}
-	_, _ = h.lines.Write(append(text, '\n')) // a full disk shows at close
+	_, _ = h.lines.Write(append(text, '\n')) // close reports a full disk
 }
 
-// sighting is a line of the history about an event that was read.
-type sighting struct {
+// readEvent is a line of the history file about an event that was read.
+type readEvent struct {
 	Kind     string `json:"kind"`
 	Turn     string `json:"turn"`
 	Sequence int64  `json:"sequence"`
 	Hash     string `json:"hash"`
 }
 
-// saw remembers an event that a reader got, and whether another one got other bytes.
+// saw records an event that a reader received, and whether another reader received other bytes.
 func (h *history) saw(turn string, sequence int64, data string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,10 +127,10 @@ func (h *history) saw(turn string, sequence int64, data string) {
 	switch {
 	case !known:
 		events[sequence] = mark
-		h.write(sighting{"event", turn, sequence, fmt.Sprintf("%x", mark)})
+		h.write(readEvent{"event", turn, sequence, fmt.Sprintf("%x", mark)})
 	case before != mark:
 		h.changed = append(h.changed, fmt.Sprintf("event %d of %s: %s", sequence, turn, data))
-		h.write(sighting{"changed event", turn, sequence, fmt.Sprintf("%x", mark)})
+		h.write(readEvent{"changed event", turn, sequence, fmt.Sprintf("%x", mark)})
 	}
 }
 
@@ -138,12 +138,12 @@ func (h *history) saw(turn string, sequence int64, data string) {
 type view struct {
 	Turn   string `json:"turn"`
 	Where  string `json:"where"`
-	Covers int64  `json:"covers"` // the parts hold the events up to here; 0: all of an ended turn
+	Covers int64  `json:"covers"` // the parts contain the events up to this one; 0: all events of an ended turn
 	Status string `json:"status"`
 	Parts  string `json:"parts"`
 }
 
-// showed remembers a message that a client was shown. Users' messages are looked at as text.
+// showed records a message that a client got. Of a user's message it records only the text.
 func (h *history) showed(where string, m *protocol.Message) error {
 	if m.TurnID == nil {
 		return fmt.Errorf("message %s of %s has no turn", m.MessageID, where)
@@ -169,7 +169,7 @@ func (h *history) showed(where string, m *protocol.Message) error {
 // asQuestion is the status of a view of a user's message.
 const asQuestion = "question"
 
-// close ends the file and answers the operations by their beginning.
+// close closes the file and returns the operations, sorted by their start.
 func (h *history) close() ([]operation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,82 +181,84 @@ func (h *history) close() ([]operation, error) {
 	return h.operations, err
 }
 
-// The kinds of violations: each of them has to be zero.
+// The kinds of violations. A run must find none.
 const (
-	lost           = "lost"
-	gaps           = "gaps"
-	changedBytes   = "changed bytes"
-	doubleTerminal = "double terminals"
-	notDurable     = "seen, not durable"
-	doubledEffects = "doubled effects"
-	brokenOrder    = "broken order"    // I6, I7, I8: what came after what
-	notWhole       = "not whole"       // I2: a part of an effect
-	notIdempotent  = "not idempotent"  // I12
-	limiterOpen    = "limiter open"    // I13
-	notAtRest      = "not at rest"     // I4, I15
-	untruthful     = "untruthful"      // an unknown commit answered wrongly
-	illegalHistory = "illegal history" // porcupine
-	badAnswer      = "bad answer"      // what no contract allows: a 500, a stream that breaks off its form
-	badLog         = "bad log"         // user text, a data race or a panic
-	diedAlone      = "ended by itself" // a process that nobody killed
-	undecided      = "undecided"       // a history of which porcupine does not know whether it is legal
-	wrongPage      = "wrong page"      // a page or a snapshot that is not what the log makes
-	untruthful503  = "untruthful 503"  // a refused command that had an effect
-	stillReadable  = "still readable"  // I10
-	tooFew         = "too few"         // a run that proves nothing
+	lost              = "lost"
+	gaps              = "gaps"
+	changedBytes      = "changed bytes"
+	doubleTerminal    = "double terminals"
+	notDurable        = "seen, not durable"
+	doubledEffects    = "doubled effects"
+	brokenOrder       = "broken order"    // I6, I7, I8: events in a wrong order
+	notWhole          = "not whole"       // I2: an effect that is stored partially
+	notIdempotent     = "not idempotent"  // I12
+	limiterOpen       = "limiter open"    // I13
+	notAtRest         = "not at rest"     // I4, I15
+	untruthful        = "untruthful"      // an unknown commit that was resolved wrongly
+	illegalHistory    = "illegal history" // found by porcupine
+	badResponse       = "bad response"    // a response that no contract allows: a 500, a malformed stream
+	badLog            = "bad log"         // user text, a data race or a panic
+	endedUnexpectedly = "ended by itself" // a process that ended without a fault
+	undecided         = "undecided"       // a history that porcupine could not decide
+	wrongPage         = "wrong page"      // a page or a snapshot that differs from the log
+	untruthful503     = "untruthful 503"  // a refused command that had an effect
+	stillReadable     = "still readable"  // I10
+	tooFew            = "too few"         // a run in which too little happened to prove anything
 )
 
-// notes gathers what a run finds. It may be used from any goroutine.
-type notes struct {
-	asking sync.WaitGroup // the looks at what the service claims about transactions
+// findings collects the findings of a run.
+//
+// Concurrency: its methods may be called from any goroutine.
+type findings struct {
+	queries sync.WaitGroup // of the actual status of transactions
 
 	mu         sync.Mutex
 	violations map[string][]string // guarded by mu
-	claims     []claim             // guarded by mu: what the service found out about transactions
+	claims     []claim             // guarded by mu: what the service logged about transactions
 	appends    []storedAppend      // guarded by mu: appends that the service found stored
 	unresolved int                 // guarded by mu
 	histories  verdict             // guarded by mu
-	takeovers  []time.Duration     // guarded by mu: from a fault to the first turn that went on elsewhere
+	takeovers  []time.Duration     // guarded by mu: from a fault to the first turn that was taken over
 }
 
-func newNotes() *notes {
-	return &notes{violations: map[string][]string{}}
+func newFindings() *findings {
+	return &findings{violations: map[string][]string{}}
 }
 
-func (n *notes) violation(kind, format string, args ...any) {
+func (n *findings) violation(kind, format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.violations[kind] = append(n.violations[kind], fmt.Sprintf(format, args...))
 }
 
-// claim is what the service found out about a transaction, and what the database said about it right after.
+// claim is the status that the service logged for a transaction, and the one that the database reported right after.
 type claim struct {
 	XID, Status string
 	At          time.Time
 	Truth       string
-	Asked       time.Time // when the truth had been told; zero: it could not be asked for
+	Asked       time.Time // when the database reported Truth; zero: the query failed
 }
 
-func (n *notes) commit(c claim) {
+func (n *findings) commit(c claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.claims = append(n.claims, c)
 }
 
-// storedAppend is an append of which the service says that it is stored: which events, and the hash of their frames.
+// storedAppend is an append that the service found stored: its events and the hash of their frames.
 type storedAppend struct {
 	Turn        string
 	First, Last int64
 	Hash        string
 }
 
-func (n *notes) append(one storedAppend) {
+func (n *findings) append(one storedAppend) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.appends = append(n.appends, one)
 }
 
-func (n *notes) linear(v verdict) {
+func (n *findings) linear(v verdict) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.histories.operations += v.operations
@@ -264,31 +266,31 @@ func (n *notes) linear(v verdict) {
 	n.histories.undecided += v.undecided
 }
 
-func (n *notes) takeover(took time.Duration) {
+func (n *findings) takeover(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.takeovers = append(n.takeovers, took)
 }
 
-func (n *notes) undecided() {
+func (n *findings) undecided() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.unresolved++
 }
 
-func (n *notes) count(kind string) int {
+func (n *findings) count(kind string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.violations[kind])
 }
 
-func (n *notes) kinds() []string {
+func (n *findings) kinds() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Sorted(maps.Keys(n.violations))
 }
 
-func (n *notes) clean() bool {
+func (n *findings) clean() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.violations) == 0

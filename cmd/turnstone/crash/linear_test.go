@@ -14,18 +14,18 @@ import (
 	"turnstone/protocol"
 )
 
-// linearTime bounds the search for one order; what is not decided by then fails the run.
+// linearTime bounds the search for one order. A history that is not decided by then fails the run.
 const linearTime = 30 * time.Second
 
-// never is the return of an operation of which nobody knows whether it happened: it may come after everything else, which
-// is as good as never.
+// never is the return time of an operation whose outcome is unknown. It may take effect after everything else, which is
+// equivalent to never.
 const never = math.MaxInt64
 
-// verdict of all histories of a round.
+// verdict counts the histories of a round.
 type verdict struct{ operations, histories, undecided int }
 
-// checkHistories has porcupine look for an order of the operations on each draft, title, turn and key in which one at a
-// time explains every answer and what the database has at the end.
+// checkHistories uses porcupine to search, for each draft, title, turn and key, for an order of its operations that
+// explains every response and the content of the database at the end.
 func (c *checker) checkHistories() {
 	for _, one := range c.histories() {
 		switch porcupine.CheckOperationsTimeout(one.model, one.operations, linearTime) {
@@ -39,24 +39,24 @@ func (c *checker) checkHistories() {
 	}
 }
 
-// objectHistory is the operations on one thing.
+// objectHistory contains the operations on one object.
 type objectHistory struct {
 	name       string
 	model      porcupine.Model
 	operations []porcupine.Operation
-	open       map[string]bool // what was asked without an answer
+	open       map[string]bool // operations without a response, by their key
 }
 
-// first says whether nobody asked for the same without an answer before: such repeats have one effect, and the first of
-// them, which has no end, stands for all.
-func (h *objectHistory) first(what string) bool {
-	if h.open[what] {
+// first reports whether an operation without a response is the first one with its key. It and its repeats have one
+// effect together, so the first one, which has no end, represents all of them.
+func (h *objectHistory) first(key string) bool {
+	if h.open[key] {
 		return false
 	}
 	if h.open == nil {
 		h.open = map[string]bool{}
 	}
-	h.open[what] = true
+	h.open[key] = true
 	return true
 }
 
@@ -106,7 +106,7 @@ func (c *checker) histories() (all []objectHistory) {
 	return all
 }
 
-// addEnd adds what the database has as the last thing that is read.
+// addEnd adds the content of the database as a last read.
 func (c *checker) addEnd(h *objectHistory, at int64) {
 	last := porcupine.Operation{Call: at, Return: at + 1}
 	kind, name, _ := strings.Cut(h.name, " ")
@@ -121,7 +121,7 @@ func (c *checker) addEnd(h *objectHistory, at int64) {
 	case "commands":
 		output := commandOutput{}
 		if turn := c.logs[strings.TrimPrefix(name, "to ")]; turn != nil {
-			output.accepted = strings.Join(slices.Sorted(maps.Keys(turn.fates())), " ")
+			output.accepted = strings.Join(slices.Sorted(maps.Keys(turn.inputOutcomes())), " ")
 			output.cancelled = turn.Cancelled
 		}
 		last.Input, last.Output = commandInput{read: true}, output
@@ -132,7 +132,7 @@ func (c *checker) addEnd(h *objectHistory, at int64) {
 				output.id = turn.ID
 			}
 		}
-		for _, item := range c.holding(name) {
+		for _, item := range c.followUpsWith(name) {
 			output.id = item.ID
 		}
 		last.Input, last.Output = keyInput{read: true}, output
@@ -177,8 +177,8 @@ type (
 	}
 )
 
-// addWrite leaves out what was refused for another reason than its version: such an answer says that nothing happened, and
-// the history has to do without.
+// addWrite adds a write. It leaves out writes that were refused for a reason other than their version: such a response
+// says that nothing happened, so the history must be legal without it.
 func (h *objectHistory) addWrite(o *operation, value string, version int64) {
 	stale := o.Code == string(protocol.CodeStaleVersion)
 	if !o.acknowledged() && !stale && !o.open() {
@@ -195,26 +195,27 @@ var registerModel = porcupine.Model{
 	Init: func() any { return registerState{} },
 	Step: func(state, input, output any) (bool, any) {
 		s, in, out := state.(registerState), input.(registerInput), output.(registerOutput)
-		holds := in.ifMatch == -1 || in.ifMatch == s.version
+		matches := in.ifMatch == -1 || in.ifMatch == s.version
 		after := registerState{true, in.text, s.version + 1}
 		switch {
 		case !in.write && !s.known:
 			return true, registerState{true, out.value, out.version}
 		case !in.write:
 			return out.value == s.value && out.version == s.version, s
-		case out.open && holds:
+		case out.open && matches:
 			return true, after
 		case out.open:
 			return true, s
 		case out.stale:
-			return !holds && out.version == s.version && out.value == s.value, s
+			return !matches && out.version == s.version && out.value == s.value, s
 		}
-		return holds && out.version == after.version && out.value == in.text, after
+		return matches && out.version == after.version && out.value == in.text, after
 	},
 	DescribeOperation: func(input, output any) string { return sprint(input, output) },
 }
 
-// The commands to a turn: what was taken, whether the window is closed, how it ended.
+// The commands to a turn. The state contains the accepted inputs, whether the window for input is closed, and how the
+// turn ended.
 type (
 	commandInput struct {
 		read, cancel bool
@@ -233,19 +234,19 @@ type (
 
 func (h *objectHistory) addCommand(o *operation) {
 	closed := o.Code == string(protocol.CodeSteeringClosed)
-	// A 503 says that nothing was done, unless it says that the outcome is unknown.
-	waiting := o.open()
-	if !o.acknowledged() && !closed && !waiting {
+	// A 503 means that nothing was done, unless it reports an unknown outcome.
+	unknown := o.open()
+	if !o.acknowledged() && !closed && !unknown {
 		return
 	}
-	if waiting && !h.first(o.Kind+o.Key) {
+	if unknown && !h.first(o.Kind+o.Key) {
 		return
 	}
 	one := porcupine.Operation{
 		Input:  commandInput{cancel: o.Kind == opCancel, id: o.Key},
-		Output: commandOutput{open: waiting, refused: closed, replayed: o.Replayed}, Call: int64(o.Began), Return: int64(o.Ended),
+		Output: commandOutput{open: unknown, refused: closed, replayed: o.Replayed}, Call: int64(o.Began), Return: int64(o.Ended),
 	}
-	if waiting {
+	if unknown {
 		one.Return = never
 	}
 	h.operations = append(h.operations, one)
@@ -290,7 +291,7 @@ func stepCancel(s commandState, out commandOutput) (bool, any) {
 	case out.open && (s.ended || s.cancelled):
 		return true, s
 	case out.refused:
-		legal := !s.cancelled // else it repeats, and gets the first one's receipt
+		legal := !s.cancelled // a repeated cancel gets the receipt of the first one
 		s.closed, s.ended = true, true
 		return legal, s
 	case out.replayed:
@@ -301,7 +302,7 @@ func stepCancel(s commandState, out commandOutput) (bool, any) {
 	return legal, s
 }
 
-// A key names one effect.
+// A key has one effect.
 type (
 	keyInput  struct{ read bool }
 	keyOutput struct {
@@ -327,16 +328,16 @@ var keyModel = porcupine.Model{
 		s, in, out := state.(keyState), input.(keyInput), output.(keyOutput)
 		switch {
 		case in.read:
-			return out.id == s.id || s.taken == "somehow" && out.id != "", s
+			return out.id == s.id || s.taken == "unknown" && out.id != "", s
 		case out.refused:
 			return s.taken == "", s
 		case out.open && s.taken == "":
-			return true, keyState{taken: "somehow"}
+			return true, keyState{taken: "unknown"}
 		case out.open:
 			return true, s
 		case !out.replayed:
 			return s.taken == "", keyState{"yes", out.id}
-		case s.taken == "somehow":
+		case s.taken == "unknown":
 			return true, keyState{"yes", out.id}
 		}
 		return s.taken == "yes" && s.id == out.id, s

@@ -11,13 +11,14 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// A kind that is rare, or that met a service with nothing to break, is owed until it happened.
-func TestEveryKindOfFaultComesInARound(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Soon)
+// TestEveryKindOfFaultIsInjectedInARound checks that a round injects a rare kind, and a kind whose first faults took no
+// effect.
+func TestEveryKindOfFaultIsInjectedInARound(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
 	defer cancel()
 	tried := map[string]int{}
-	kind := func(name string, weight, idle int) way {
-		return way{name, weight, func(*injector, context.Context, *rand.Rand) (bool, error) {
+	kind := func(name string, weight, idle int) faultKind {
+		return faultKind{name, weight, func(*injector, context.Context, *rand.Rand) (bool, error) {
 			tried[name]++
 			if tried["rare"] > 0 && tried["idle at first"] > 3 {
 				cancel()
@@ -26,26 +27,26 @@ func TestEveryKindOfFaultComesInARound(t *testing.T) {
 		}}
 	}
 	i := &injector{clock: func() time.Duration { return 0 }}
-	l := lane{"a lane", 0, time.Nanosecond, []way{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}}
+	l := lane{"a lane", 0, time.Nanosecond, []faultKind{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}}
 	if err := i.run(ctx, ctx, l, rand.New(rand.NewPCG(1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"common", "rare", "idle at first"} {
 		if !slices.ContainsFunc(i.faults, func(f fault) bool { return f.Kind == name }) {
-			t.Errorf("%q did not come in %v tries", name, tried)
+			t.Errorf("%q was not injected in %v tries", name, tried)
 		}
 	}
 }
 
-// A round whose time is over injects the kinds that are missing, and nothing else; not longer than its overtime.
+// After its planned time a round injects only the missing kinds, until its overtime ends.
 func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	overtime, cancel := context.WithTimeout(t.Context(), sitetest.Soon)
+	overtime, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
 	defer cancel()
 	tried := map[string]int{}
-	kind := func(name string, weight, idle int) way {
-		return way{name, weight, func(*injector, context.Context, *rand.Rand) (bool, error) {
+	kind := func(name string, weight, idle int) faultKind {
+		return faultKind{name, weight, func(*injector, context.Context, *rand.Rand) (bool, error) {
 			tried[name]++
 			if name == "never" && tried[name] > 3 {
 				cancel()
@@ -54,15 +55,15 @@ func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
 		}}
 	}
 	for _, c := range []struct {
-		ways []way
-		want map[string]int
+		kinds []faultKind
+		want  map[string]int
 	}{
-		{[]way{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}, map[string]int{"common": 1, "rare": 1, "idle at first": 4}},
-		{[]way{kind("never", 1, 1000)}, map[string]int{"never": 4}},
+		{[]faultKind{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}, map[string]int{"common": 1, "rare": 1, "idle at first": 4}},
+		{[]faultKind{kind("never", 1, 1000)}, map[string]int{"never": 4}},
 	} {
 		clear(tried)
 		i := &injector{clock: func() time.Duration { return 0 }}
-		if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, c.ways}, rand.New(rand.NewPCG(1, 1))); err != nil {
+		if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, c.kinds}, rand.New(rand.NewPCG(1, 1))); err != nil {
 			t.Fatal(err)
 		}
 		if !maps.Equal(tried, c.want) {
@@ -72,11 +73,11 @@ func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
 }
 
 func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
-	enough := func() *attack {
-		a := &attack{t: t, notes: newNotes(), result: result{Faults: map[string]int{}, Acknowledged: leastAcknowledged, Adopted: leastTakeovers}}
+	enough := func() *run {
+		a := &run{t: t, notes: newFindings(), result: result{Faults: map[string]int{}, Acknowledged: leastAcknowledged, Adopted: leastTakeovers}}
 		for _, l := range lanes {
-			for _, w := range l.ways {
-				a.result.Faults[w.name] = leastEach
+			for _, kind := range l.kinds {
+				a.result.Faults[kind.name] = leastEach
 			}
 		}
 		return a
@@ -85,10 +86,10 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 		change func(*result)
 		fails  bool
 	}{
-		"enough":                {func(*result) {}, false},
-		"a kind never came":     {func(r *result) { delete(r.Faults, "SIGSTOP until taken over, SIGCONT") }, true},
-		"too few acknowledged":  {func(r *result) { r.Acknowledged-- }, true},
-		"too few were taken on": {func(r *result) { r.Adopted-- }, true},
+		"enough":                      {func(*result) {}, false},
+		"a kind was never injected":   {func(r *result) { delete(r.Faults, "SIGSTOP until taken over, SIGCONT") }, true},
+		"too few acknowledged writes": {func(r *result) { r.Acknowledged-- }, true},
+		"too few turns taken over":    {func(r *result) { r.Adopted-- }, true},
 	} {
 		a := enough()
 		c.change(&a.result)

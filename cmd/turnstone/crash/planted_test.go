@@ -10,19 +10,19 @@ import (
 	"turnstone/protocol"
 )
 
-// The made-up round: a turn with an effect, a steering input that was applied and one that was returned; a turn that was
-// cancelled; a start that was queued; a draft, a title, a created conversation, and writes against a limit.
+// The made-up round has a turn with an effect, a steering input that was applied and one that was returned; a turn that
+// was cancelled; a start that was queued; a draft, a title, a created conversation, and writes against a limit.
 const (
-	plantedText  = "T00000000000a"
-	plantedSteer = "S00000000000b"
-	plantedBack  = "S00000000000c"
-	plantedQueue = "T00000000000d"
-	plantedNote  = "N1"
-	plantedTitle = "C00000000000e"
-	plantedPlace = "conv_planted"
+	plantedText         = "T00000000000a"
+	plantedSteer        = "S00000000000b"
+	plantedReturned     = "S00000000000c"
+	plantedQueue        = "T00000000000d"
+	plantedNote         = "N1"
+	plantedTitle        = "C00000000000e"
+	plantedConversation = "conv_planted"
 )
 
-// planted is the made-up round with what the tests change in it.
+// planted is the made-up round and the parts of it that the tests change.
 type planted struct {
 	record
 	turn, cancelled protocol.TurnID
@@ -31,7 +31,7 @@ type planted struct {
 	item            protocol.FollowUpID
 }
 
-// newPlanted is a round in which every promise was kept.
+// newPlanted returns a round in which every promise was kept.
 func newPlanted() *planted {
 	p := &planted{turn: protocol.NewTurnID(), cancelled: protocol.NewTurnID(), tool: protocol.DeriveToolID(protocol.NewTurnID(), 1), item: protocol.NewFollowUpID()}
 	applied, returned := protocol.NewSteeringID(), protocol.NewSteeringID()
@@ -41,7 +41,7 @@ func newPlanted() *planted {
 		&protocol.ToolCompleted{PartID: protocol.NewPartID(), ToolID: p.tool, State: protocol.ToolSucceeded},
 		&protocol.SteeringAccepted{SteeringID: applied, ClientSteeringID: plantedSteer},
 		&protocol.SteeringApplied{SteeringID: applied, PartID: protocol.NewPartID()},
-		&protocol.SteeringAccepted{SteeringID: returned, ClientSteeringID: plantedBack},
+		&protocol.SteeringAccepted{SteeringID: returned, ClientSteeringID: plantedReturned},
 		&protocol.SteeringReturned{SteeringID: returned, FollowUpID: &p.item},
 		finished(protocol.TurnCompleted),
 	}
@@ -52,11 +52,11 @@ func newPlanted() *planted {
 			p.cancelled.String(): {Question: "T00000000000f", State: protocol.TurnCancelled, Cancelled: true},
 		},
 		FollowUps: []storedFollowUp{
-			{ID: p.item.String(), State: protocol.FollowUpHeld, Content: plantedBack},
+			{ID: p.item.String(), State: protocol.FollowUpHeld, Content: plantedReturned},
 			{ID: "fu_queued", State: protocol.FollowUpHeld, Content: plantedQueue},
 		},
 		Conversations: map[string]storedConversation{
-			plantedPlace: {Title: plantedTitle, Version: 2, Draft: "two", DraftVersion: 2},
+			plantedConversation: {Title: plantedTitle, Version: 2, Draft: "two", DraftVersion: 2},
 		},
 		Messages: []storedMessage{{Text: plantedText, Turn: p.turn.String()}},
 	}
@@ -76,14 +76,14 @@ func newPlanted() *planted {
 		{Kind: opStart, Key: "K", Text: plantedText, Status: 200, ID: turn, Replayed: true},
 		{Kind: opStart, Key: "Q", Text: plantedQueue, Status: 202, ID: "fu_queued"},
 		{Kind: opSteer, Turn: turn, Key: plantedSteer, Status: 202, Sequence: 4},
-		{Kind: opSteer, Turn: turn, Key: plantedBack, Status: 202, Sequence: 6},
+		{Kind: opSteer, Turn: turn, Key: plantedReturned, Status: 202, Sequence: 6},
 		{Kind: opSteer, Turn: turn, Key: "S0", Status: 409, Code: string(protocol.CodeSteeringClosed)},
 		{Kind: opSteer, Turn: turn, Key: "S1", Status: 503},
 		{Kind: opCancel, Turn: cancelled, Status: 202, Sequence: 2},
-		{Kind: opCreate, Key: "C", Text: plantedTitle, Status: 201, ID: plantedPlace},
-		{Kind: opLook, Conversation: plantedPlace, Status: 200, Title: plantedTitle, TitleVersion: 2},
-		{Kind: opDraft, Conversation: plantedPlace, Text: "one", Status: 200, Draft: "one", DraftVersion: 1},
-		{Kind: opDraft, Conversation: plantedPlace, Text: "two", Status: 200, Draft: "two", DraftVersion: 2},
+		{Kind: opCreate, Key: "C", Text: plantedTitle, Status: 201, ID: plantedConversation},
+		{Kind: opLook, Conversation: plantedConversation, Status: 200, Title: plantedTitle, TitleVersion: 2},
+		{Kind: opDraft, Conversation: plantedConversation, Text: "one", Status: 200, Draft: "one", DraftVersion: 1},
+		{Kind: opDraft, Conversation: plantedConversation, Text: "two", Status: 200, Draft: "two", DraftVersion: 2},
 		{Kind: opFlood, Status: 200},
 		{Kind: opFlood, Status: 200},
 		{Kind: opFlood, Status: 429},
@@ -106,7 +106,7 @@ func finished(status protocol.TurnState) protocol.Payload {
 	return &protocol.TurnFinished{Status: status, MessageID: protocol.NewMessageID()}
 }
 
-// log stores events as one chunk each.
+// log stores each event as a chunk of its own.
 func (p *planted) log(turn protocol.TurnID, events ...protocol.Payload) {
 	stored := p.Stored.Turns[turn.String()]
 	stored.ID, stored.Terminal, stored.Epoch, stored.Usages, stored.AnswerStatus = turn.String(), true, 1, 1, string(protocol.MessageComplete)
@@ -140,7 +140,7 @@ func (p *planted) mark(turn protocol.TurnID, sequence int64) fingerprint {
 	return fingerprintOf(frames[:len(frames)-1])
 }
 
-// operation is the nth of a kind.
+// operation returns the nth operation of a kind, counted from 0.
 func (p *planted) operation(kind string, n int) *operation {
 	for i := range p.Operations {
 		if p.Operations[i].Kind == kind {
@@ -152,19 +152,20 @@ func (p *planted) operation(kind string, n int) *operation {
 	panic(kind)
 }
 
-func TestTheCheckerFindsNothingWhereNothingIs(t *testing.T) {
-	found := newNotes()
+func TestTheCheckerFindsNothingInALegalRound(t *testing.T) {
+	found := newFindings()
 	check(&newPlanted().record, found)
 	if !found.clean() {
 		t.Error(found.violations)
 	}
 	if found.histories.histories < 6 {
-		t.Errorf("%d histories were looked at", found.histories.histories)
+		t.Errorf("only %d histories were checked", found.histories.histories)
 	}
 }
 
-// Each promise is broken once, and the checker has to say which.
-func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
+// TestTheCheckerFindsEachPlantedViolation breaks the promises one by one. The checker must report the right kind of
+// violation for each.
+func TestTheCheckerFindsEachPlantedViolation(t *testing.T) {
 	for name, plant := range map[string]struct {
 		breaks string
 		how    func(*planted)
@@ -177,37 +178,37 @@ func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
 			stored := p.Stored.Turns[p.cancelled.String()]
 			stored.State, stored.Cancelled = protocol.TurnCompleted, false
 		}},
-		"a created conversation is gone":  {lost, func(p *planted) { delete(p.Stored.Conversations, plantedPlace) }},
-		"a tool said done was never done": {lost, func(p *planted) { p.Effects = nil }},
-		"a hole in the log": {gaps, func(p *planted) {
+		"a created conversation is gone":    {lost, func(p *planted) { delete(p.Stored.Conversations, plantedConversation) }},
+		"a tool reported as done never ran": {lost, func(p *planted) { p.Effects = nil }},
+		"a gap in the log": {gaps, func(p *planted) {
 			p.stored().Chunks = slices.Delete(p.stored().Chunks, 2, 3)
 		}},
-		"a log that ends early":                 {gaps, func(p *planted) { p.stored().Next++ }},
-		"an event that changed":                 {changedBytes, func(p *planted) { p.Seen[p.turn.String()][1] = fingerprint{1} }},
-		"two readers that disagree":             {changedBytes, func(p *planted) { p.Changed = []string{"event 1"} }},
-		"a folded log with other bytes":         {changedBytes, func(p *planted) { p.stored().Replay[3]++ }},
-		"a message that its events do not make": {changedBytes, func(p *planted) { p.stored().Answer = "[]" }},
-		"an event that nobody stored":           {notDurable, func(p *planted) { p.Seen[p.turn.String()][99] = fingerprint{} }},
-		"a turn that nobody stored":             {notDurable, func(p *planted) { p.Seen["turn_x"] = map[int64]fingerprint{1: {}} }},
+		"a log that ends early":                    {gaps, func(p *planted) { p.stored().Next++ }},
+		"an event that changed":                    {changedBytes, func(p *planted) { p.Seen[p.turn.String()][1] = fingerprint{1} }},
+		"two readers that disagree":                {changedBytes, func(p *planted) { p.Changed = []string{"event 1"} }},
+		"a folded log with other bytes":            {changedBytes, func(p *planted) { p.stored().Replay[3]++ }},
+		"a message that its events do not produce": {changedBytes, func(p *planted) { p.stored().Answer = "[]" }},
+		"an event that is not stored":              {notDurable, func(p *planted) { p.Seen[p.turn.String()][99] = fingerprint{} }},
+		"a turn that is not stored":                {notDurable, func(p *planted) { p.Seen["turn_x"] = map[int64]fingerprint{1: {}} }},
 		"two ends": {doubleTerminal, func(p *planted) {
 			p.log(p.turn, append(p.events, finished(protocol.TurnCompleted))...)
 		}},
-		"an end that is not the turn's":   {doubleTerminal, func(p *planted) { p.stored().State = protocol.TurnFailed }},
-		"a turn without an end":           {notAtRest, func(p *planted) { p.stored().Terminal, p.stored().State = false, protocol.TurnRunning }},
-		"a conversation with a live turn": {notAtRest, func(p *planted) { p.Stored.Conversations["conv_y"] = storedConversation{Live: "turn_x"} }},
-		"a queue that stands":             {notAtRest, func(p *planted) { p.Stored.FollowUps[1].State = protocol.FollowUpQueued }},
-		"an effect that happened twice":   {doubledEffects, func(p *planted) { p.Effects = append(p.Effects, plantedNote) }},
-		"a start that began two turns": {doubledEffects, func(p *planted) {
+		"an end that differs from the turn's state": {doubleTerminal, func(p *planted) { p.stored().State = protocol.TurnFailed }},
+		"a turn without an end":                     {notAtRest, func(p *planted) { p.stored().Terminal, p.stored().State = false, protocol.TurnRunning }},
+		"a conversation with a live turn":           {notAtRest, func(p *planted) { p.Stored.Conversations["conv_y"] = storedConversation{Live: "turn_x"} }},
+		"a stalled queue":                           {notAtRest, func(p *planted) { p.Stored.FollowUps[1].State = protocol.FollowUpQueued }},
+		"an effect that happened twice":             {doubledEffects, func(p *planted) { p.Effects = append(p.Effects, plantedNote) }},
+		"a start that started two turns": {doubledEffects, func(p *planted) {
 			p.Stored.FollowUps = append(p.Stored.FollowUps, storedFollowUp{ID: "fu_2", State: protocol.FollowUpHeld, Content: plantedText})
 		}},
-		"two conversations of one request": {doubledEffects, func(p *planted) { p.Stored.Conversations["conv_y"] = p.Stored.Conversations[plantedPlace] }},
-		"an input that was taken twice":    {doubledEffects, func(p *planted) { p.log(p.turn, slices.Insert(p.events, 5, p.events[3])...) }},
+		"two conversations of one request": {doubledEffects, func(p *planted) { p.Stored.Conversations["conv_y"] = p.Stored.Conversations[plantedConversation] }},
+		"an input that was accepted twice": {doubledEffects, func(p *planted) { p.log(p.turn, slices.Insert(p.events, 5, p.events[3])...) }},
 		"usage that was counted twice":     {doubledEffects, func(p *planted) { p.stored().Usages = 2 }},
 		"an input applied and returned": {brokenOrder, func(p *planted) {
 			p.log(p.turn, slices.Insert(p.events, 7, protocol.Payload(&protocol.SteeringReturned{SteeringID: p.events[3].(*protocol.SteeringAccepted).SteeringID}))...)
 		}},
-		"an input that no model saw": {brokenOrder, func(p *planted) { p.Asked = nil }},
-		"an input applied in a turn that ended before the model was asked": {brokenOrder, func(p *planted) {
+		"an input that no model request contains": {brokenOrder, func(p *planted) { p.Asked = nil }},
+		"an input applied in a turn that ended before the model call": {brokenOrder, func(p *planted) {
 			p.Asked = nil
 			p.stored().State = protocol.TurnIncomplete
 			p.log(p.turn, append(slices.Clone(p.events[:len(p.events)-1]), finished(protocol.TurnIncomplete))...)
@@ -217,71 +218,72 @@ func TestTheCheckerFindsWhatIsPlanted(t *testing.T) {
 			late.Status, late.Code, late.Began, late.Ended = 409, string(protocol.CodeSteeringClosed), late.Ended+1, late.Ended+2
 			p.Operations = append(p.Operations, late)
 		}},
-		"an input taken after its refusal": {brokenOrder, func(p *planted) {
+		"an input accepted after its refusal": {brokenOrder, func(p *planted) {
 			o := p.operation(opSteer, 1)
 			o.Status, o.Code = 409, string(protocol.CodeSteeringClosed)
 		}},
-		"a refused input that was taken": {untruthful503, func(p *planted) {
+		"a refused input that was accepted": {untruthful503, func(p *planted) {
 			o := p.operation(opSteer, 0)
 			o.Status, o.Sequence = 503, 0
 		}},
-		"a refused cancel that cancelled": {untruthful503, func(p *planted) {
+		"a refused cancel that took effect": {untruthful503, func(p *planted) {
 			o := p.operation(opCancel, 0)
 			o.Status, o.Sequence = 503, 0
 		}},
-		"a page without its answer":     {wrongPage, func(p *planted) { p.Views[1].Parts = "[]" }},
-		"a page with another question":  {wrongPage, func(p *planted) { p.Views[0].Parts = "else" }},
-		"a page that calls it complete": {wrongPage, func(p *planted) { p.Views[1].Status = string(protocol.MessageFailed) }},
-		"a snapshot that is ahead":      {wrongPage, func(p *planted) { p.Views[2].Parts = p.stored().Answer }},
-		"a snapshot of events to come":  {notDurable, func(p *planted) { p.Views[2].Covers = 99 }},
-		"a page of a turn that is gone": {notDurable, func(p *planted) { p.Views[0].Turn = "turn_x" }},
-		"an effect that nobody meant":   {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
-		"an owner of the past":          {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
+		"a page without its answer":                {wrongPage, func(p *planted) { p.Views[1].Parts = "[]" }},
+		"a page with a different question":         {wrongPage, func(p *planted) { p.Views[0].Parts = "else" }},
+		"a page with a different status":           {wrongPage, func(p *planted) { p.Views[1].Status = string(protocol.MessageFailed) }},
+		"a snapshot with text of later events":     {wrongPage, func(p *planted) { p.Views[2].Parts = p.stored().Answer }},
+		"a snapshot of events that are not stored": {notDurable, func(p *planted) { p.Views[2].Covers = 99 }},
+		"a page of a turn that is not stored":      {notDurable, func(p *planted) { p.Views[0].Turn = "turn_x" }},
+		"an effect without an intent":              {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
+		"an append of an earlier owner":            {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
 		"text long after a cancel": {brokenOrder, func(p *planted) {
 			p.log(p.cancelled, started(), &protocol.TurnCancelRequested{}, &protocol.AnswerDelta{PartID: protocol.NewPartID()}, &protocol.AnswerDelta{PartID: protocol.NewPartID()},
 				finished(protocol.TurnCancelled))
 		}},
-		"a message without its turn":        {notWhole, func(p *planted) { p.Stored.Messages[0].Turn = "" }},
-		"an answer that streams for ever":   {notWhole, func(p *planted) { p.stored().AnswerStatus = string(protocol.MessageStreaming) }},
-		"one key, two answers":              {notIdempotent, func(p *planted) { p.operation(opStart, 1).ID = p.cancelled.String() }},
-		"a write while the limiter is away": {limiterOpen, func(p *planted) { p.Outages = []outage{{From: 0, To: time.Hour}} }},
-		"more writes than the limit":        {limiterOpen, func(p *planted) { p.Limit.Burst = 0 }},
-		"a draft that fell back": {illegalHistory, func(p *planted) {
-			p.Stored.Conversations[plantedPlace] = storedConversation{Title: plantedTitle, Version: 2, Draft: "one", DraftVersion: 1}
+		"a message without its turn":               {notWhole, func(p *planted) { p.Stored.Messages[0].Turn = "" }},
+		"an answer that never ends":                {notWhole, func(p *planted) { p.stored().AnswerStatus = string(protocol.MessageStreaming) }},
+		"one key, two responses":                   {notIdempotent, func(p *planted) { p.operation(opStart, 1).ID = p.cancelled.String() }},
+		"a write while the limiter is unreachable": {limiterOpen, func(p *planted) { p.Outages = []outage{{From: 0, To: time.Hour}} }},
+		"more writes than the limit":               {limiterOpen, func(p *planted) { p.Limit.Burst = 0 }},
+		"a draft that was reverted": {illegalHistory, func(p *planted) {
+			p.Stored.Conversations[plantedConversation] = storedConversation{Title: plantedTitle, Version: 2, Draft: "one", DraftVersion: 1}
 		}},
-		"a title that nobody wrote":        {illegalHistory, func(p *planted) { p.operation(opLook, 0).TitleVersion = 1 }},
-		"a refused write that happened":    {illegalHistory, func(p *planted) { p.operation(opDraft, 1).Status = 503 }},
-		"an input taken after the window":  {illegalHistory, func(p *planted) { p.operation(opSteer, 2).Began, p.operation(opSteer, 2).Ended = -2, -1 }},
-		"a repeat that was no repeat":      {illegalHistory, func(p *planted) { p.operation(opStart, 1).Replayed = false }},
-		"a write over a version long gone": {illegalHistory, func(p *planted) { p.operation(opDraft, 1).IfMatch = new(int64) }},
-		"a cancel after the end was noticed": {illegalHistory, func(p *planted) {
+		"a title that changed without a write":       {illegalHistory, func(p *planted) { p.operation(opLook, 0).TitleVersion = 1 }},
+		"a refused write that took effect":           {illegalHistory, func(p *planted) { p.operation(opDraft, 1).Status = 503 }},
+		"an input accepted after the window closed":  {illegalHistory, func(p *planted) { p.operation(opSteer, 2).Began, p.operation(opSteer, 2).Ended = -2, -1 }},
+		"a repeat that is not marked as a replay":    {illegalHistory, func(p *planted) { p.operation(opStart, 1).Replayed = false }},
+		"a write on the condition of an old version": {illegalHistory, func(p *planted) { p.operation(opDraft, 1).IfMatch = new(int64) }},
+		"a cancel accepted after a refused one": {illegalHistory, func(p *planted) {
 			early := *p.operation(opCancel, 0)
 			early.Status, early.Code, early.Began, early.Ended = 409, string(protocol.CodeSteeringClosed), -2, -1
 			p.Operations = append(p.Operations, early)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, found := newPlanted(), newNotes()
+			p, found := newPlanted(), newFindings()
 			plant.how(p)
 			check(&p.record, found)
 			if found.count(plant.breaks) == 0 {
-				t.Errorf("%s was not found; there is %v", plant.breaks, found.violations)
+				t.Errorf("%s was not reported; the violations are %v", plant.breaks, found.violations)
 			}
 		})
 	}
 }
 
-// An operation without an answer may have happened or not: both are legal, happening twice is not.
-func TestAnOperationWithoutAnAnswerMayHaveHappened(t *testing.T) {
+// TestAnOperationWithoutAResponseMayHaveHappened checks that an operation without a response is accepted as legal
+// whether it happened or not.
+func TestAnOperationWithoutAResponseMayHaveHappened(t *testing.T) {
 	for _, happened := range []bool{true, false} {
 		t.Run(fmt.Sprint(happened), func(t *testing.T) {
-			p, found := newPlanted(), newNotes()
+			p, found := newPlanted(), newFindings()
 			o := *p.operation(opDraft, 1)
 			o.Text, o.Status, o.Unknown = "three", 503, true
 			o.Began, o.Ended = o.Ended+1, o.Ended+2
 			p.Operations = append(p.Operations, o)
 			if happened {
-				p.Stored.Conversations[plantedPlace] = storedConversation{Title: plantedTitle, Version: 2, Draft: "three", DraftVersion: 3}
+				p.Stored.Conversations[plantedConversation] = storedConversation{Title: plantedTitle, Version: 2, Draft: "three", DraftVersion: 3}
 			}
 			check(&p.record, found)
 			if !found.clean() {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// relay forwards TCP connections to whoever is the target now, and can cut them.
+// relay forwards TCP connections to its current target and can cut them.
 type relay struct {
 	Address  string
 	listener net.Listener
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	target string                // guarded by mu; empty: nobody, connections are closed at once
+	target string                // guarded by mu; "": none, connections are closed at once
 	open   map[net.Conn]struct{} // guarded by mu: both ends
 }
 
@@ -41,13 +41,13 @@ func (r *relay) point(target string) {
 	r.target = target
 }
 
-// cut resets every connection and answers how many there were.
+// cut resets every connection and returns their number.
 func (r *relay) cut() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for conn := range r.open {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, not an end
+			_ = tcp.SetLinger(0) // closes with a reset
 		}
 		_ = conn.Close()
 	}
@@ -77,7 +77,7 @@ func (r *relay) accept() {
 }
 
 func (r *relay) forward(from, to net.Conn) {
-	_, _ = io.Copy(to, from) // either end may go at any time
+	_, _ = io.Copy(to, from) // either end may close at any time
 	_, _ = from.Close(), to.Close()
 	r.mu.Lock()
 	delete(r.open, from)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// result is what a run publishes.
+// result is the published result of a run.
 type result struct {
 	root string
 
@@ -41,20 +41,20 @@ type result struct {
 	Others       int            `json:"other_violations"`
 	CommitsFound int            `json:"unknown_commits_resolved"`
 	CommitsRight int            `json:"unknown_commits_resolved_right"`
-	CommitsPast  int            `json:"unknown_commits_past_a_crash"` // found aborted, and not comparable any more
+	CommitsPast  int            `json:"unknown_commits_past_a_crash"` // found aborted, but no longer comparable because Postgres crashed
 	CommitsOpen  int            `json:"unknown_commits_said_to_be_unknown"`
 	Histories    int            `json:"histories_checked"`
 	HistorySteps int            `json:"history_operations"`
 	Illegal      int            `json:"histories_illegal"`
 	Undecided    int            `json:"histories_undecided"`
-	Rest         float64        `json:"longest_rest_seconds"` // until everything had ended after the last fault
+	Rest         float64        `json:"longest_rest_seconds"` // longest time from the last fault until everything had ended
 	Takeovers    spread         `json:"takeover_ms"`
 	Recoveries   spread         `json:"recovery_ms"`
 
 	recoveries []time.Duration
 }
 
-// spread is of times, in milliseconds.
+// spread summarizes durations in milliseconds.
 type spread struct {
 	Count int `json:"count"`
 	P50   int `json:"p50"`
@@ -71,7 +71,7 @@ func spreadOf(times []time.Duration) spread {
 	return spread{len(sorted), at(0.5), at(0.99), at(1)}
 }
 
-// count adds a round.
+// count adds the figures of a round.
 func (r *result) count(faults []fault, operations []operation, h *history) {
 	for _, f := range faults {
 		r.Faults[f.Kind]++
@@ -87,12 +87,12 @@ func (r *result) count(faults []fault, operations []operation, h *history) {
 	r.recover(faults, operations)
 }
 
-// interrupting are the faults after which nothing is served for a time.
+// interrupting lists the faults that interrupt the service.
 var interrupting = []string{
-	"kill -9", "SIGTERM, then a start", "SIGTERM beside a successor", "SIGSTOP until taken over, SIGCONT", "Postgres stopped at once",
+	"kill -9", "SIGTERM, then a start", "SIGTERM while a successor runs", "SIGSTOP until taken over, SIGCONT", "Postgres stopped at once",
 }
 
-// recover measures from each interruption to the next write that was asked for after it and acknowledged.
+// recover measures the time from each interruption to the end of the next acknowledged write that was sent after it.
 func (r *result) recover(faults []fault, operations []operation) {
 	for _, f := range faults {
 		if !slices.Contains(interrupting, f.Kind) {
@@ -128,9 +128,9 @@ func (r *result) resolved(right bool) {
 	}
 }
 
-func (r *result) fill(a *attack) {
+func (r *result) fill(a *run) {
 	r.Date, r.Seed = time.Now().UTC().Format(time.DateOnly), a.seed
-	commit, _ := exec.Command("git", "-C", r.root, "rev-parse", "--short=12", "HEAD").Output() // outside a clone there is none
+	commit, _ := exec.Command("git", "-C", r.root, "rev-parse", "--short=12", "HEAD").Output() // outside a clone it is empty
 	r.Commit = strings.TrimSpace(string(commit))
 	r.Command = fmt.Sprintf("make crash CRASH_FOR=%s SEED=%d", *crashFor, a.seed)
 	if r.Seconds > 0 {
@@ -156,7 +156,7 @@ func (r *result) fill(a *attack) {
 	r.Takeovers, r.Recoveries = spreadOf(a.notes.takeovers), spreadOf(r.recoveries)
 }
 
-// rows is the table, for people.
+// rows returns the human-readable table.
 func (r *result) rows() [][2]string {
 	number := func(n int) string { return fmt.Sprint(n) }
 	times := func(s spread) string {
@@ -177,7 +177,7 @@ func (r *result) rows() [][2]string {
 		{"other violations", number(r.Others)},
 		{"unknown commits resolved right", fmt.Sprintf("%d of %d", r.CommitsRight, r.CommitsFound)},
 		{"found aborted, and Postgres crashed before that could be compared", number(r.CommitsPast)},
-		{"commits that were answered as unknown", number(r.CommitsOpen)},
+		{"commits reported as unknown", number(r.CommitsOpen)},
 		{"histories checked by porcupine; illegal; not decided", fmt.Sprintf("%d (%d operations); %d; %d", r.Histories, r.HistorySteps, r.Illegal, r.Undecided)},
 		{"from a fault to the first turn taken over", times(r.Takeovers)},
 		{"from an interruption to the next acknowledged write", times(r.Recoveries)},
@@ -198,7 +198,7 @@ func (r *result) text() string {
 	return out.String()
 }
 
-// The marks in docs/reliability.md between which the table stands.
+// The marks in docs/reliability.md that enclose the table.
 const (
 	tableBegins = "<!-- made by make crash: begin -->\n"
 	tableEnds   = "<!-- made by make crash: end -->\n"
@@ -217,7 +217,7 @@ func (r *result) table() string {
 	return out.String()
 }
 
-// publish writes reliability.json and the table in the page about it.
+// publish writes reliability.json and the table in docs/reliability.md.
 func (r *result) publish() error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -234,7 +234,7 @@ func (r *result) publish() error {
 	before, rest, begins := strings.Cut(string(page), tableBegins)
 	_, after, ends := strings.Cut(rest, tableEnds)
 	if !begins || !ends {
-		return fmt.Errorf("%s has no place for the table", path)
+		return fmt.Errorf("%s has no marks for the table", path)
 	}
 	return os.WriteFile(path, []byte(before+tableBegins+r.table()+tableEnds+after), 0o644)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,35 +22,36 @@ import (
 )
 
 const (
-	// startPatience and endPatience are how long a process may take to serve and to end; the test fails after that.
-	startPatience = 60 * time.Second
-	endPatience   = 60 * time.Second
-	// slots are data folders: a successor may start in the other one while its predecessor still lives.
+	// startTimeout and endTimeout are how long a process may take to serve and to end; after that the test fails.
+	startTimeout = 60 * time.Second
+	endTimeout   = 60 * time.Second
+	// slots is the number of data folders. With two, a successor can start while its predecessor still runs.
 	slots = 2
-	// maxDead is more nodes than one process can declare dead: each slot runs one process at a time.
+	// maxDead is more than the number of nodes that one process can declare dead, because each slot runs one process at
+	// a time.
 	maxDead = 64
 )
 
-// program has, beside the service, a tool with an effect.
+// program is the variant that also has a tool with a side effect.
 var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 
-// fleet is the processes of the service behind one address.
+// fleet manages the processes of the service behind one address.
 type fleet struct {
-	t       *testing.T
-	site    *sitetest.Site
-	front   *relay
-	places  [slots]place
-	folder  string // of the logs
-	notes   *notes
-	starter chan func()
-	truth   func(claim) claim // asks the database about a transaction
+	t         *testing.T
+	site      *sitetest.Site
+	front     *relay
+	addresses [slots]slotAddresses
+	folder    string // of the logs
+	notes     *findings
+	starter   chan func()
+	truth     func(claim) claim // queries the database about a transaction
 
 	mu     sync.Mutex
-	active *process // guarded by mu; nil while none serves
+	active *process // guarded by mu; nil while no process serves clients
 	count  int      // guarded by mu
 }
 
-type place struct{ data, public, internal string }
+type slotAddresses struct{ data, public, internal string }
 
 // process is one run of the service.
 type process struct {
@@ -59,22 +59,22 @@ type process struct {
 	slot  int
 	log   string
 	ready chan struct{} // closed when it serves
-	dead  chan string   // gets the identifier of each node that it declares dead
+	dead  chan string   // receives the identifier of each node that the process declares dead
 	node  atomic.Value  // its own identifier (string), once it serves
 	done  chan struct{} // closed when it has ended
-	since atomic.Int64  // when the fault came that it follows
+	since atomic.Int64  // time of the fault that the process was started after, in Unix nanoseconds
 	truth func(claim) claim
 
-	tookOver bool // a turn; owned by follow
+	tookOver bool // whether it has taken over a turn; owned by follow
 }
 
-func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, found *notes) *fleet {
+func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, found *findings) *fleet {
 	t.Helper()
 	f := &fleet{t: t, site: site, front: front, folder: folder, notes: found, starter: make(chan func())}
-	for i := range f.places {
-		f.places[i] = place{data: filepath.Join(site.Folder, fmt.Sprint(i)), public: freeAddress(t), internal: freeAddress(t)}
+	for i := range f.addresses {
+		f.addresses[i] = slotAddresses{data: filepath.Join(site.Folder, fmt.Sprint(i)), public: sitetest.FreeAddress(t), internal: sitetest.FreeAddress(t)}
 	}
-	go func() { // the parent-death signal belongs to the thread that starts a process
+	go func() { // the parent-death signal is sent when the thread that started the process ends
 		runtime.LockOSThread()
 		for start := range f.starter {
 			start()
@@ -84,23 +84,13 @@ func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, fo
 	return f
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
-// start runs the service in a slot; ready tells when it serves.
+// start starts the service in a slot; ready is closed when it serves.
 func (f *fleet) start(slot int) (*process, error) {
 	f.mu.Lock()
 	f.count++
 	number := f.count
 	f.mu.Unlock()
-	at := f.places[slot]
+	at := f.addresses[slot]
 	cmd := program.Command(f.t, append(f.site.Environment,
 		"TURNSTONE_DATA_DIR="+at.data, "TURNSTONE_LISTEN="+at.public, "TURNSTONE_INTERNAL_LISTEN="+at.internal), "serve")
 	p := &process{
@@ -124,13 +114,13 @@ func (f *fleet) start(slot int) (*process, error) {
 	go func() {
 		p.follow(bufio.NewReader(output), log, f.notes)
 		_ = log.Close()
-		_ = cmd.Wait() // the exit code stands in ProcessState
+		_ = cmd.Wait() // the exit code is in ProcessState
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// logLine is what the tester reads of the service's log.
+// logLine contains the fields of the service's log that the tester reads.
 type logLine struct {
 	Message string    `json:"msg"`
 	At      time.Time `json:"at"`
@@ -144,11 +134,11 @@ type logLine struct {
 	Dead    string    `json:"dead"`
 }
 
-// follow keeps the log and notes what it tells.
-func (p *process) follow(from *bufio.Reader, log *os.File, found *notes) {
+// follow stores the log and records what the tester needs from it.
+func (p *process) follow(from *bufio.Reader, log *os.File, found *findings) {
 	for {
 		line, err := from.ReadBytes('\n')
-		_, _ = log.Write(line) // a full disk shows elsewhere
+		_, _ = log.Write(line) // a full disk causes other errors
 		p.read(line, found)
 		if err != nil {
 			return
@@ -156,40 +146,40 @@ func (p *process) follow(from *bufio.Reader, log *os.File, found *notes) {
 	}
 }
 
-func (p *process) read(line []byte, found *notes) {
+func (p *process) read(line []byte, found *findings) {
 	for _, forbidden := range []string{sitetest.Canary, "DATA RACE", "panic", `"msg":"a turn's log cannot be read"`} {
 		if bytes.Contains(line, []byte(forbidden)) {
 			found.violation(badLog, "%s: %s", filepath.Base(p.log), line)
 		}
 	}
-	var said logLine
-	if json.Unmarshal(line, &said) != nil {
+	var entry logLine
+	if json.Unmarshal(line, &entry) != nil {
 		return
 	}
-	switch said.Message {
+	switch entry.Message {
 	case "turnstone serves":
-		p.node.Store(said.Node)
+		p.node.Store(entry.Node)
 		close(p.ready)
 	case "declared a silent node dead":
 		select {
-		case p.dead <- said.Dead:
+		case p.dead <- entry.Dead:
 		default:
 		}
 	case "turn adopted":
-		if !p.tookOver { // the first one counts
+		if !p.tookOver { // only the first takeover counts
 			p.tookOver = true
 			found.takeover(time.Since(time.Unix(0, p.since.Load())))
 		}
-	case "the outcome of a commit was found out":
-		found.asking.Go(func() { found.commit(p.truth(claim{XID: said.XID, Status: said.Status, At: said.At})) })
-	case "journal: an append without an answer is stored":
-		found.append(storedAppend{said.Turn, said.First, said.Last, said.Hash})
-	case "outcome of a commit unknown":
+	case "the outcome of a commit was determined":
+		found.queries.Go(func() { found.commit(p.truth(claim{XID: entry.XID, Status: entry.Status, At: entry.At})) })
+	case "journal: an append whose reply was lost is stored":
+		found.append(storedAppend{entry.Turn, entry.First, entry.Last, entry.Hash})
+	case "the outcome of a commit is unknown":
 		found.undecided()
 	}
 }
 
-var errEnded = errors.New("it ended before it served")
+var errEnded = errors.New("the process ended before it served")
 
 // awaitReady waits until the process serves.
 func (p *process) awaitReady() error {
@@ -198,8 +188,8 @@ func (p *process) awaitReady() error {
 		return nil
 	case <-p.done:
 		return errEnded
-	case <-time.After(startPatience):
-		return fmt.Errorf("it does not serve within %s", startPatience)
+	case <-time.After(startTimeout):
+		return fmt.Errorf("the process does not serve within %s", startTimeout)
 	}
 }
 
@@ -207,8 +197,8 @@ func (p *process) awaitEnd() error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(endPatience):
-		return fmt.Errorf("it does not end within %s", endPatience)
+	case <-time.After(endTimeout):
+		return fmt.Errorf("the process does not end within %s", endTimeout)
 	}
 }
 
@@ -223,22 +213,22 @@ func (p *process) ended() bool {
 	}
 }
 
-// serve makes a process the one that clients reach, when it is ready.
+// serve waits until a process is ready, then directs clients to it.
 func (f *fleet) serve(p *process) error {
 	if err := p.awaitReady(); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(p.log), err)
 	}
-	f.front.point(f.places[p.slot].public)
+	f.front.point(f.addresses[p.slot].public)
 	f.mu.Lock()
 	f.active = p
 	f.mu.Unlock()
 	return nil
 }
 
-// startIn starts a process that clients reach, after a fault. A start that meets a fault of the stores is tried again, as
-// a supervisor does.
+// startIn starts a process after a fault and directs clients to it. If the process ends early because a store is down,
+// it starts another one, as a supervisor does.
 func (f *fleet) startIn(slot int, since time.Time) (*process, error) {
-	deadline := time.Now().Add(startPatience)
+	deadline := time.Now().Add(startTimeout)
 	for {
 		p, err := f.start(slot)
 		if err != nil {
@@ -255,8 +245,8 @@ func (f *fleet) startIn(slot int, since time.Time) (*process, error) {
 	}
 }
 
-// leave takes the active process out of service and answers it.
-func (f *fleet) leave() *process {
+// deactivate takes the active process out of service and returns it.
+func (f *fleet) deactivate() *process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.active
@@ -264,18 +254,18 @@ func (f *fleet) leave() *process {
 	return p
 }
 
-// serving is the active process, nil when there is none.
+// serving returns the active process, or nil if there is none.
 func (f *fleet) serving() *process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.active
 }
 
-// metrics reads the active process's own counters.
+// metrics reads the metrics of the active process.
 func (f *fleet) metrics() (map[string]float64, error) {
 	p := f.serving()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + f.places[p.slot].internal + "/metrics")
+	response, err := client.Get("http://" + f.addresses[p.slot].internal + "/metrics")
 	if err != nil {
 		return nil, err
 	}
@@ -292,9 +282,9 @@ func (f *fleet) metrics() (map[string]float64, error) {
 	return values, lines.Err()
 }
 
-// stop ends everything.
+// stop kills the active process.
 func (f *fleet) stop() {
-	if p := f.leave(); p != nil {
+	if p := f.deactivate(); p != nil {
 		p.signal(syscall.SIGKILL)
 		<-p.done
 	}

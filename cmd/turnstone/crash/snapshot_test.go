@@ -13,7 +13,7 @@ import (
 	"turnstone/protocol"
 )
 
-// snapshot is what the database has at the end of a round, read by its superuser.
+// snapshot is the content of the database at the end of a round, read by its superuser.
 type snapshot struct {
 	Turns         map[string]*storedTurn
 	FollowUps     []storedFollowUp
@@ -30,7 +30,7 @@ type storedTurn struct {
 	Chunks                     []chunk
 	Replay                     []byte
 	ReplayLast                 int64
-	Cancelled                  bool // the record of a cancel is there
+	Cancelled                  bool // a cancel record is stored
 	Usages                     int
 	Question                   string // text of the user's message
 	AnswerStatus               string
@@ -43,7 +43,10 @@ type chunk struct {
 	Frames      []byte
 }
 
-type storedFollowUp struct{ ID, Conversation, State, Content, Turn string }
+type storedFollowUp struct {
+	ID, Conversation, Content, Turn string
+	State                           protocol.FollowUpState
+}
 
 type storedConversation struct {
 	Title        string
@@ -53,7 +56,7 @@ type storedConversation struct {
 	Live         string
 }
 
-// storedMessage is a user's message and whether a turn answers it.
+// storedMessage is a user's message and the turn that answers it; Turn is "" if there is none.
 type storedMessage struct{ Text, Turn string }
 
 const (
@@ -84,7 +87,7 @@ left join turns t on t.account_id = m.account_id and t.user_message_id = m.messa
 where c.created_at >= $1 and m.account_id = any($2) and m.role = 'user'`
 )
 
-// readSnapshot reads what belongs to conversations that were made since a time.
+// readSnapshot reads the rows of conversations that were created since a time.
 func readSnapshot(ctx context.Context, conn *pgx.Conn, accounts []protocol.AccountID, since any) (*snapshot, error) {
 	s := &snapshot{Turns: map[string]*storedTurn{}, Conversations: map[string]storedConversation{}}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -138,7 +141,7 @@ func (s *snapshot) readTurns(ctx context.Context, tx pgx.Tx, accounts []protocol
 	return ids, err
 }
 
-// textOf is the text of a message's parts.
+// textOf returns the text of the first part of a message.
 func textOf(parts string) string {
 	var list []protocol.Part
 	if json.Unmarshal([]byte(parts), &list) != nil || len(list) == 0 {

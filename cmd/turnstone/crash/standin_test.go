@@ -11,11 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model/modeltest"
 )
 
-// What clients write: T… begins a turn and says how it goes, S… steers one. The stand-ins read it.
+// The tokens in the texts of clients: T… starts a turn and is followed by directives for it, S… steers a turn. The
+// stand-ins parse them.
 var (
 	turnToken  = regexp.MustCompile(`T[0-9a-f]{12}`)
 	steerToken = regexp.MustCompile(`S[0-9a-f]{12}`)
@@ -23,10 +24,11 @@ var (
 	wantsTool  = regexp.MustCompile(`tool=effect`)
 )
 
-// modelPace is between two words of an answer.
+// modelPace is the interval between two words of an answer.
 const modelPace = 4 * time.Millisecond
 
-// standIns are the model and the tool, which outlive every process of the service and remember what they were asked.
+// standIns are the model and the tool. They run longer than every process of the service and record the requests that
+// they get.
 type standIns struct {
 	model  *modeltest.Server
 	effect *httptest.Server
@@ -37,7 +39,7 @@ type standIns struct {
 	calls   int            // guarded by mu
 }
 
-// modelRequest is a question to the model: for which turn, and which steering it had in sight.
+// modelRequest is a request to the model: the turn that it is for, and the steering inputs that it contains.
 type modelRequest struct {
 	Turn   string
 	Steers []string
@@ -46,7 +48,7 @@ type modelRequest struct {
 func newStandIns() *standIns {
 	s := &standIns{}
 	s.model = modeltest.NewServer(modeltest.Chat, s.script())
-	s.effect = httptest.NewServer(http.HandlerFunc(s.happen))
+	s.effect = httptest.NewServer(http.HandlerFunc(s.recordEffect))
 	return s
 }
 
@@ -56,12 +58,12 @@ func (s *standIns) close() {
 }
 
 func (s *standIns) script() modeltest.Script {
-	return modeltest.Script{React: s.react, Interval: modelPace}
+	return modeltest.Script{Respond: s.react, Interval: modelPace}
 }
 
-// take answers what was remembered since the last call.
+// take returns the records since the last call.
 func (s *standIns) take() (asked []modelRequest, effects []string) {
-	s.model.SetScript(s.script()) // it forgets as well
+	s.model.SetScript(s.script()) // it also clears the model's own records
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked, effects = s.asked, s.effects
@@ -88,10 +90,10 @@ func (s *standIns) react(request modeltest.Request) modeltest.Step {
 	s.calls++
 	call := s.calls
 	s.mu.Unlock()
-	usage := &actors.ModelUsage{InputTokens: 1, OutputTokens: 1}
+	usage := &llm.Usage{InputTokens: 1, OutputTokens: 1}
 	if wantsTool.MatchString(about) && !called {
 		note := fmt.Sprintf(`{"note":"N%s-%d"}`, seen.Turn, call)
-		return modeltest.Step{Usage: usage, ToolCalls: []actors.ModelToolCall{
+		return modeltest.Step{Usage: usage, ToolCalls: []llm.ToolCall{
 			{ID: "call_" + strconv.Itoa(call), Name: "effect", Input: json.RawMessage(note)},
 		}}
 	}
@@ -101,7 +103,7 @@ func (s *standIns) react(request modeltest.Request) modeltest.Step {
 func words(about string, call int) []string {
 	count := 4
 	if found := wordCount.FindStringSubmatch(about); found != nil {
-		count, _ = strconv.Atoi(found[1]) // the pattern holds digits only
+		count, _ = strconv.Atoi(found[1]) // the pattern matches digits only
 	}
 	text := make([]string, count)
 	for i := range text {
@@ -110,8 +112,8 @@ func words(about string, call int) []string {
 	return text
 }
 
-// happen is the effect: it cannot be undone, and who causes it twice is found out.
-func (s *standIns) happen(w http.ResponseWriter, r *http.Request) {
+// recordEffect is the effect of the tool. It cannot be undone, and its record shows whether it happened twice.
+func (s *standIns) recordEffect(w http.ResponseWriter, r *http.Request) {
 	var input struct{ Note string }
 	body, err := io.ReadAll(r.Body)
 	if err != nil || json.Unmarshal(body, &input) != nil {
@@ -121,5 +123,5 @@ func (s *standIns) happen(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.effects = append(s.effects, input.Note)
 	s.mu.Unlock()
-	_, _ = io.WriteString(w, "done "+input.Note) // whether they hear it is not our concern
+	_, _ = io.WriteString(w, "done "+input.Note) // the caller may not receive it
 }

@@ -18,29 +18,30 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 	"turnstone/providers/embedded"
 	"turnstone/providers/model/modeltest"
 )
 
-// How long an answer is: as many pieces, and between two of them the interval. A long one lasts for some rounds of the
-// lease, an endless one until it is stopped.
+// The lengths of the model's answers in pieces, and the interval between two pieces. A long answer lasts for several
+// rounds of lease renewal, an endless one until it is stopped.
 const (
 	pieces        = 25
 	longPieces    = 150
 	endlessPieces = 3000
 	interval      = 15 * time.Millisecond
-	// grace is what a turn may go on for after SIGTERM: less than a long one lasts.
+	// grace is how long a turn may continue after SIGTERM: shorter than a long answer lasts.
 	grace = 300 * time.Millisecond
 )
 
-// installation is where a group of cells is played: one database, one program at a time, a model and a tool with an
-// effect that outlive it, and one user.
+// installation runs a group of cells. It has one database, one program at a time, a model and a tool with a side effect
+// that run longer than the program, and one user.
 type installation struct {
 	*sitetest.Site
-	home    *testing.T // of the group
+	groupT  *testing.T // of the group
 	t       *testing.T // of the cell
 	p       *sitetest.Process
 	user    *sitetest.User
@@ -50,7 +51,7 @@ type installation struct {
 	over    func() // ends the plan of the cell's fault
 }
 
-// effects is the stand-in that the tool changes.
+// effects is the stand-in that records the effects of the tool.
 type effects struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -77,26 +78,26 @@ func (e *effects) of(note string) int {
 
 func install(t *testing.T) *installation {
 	t.Helper()
-	s := &installation{home: t, t: t, effects: &effects{noted: map[string]int{}}}
+	s := &installation{groupT: t, t: t, effects: &effects{noted: map[string]int{}}}
 	s.effects.server = httptest.NewServer(http.HandlerFunc(s.effects.serve))
 	t.Cleanup(s.effects.server.Close)
-	s.model = modeltest.NewServer(modeltest.Chat, modeltest.Script{React: react, Interval: interval})
+	s.model = modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: react, Interval: interval})
 	t.Cleanup(s.model.Close)
 	s.Site = sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE="+grace.String(), "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+s.model.URL,
 		"TURNSTONE_MODEL_BALANCED=reciter", "TURNSTONE_MODEL_CODING=reciter", "TURNSTONE_FAILPOINT_EFFECT_URL="+s.effects.server.URL)
 	s.Build = program
 	s.launch()
-	s.p.UntilLogged("turnstone serves")
+	s.p.AwaitLog("turnstone serves")
 	t.Cleanup(func() {
 		s.p.Kill()
-		sitetest.CheckLog(t, s.p.Complaints()+s.p.Printed())
+		sitetest.CheckLog(t, s.p.Stderr()+s.p.Stdout())
 	})
 	s.user = sitetest.NewUser(t, s.Base)
 	address, err := url.Parse(s.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address.User = url.User(embedded.Superuser) // row-level security does not hold for it
+	address.User = url.User(embedded.Superuser) // row-level security does not apply to it
 	if s.db, err = pgx.Connect(t.Context(), address.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +105,12 @@ func install(t *testing.T) *installation {
 	return s
 }
 
-// at goes over to the next cell, which plans its own fault.
-func (s *installation) at(t *testing.T) { s.t, s.p.T, s.over = t, t, nil }
+// switchTo switches to the next cell, which plans a fault of its own.
+func (s *installation) switchTo(t *testing.T) { s.t, s.p.T, s.over = t, t, nil }
 
-// react recites what it was asked, and calls a tool if it was asked to: "call <tool> <note>".
+// react answers with the last message, or calls a tool if that message is "call <tool> <note>" (after the canary).
 func react(request modeltest.Request) modeltest.Step {
-	usage := &actors.ModelUsage{InputTokens: 1, OutputTokens: pieces}
+	usage := &llm.Usage{InputTokens: 1, OutputTokens: pieces}
 	last := request.Messages[len(request.Messages)-1]
 	if last.Role == "tool" {
 		return modeltest.Step{Text: []string{"The tool ", "says: ", last.Text}, Usage: usage}
@@ -139,8 +140,8 @@ func reciting(asked string) []string {
 	return said
 }
 
-// asked counts the model calls that end with a text.
-func (s *installation) asked(text string) int {
+// modelCalls returns the number of model calls whose last message is text.
+func (s *installation) modelCalls(text string) int {
 	n := 0
 	for _, request := range s.model.Requests() {
 		if last := request.Messages[len(request.Messages)-1]; last.Text == text {
@@ -150,25 +151,25 @@ func (s *installation) asked(text string) int {
 	return n
 }
 
-// plan declares that the cell's fault begins; the end of the cell ends it.
+// plan declares the start of the cell's fault.
 func (s *installation) plan() {
 	if s.over == nil {
 		s.over = s.user.Ledger.Plan()
 	}
 }
 
-// healed ends the plan.
-func (s *installation) healed() {
+// endPlan declares the end of the cell's fault.
+func (s *installation) endPlan() {
 	if s.over != nil {
 		s.over()
 	}
 }
 
-// arm makes the running program fail as the cell says, and in no other way.
+// arm replaces the armed failpoints of the running program by those of a specification.
 func (s *installation) arm(spec string) {
 	s.t.Helper()
 	s.plan()
-	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.Soon), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
+	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.ConditionTimeout), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -178,20 +179,20 @@ func (s *installation) arm(spec string) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusNoContent {
-		text, _ := io.ReadAll(response.Body) // what there is of it is shown
+		text, _ := io.ReadAll(response.Body) // the message shows what was read
 		s.t.Fatalf("arming %s: %s %s", spec, response.Status, text)
 	}
 }
 
-// strikes waits until the cell's point has failed. A program that ends of it is started again.
-func (s *installation) strikes(c cell) {
+// awaitFailpoint waits until the cell's point has failed. If the failure ends the program, it starts the program again.
+func (s *installation) awaitFailpoint(c cell) {
 	s.t.Helper()
-	if c.kills() || c.terms() {
-		s.ends(c)
-		s.revive()
+	if c.kills() || c.stops() {
+		s.awaitExit(c)
+		s.restart()
 		return
 	}
-	sitetest.Eventually(s.t, c.spec()+" strikes", func() bool {
+	sitetest.Eventually(s.t, c.spec()+" fires", func() bool {
 		_, body, err := sitetest.Fetch(s.t, http.MethodGet, "http://"+s.Internal+"/failpoints", "")
 		fired := map[string]int{}
 		if err == nil {
@@ -204,39 +205,40 @@ func (s *installation) strikes(c cell) {
 	})
 }
 
-// ends waits until the program has killed itself, or has stopped in order.
-func (s *installation) ends(c cell) {
+// awaitExit waits until the program has killed itself or stopped in an orderly way.
+func (s *installation) awaitExit(c cell) {
 	s.t.Helper()
 	want := 0
 	if c.kills() {
 		want = -1
 	}
 	if code := s.p.Exit(); code != want {
-		s.t.Fatalf("it ended with %d, want %d", code, want)
+		s.t.Fatalf("the program ended with exit code %d, want %d", code, want)
 	}
-	sitetest.CheckLog(s.t, s.p.Complaints()+s.p.Printed())
+	sitetest.CheckLog(s.t, s.p.Stderr()+s.p.Stdout())
 }
 
-// revive starts the program anew. It is not armed unless more says so.
-func (s *installation) revive(more ...string) {
+// restart restarts the program. more are additional settings, which may arm failpoints.
+func (s *installation) restart(more ...string) {
 	s.t.Helper()
 	s.plan()
 	s.p.Kill()
 	s.launch(more...)
-	s.p.UntilLogged("turnstone serves")
+	s.p.AwaitLog("turnstone serves")
 }
 
-// launch does not wait for the program, which may be armed to die at once. It outlives the cell.
+// launch starts the program without waiting for it, because a failpoint may kill it at once. The program keeps running
+// after the cell.
 func (s *installation) launch(more ...string) {
 	s.t.Helper()
-	s.p = s.Build.Start(s.home, append(s.Environment[:len(s.Environment):len(s.Environment)], more...), "serve")
+	s.p = s.Build.Start(s.groupT, append(s.Environment[:len(s.Environment):len(s.Environment)], more...), "serve")
 	s.p.T = s.t
 }
 
-// one reads one value.
-func one[T any](s *installation, sql string, args ...any) (value T) {
+// queryOne runs a query and returns its only value.
+func queryOne[T any](s *installation, sql string, args ...any) (value T) {
 	s.t.Helper()
-	if err := s.db.QueryRow(sitetest.Within(s.t, sitetest.Soon), sql, args...).Scan(&value); err != nil {
+	if err := s.db.QueryRow(sitetest.Within(s.t, sitetest.ConditionTimeout), sql, args...).Scan(&value); err != nil {
 		s.t.Fatal(err)
 	}
 	return value
@@ -244,12 +246,12 @@ func one[T any](s *installation, sql string, args ...any) (value T) {
 
 func (s *installation) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.db.Exec(sitetest.Within(s.t, sitetest.Soon), sql, args...); err != nil {
+	if _, err := s.db.Exec(sitetest.Within(s.t, sitetest.ConditionTimeout), sql, args...); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// rowID is an identifier of the API as the database has it.
+// rowID converts an identifier of the API to its form in the database.
 func rowID(t *testing.T, text string) string {
 	t.Helper()
 	var conversation protocol.ConversationID
@@ -260,12 +262,12 @@ func rowID(t *testing.T, text string) string {
 	case conversation.UnmarshalText([]byte(text)) == nil:
 		return uuid.UUID(conversation).String()
 	}
-	t.Fatalf("%q is no identifier of a turn or a conversation", text)
+	t.Fatalf("%q is not the identifier of a turn or a conversation", text)
 	return ""
 }
 
-// wantStatus holds the answer to a request, which may have got none, against a status; cut is none.
-func (s *installation) wantStatus(want int, refused *sitetest.Answer, stream *sitetest.Stream, err error) {
+// wantStatus compares the outcome of a request with a status; cut means no response.
+func (s *installation) wantStatus(want int, refused *sitetest.Response, stream *sitetest.Stream, err error) {
 	s.t.Helper()
 	got := cut
 	switch {
@@ -274,42 +276,42 @@ func (s *installation) wantStatus(want int, refused *sitetest.Answer, stream *si
 	case err == nil:
 		got = refused.Status
 	}
-	if got == want || want == either && (got == okay || got == away) {
+	if got == want || want == either && (got == okay || got == unavailable) {
 		return
 	}
 	if refused != nil {
-		s.t.Fatalf("answered %d, want %d: %s", got, want, refused.Body)
+		s.t.Fatalf("status %d, want %d: %s", got, want, refused.Body)
 	}
-	s.t.Fatalf("answered %d, want %d (%v)", got, want, err)
+	s.t.Fatalf("status %d, want %d (%v)", got, want, err)
 }
 
 var keys atomic.Int64
 
-// newKey is an idempotency key, or the client's name of a steering input.
+// newKey returns a new idempotency key or client_steering_id.
 func newKey() string { return fmt.Sprintf("key-%d", keys.Add(1)) }
 
-// talk is a turn with two readers, who do not give up when the program is away.
-type talk struct {
+// liveTurn is a turn with two readers that keep trying while the program is down.
+type liveTurn struct {
 	conversation, text string
 	turn               string        // set before known is closed
-	known              chan struct{} // closed when there is a turn, or none will be
+	known              chan struct{} // closed when the turn is known, or when its start has failed
 	ended              [2]chan error
 }
 
-func (s *installation) newTalk(text string) *talk {
+func (s *installation) newLiveTurn(text string) *liveTurn {
 	s.t.Helper()
-	return &talk{conversation: s.user.NewConversation(s.t), text: text, known: make(chan struct{}), ended: [2]chan error{make(chan error, 1), make(chan error, 1)}}
+	return &liveTurn{conversation: s.user.NewConversation(s.t), text: text, known: make(chan struct{}), ended: [2]chan error{make(chan error, 1), make(chan error, 1)}}
 }
 
-// begin asks for the turn, with a key and as often as it takes.
-func (k *talk) begin(s *installation) {
+// start starts the turn, repeating the request with the same key until it succeeds, and the two readers.
+func (k *liveTurn) start(s *installation) {
 	s.t.Helper()
 	began := make(chan string, 1)
-	ctx, key := sitetest.Within(s.t, sitetest.Patience), newKey()
+	ctx, key := sitetest.Within(s.t, sitetest.ProcessTimeout), newKey()
 	go func() {
 		defer close(began)
 		for {
-			stream, refused, err := s.user.TryChat(ctx, sitetest.Saying(k.text).In(k.conversation), "Idempotency-Key", key)
+			stream, refused, err := s.user.TryChat(ctx, sitetest.NewChatBody(k.text).In(k.conversation), "Idempotency-Key", key)
 			if stream != nil {
 				began <- stream.Turn
 				k.ended[0] <- s.user.Watch(ctx, stream.Turn, stream, nil)
@@ -319,7 +321,7 @@ func (k *talk) begin(s *installation) {
 				k.ended[0] <- fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
 				return
 			}
-			if waited := sitetest.Pause(ctx, sitetest.PollEvery); waited != nil {
+			if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
 				k.ended[0] <- errors.Join(waited, err)
 				return
 			}
@@ -329,18 +331,18 @@ func (k *talk) begin(s *installation) {
 		k.turn = <-began
 		close(k.known)
 		if k.turn == "" {
-			k.ended[1] <- errors.New("there is no turn to read along")
+			k.ended[1] <- errors.New("there is no turn to follow")
 			return
 		}
 		k.ended[1] <- s.user.Watch(ctx, k.turn, nil, nil)
 	}()
 }
 
-// says waits until the turn has said something.
-func (k *talk) says(s *installation) {
+// awaitText waits for the first text of the turn's answer.
+func (k *liveTurn) awaitText(s *installation) {
 	s.t.Helper()
 	<-k.known
-	stream, refused, err := s.user.Follow(sitetest.Within(s.t, sitetest.Patience), k.turn, 0, "")
+	stream, refused, err := s.user.Follow(sitetest.Within(s.t, sitetest.ProcessTimeout), k.turn, 0, "")
 	if err != nil || refused != nil {
 		s.t.Fatalf("following %s: %v %+v", k.turn, err, refused)
 	}
@@ -348,8 +350,8 @@ func (k *talk) says(s *installation) {
 	stream.AwaitKind(s.t, "answer.delta")
 }
 
-// ends waits for both readers, then reads the log once more and holds it against all that is always true.
-func (k *talk) ends(s *installation) ([]sitetest.Event, *protocol.TurnFinished) {
+// awaitEnd waits for both readers, then reads the log once more and checks the invariants.
+func (k *liveTurn) awaitEnd(s *installation) ([]sitetest.Event, *protocol.TurnFinished) {
 	s.t.Helper()
 	for _, ended := range k.ended {
 		sitetest.AwaitEnd(s.t, ended)
@@ -369,41 +371,43 @@ from turns t join turn_replays r using (account_id, turn_id) where t.turn_id = $
 	turnsSQL = `select count(*) from turns where conversation_id = $1`
 )
 
-// invariants: the log has no gap and one end, which is last; every reader saw the same, and nothing that is not in it;
-// epochs never go back; the conversation is free and has one turn, with its question and its answer.
+// invariants checks that the log has no gap and one end, which is its last event; that every reader saw the same
+// events, all of them from the log; that epochs never decrease; and that the conversation has no live turn and one turn
+// in all, with its question and its answer.
 func (s *installation) invariants(turn, conversation string) ([]sitetest.Event, *protocol.TurnFinished) {
 	s.t.Helper()
-	events, end := s.user.WholeLog(s.t, turn) // contiguous from 1, the same bytes as all saw, nothing behind its end
+	// WholeLog checks that the log is contiguous from 1, is the same for every reader, and has nothing after its end.
+	events, end := s.user.WholeLog(s.t, turn)
 	last := int64(len(events))
-	if seen := s.user.Saw.Count(turn); seen != len(events) || end.LastSequence != last || sitetest.CountKind(events, "turn.finished") != 1 {
-		s.t.Errorf("readers saw %d events, the log has %d, its end says %d", seen, last, end.LastSequence)
+	if seen := s.user.Witness.Count(turn); seen != len(events) || end.LastSequence != last || sitetest.CountKind(events, "turn.finished") != 1 {
+		s.t.Errorf("readers saw %d events, the log has %d, its last event says %d", seen, last, end.LastSequence)
 	}
-	id, place := rowID(s.t, turn), rowID(s.t, conversation)
-	if !one[bool](s, chunksSQL, id, last) {
-		s.t.Error("the stored chunks have a gap, or an epoch went back")
+	turnID, conversationID := rowID(s.t, turn), rowID(s.t, conversation)
+	if !queryOne[bool](s, chunksSQL, turnID, last) {
+		s.t.Error("the stored chunks have a gap, or an epoch decreased")
 	}
-	if !one[bool](s, endSQL, id, last) {
-		s.t.Error("the turn's row does not say what its log says")
+	if !queryOne[bool](s, endSQL, turnID, last) {
+		s.t.Error("the turn's row contradicts its log")
 	}
-	if live, turns := one[int](s, leftSQL, place), one[int](s, turnsSQL, place); live != 0 || turns != 1 {
+	if live, turns := queryOne[int](s, leftSQL, conversationID), queryOne[int](s, turnsSQL, conversationID); live != 0 || turns != 1 {
 		s.t.Errorf("the conversation has %d turns, live: %d", turns, live)
 	}
 	messages := s.user.Messages(s.t, conversation)
 	if len(messages) != 2 {
 		s.t.Fatalf("%d messages", len(messages))
 	}
-	if told, kept := sitetest.Texts(sitetest.Fold(events)), sitetest.Texts(messages[1].Parts); strings.Join(told, "|") != strings.Join(kept, "|") {
-		s.t.Errorf("the log says %q, the message %q", told, kept)
+	if logged, stored := sitetest.Texts(sitetest.Fold(events)), sitetest.Texts(messages[1].Parts); strings.Join(logged, "|") != strings.Join(stored, "|") {
+		s.t.Errorf("the log has the text %q, the message has %q", logged, stored)
 	}
 	return events, end
 }
 
-// wantRecited: the answer to a question is whole, and there once.
+// wantRecited checks that the turn completed, and that its answer is complete and not repeated.
 func (s *installation) wantRecited(text string, events []sitetest.Event, end *protocol.TurnFinished) {
 	s.t.Helper()
 	want := strings.Join(reciting(sitetest.Canary+" "+text), "")
 	if got := strings.Join(sitetest.Texts(sitetest.Fold(events)), "|"); end.Status != protocol.TurnCompleted || got != want {
-		s.t.Errorf("it ended %s (%+v) and says %q, want %q", end.Status, end.Error, got, want)
+		s.t.Errorf("the turn ended %s (%+v) with the text %q, want %q", end.Status, end.Error, got, want)
 	}
 }
 

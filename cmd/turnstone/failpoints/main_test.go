@@ -10,10 +10,11 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// program can be made to fail.
+// program is the variant with failpoints.
 var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 
-// atOnce is how many groups of cells run beside one another. They wait, for a process or for a lease, more than they work.
+// atOnce is the number of groups of cells that run in parallel. They spend more time waiting, for a process or for a
+// lease, than working.
 const atOnce = "8"
 
 func TestMain(m *testing.M) {
@@ -25,10 +26,10 @@ func TestMain(m *testing.M) {
 	sitetest.RunMain(m)
 }
 
-// The points' own tests need the tag too.
+// TestAPointFailsAsItIsArmed runs the tests of package failpoint, which need the build tag too.
 func TestAPointFailsAsItIsArmed(t *testing.T) {
 	t.Parallel()
-	if said, err := exec.Command("go", "test", "-race", "-tags=failpoint", "turnstone/protocol/failpoint").CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := exec.Command("go", "test", "-race", "-tags=failpoint", "turnstone/protocol/failpoint").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }

@@ -8,41 +8,41 @@ import (
 	"turnstone/protocol/failpoint"
 )
 
-// What the first request of a cell is answered with.
+// The outcome of the first request of a cell: an HTTP status, or one of the following.
 const (
-	cut      = 0 // nothing: the connection breaks
-	okay     = 200
-	created  = 201
-	accepted = 202
-	done     = 204
-	away     = 503
-	// either: whether the step or the drain comes first is for the machine to say, and both is right.
+	cut         = 0 // no response: the connection breaks
+	okay        = 200
+	created     = 201
+	accepted    = 202
+	done        = 204
+	unavailable = 503
+	// either: the machine's speed decides whether the step or the drain comes first, and both outcomes are correct.
 	either = -1
 )
 
 // cell is one way to fail at one point.
 type cell struct {
 	point    failpoint.Point
-	action   string // as it is armed
-	outcome  string // that has to come of it; the scenario says the same in figures
+	action   string // as in the failpoint's specification
+	outcome  string // the expected outcome in words; the scenario contains it in figures
 	scenario scenario
 }
 
-// scenario plays a cell and holds what came of it against what it says of itself.
+// scenario runs a cell and checks the outcome against the scenario's fields.
 type scenario interface {
 	play(t *testing.T, s *installation, c cell)
 }
 
 func (c cell) kills() bool { return strings.HasPrefix(c.action, "kill") }
 
-// terms: the process is told to stop at the point, and does so in order.
-func (c cell) terms() bool { return strings.HasPrefix(c.action, "term") }
+// stops reports whether the process receives SIGTERM at the point and stops in an orderly way.
+func (c cell) stops() bool { return strings.HasPrefix(c.action, "term") }
 
 func (c cell) spec() string { return string(c.point) + "=" + c.action }
 
 func (c cell) name() string { return strings.ReplaceAll(c.spec(), "=", "/") }
 
-// group is cells that are played one after the other at one installation.
+// group is a list of cells that run one after the other on one installation.
 type group struct {
 	name  string
 	cells []cell
@@ -50,142 +50,142 @@ type group struct {
 
 var matrix = []group{
 	{"deletions", []cell{
-		{failpoint.DeleteAfterRow, "kill", "gone from every read at once; the next process erases the rest", deletes{}},
-		{failpoint.DeleteAfterRow, "term", "gone from every read at once; this process or the next erases the rest", deletes{}},
-		{failpoint.DeleteAfterRow, "error", "gone from every read at once; the purge is tried again", deletes{}},
-		{failpoint.DeleteAfterRow, "executed", "erased; the purge that is tried again finds nothing", deletes{}},
+		{failpoint.DeleteAfterRow, "kill", "unreadable at once; the next process purges the rest", deleteScenario{}},
+		{failpoint.DeleteAfterRow, "term", "unreadable at once; this process or the next one purges the rest", deleteScenario{}},
+		{failpoint.DeleteAfterRow, "error", "unreadable at once; the purge is retried", deleteScenario{}},
+		{failpoint.DeleteAfterRow, "executed", "purged; the retried purge finds nothing", deleteScenario{}},
 	}},
 	{"starts", []cell{
-		{failpoint.ChatBeforeTurnRow, "kill", "nothing is there; the same key makes the one turn", begins{answer: cut}},
-		{failpoint.ChatBeforeTurnRow, "term", "refused, and nothing is there; or begun, and handed on; the same key makes or finds the one turn", begins{answer: either}},
-		{failpoint.ChatBeforeTurnRow, "error", "nothing is there; the same key makes the one turn", begins{answer: away}},
-		{failpoint.ChatBeforeTurnRow, "executed", "the turn is there without its actor, which comes; the same key finds it", begins{answer: away, turns: 1}},
-		{failpoint.ChatBeforeTurnRow, "sleep:300ms", "it begins late", begins{answer: okay, turns: 1}},
-		{failpoint.ChatAfterTurnRowBefore200, "kill", "the turn is there and goes on; the same key finds it", begins{answer: cut, turns: 1}},
-		{failpoint.ChatAfterTurnRowBefore200, "term", "the turn is there, ends here or is handed on; the same key finds it", begins{answer: either, turns: 1}},
-		{failpoint.ChatAfterTurnRowBefore200, "error", "the turn is there and goes on; the same key finds it", begins{answer: away, turns: 1}},
-		{failpoint.ChatAfterTurnRowBefore200, "executed", "the turn is there and goes on; the same key finds it", begins{answer: cut, turns: 1}},
-		{failpoint.TxBeforeCommit, "kill", "nothing is there; the same key makes the one turn", begins{answer: cut}},
-		{failpoint.TxBeforeCommit, "error", "nothing is there; the same key makes the one turn", begins{answer: away}},
-		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the answer is the turn", begins{answer: okay, turns: 1}},
+		{failpoint.ChatBeforeTurnRow, "kill", "nothing is stored; the repeat with the same key creates the only turn", startScenario{status: cut}},
+		{failpoint.ChatBeforeTurnRow, "term", "refused and nothing stored, or started and handed over; the repeat with the same key creates or finds the only turn", startScenario{status: either}},
+		{failpoint.ChatBeforeTurnRow, "error", "nothing is stored; the repeat with the same key creates the only turn", startScenario{status: unavailable}},
+		{failpoint.ChatBeforeTurnRow, "executed", "the turn is stored without an actor, which is started later; the repeat with the same key finds the turn", startScenario{status: unavailable, turns: 1}},
+		{failpoint.ChatBeforeTurnRow, "sleep:300ms", "the turn starts late", startScenario{status: okay, turns: 1}},
+		{failpoint.ChatAfterTurnRowBefore200, "kill", "the turn is stored and continues; the repeat with the same key finds it", startScenario{status: cut, turns: 1}},
+		{failpoint.ChatAfterTurnRowBefore200, "term", "the turn is stored and ends in this process or is handed over; the repeat with the same key finds it", startScenario{status: either, turns: 1}},
+		{failpoint.ChatAfterTurnRowBefore200, "error", "the turn is stored and continues; the repeat with the same key finds it", startScenario{status: unavailable, turns: 1}},
+		{failpoint.ChatAfterTurnRowBefore200, "executed", "the turn is stored and continues; the repeat with the same key finds it", startScenario{status: cut, turns: 1}},
+		{failpoint.TxBeforeCommit, "kill", "nothing is stored; the repeat with the same key creates the only turn", startScenario{status: cut}},
+		{failpoint.TxBeforeCommit, "error", "nothing is stored; the repeat with the same key creates the only turn", startScenario{status: unavailable}},
+		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the response is the turn", startScenario{status: okay, turns: 1}},
 	}},
 	{"streams", []cell{
-		{failpoint.DeltaAfterCommitBeforeSend, "kill@6", "whoever reads gets the committed events from the next process", streams{takeovers: 1}},
-		{failpoint.DeltaAfterCommitBeforeSend, "term@6", "seen, and handed on, or ended before that", streams{takeovers: either}},
-		{failpoint.DeltaAfterCommitBeforeSend, "error@6", "the actor gives up; the next one shows what was committed", streams{takeovers: 1}},
-		{failpoint.DeltaAfterCommitBeforeSend, "executed@6", "seen once, and the next actor goes on behind it", streams{takeovers: 1}},
-		{failpoint.DeltaAfterCommitBeforeSend, "sleep:500ms@6", "seen late, and nothing else", streams{}},
-		{failpoint.EndAfterCommitBeforeSend, "kill", "the turn has ended: its end is read from the log", streams{}},
-		{failpoint.EndAfterCommitBeforeSend, "term", "the turn has ended, and is not handed on", streams{}},
-		{failpoint.EndAfterCommitBeforeSend, "error", "the turn has ended: its end is read from the log", streams{}},
-		{failpoint.EndAfterCommitBeforeSend, "executed", "the turn has ended once", streams{}},
-		{failpoint.TurnAfterModelFirstByte, "kill", "asked again by the next process", streams{takeovers: 1, asked: 2}},
-		{failpoint.TurnAfterModelFirstByte, "term", "handed on, or ended before that", streams{takeovers: either}},
-		{failpoint.TurnAfterModelFirstByte, "error", "asked again: nothing was said yet", streams{asked: 2}},
-		{failpoint.TurnAfterModelFirstByte, "executed", "what was said is superseded by the second answer", streams{asked: 2}},
-		{failpoint.TurnAfterModelFirstByte, "sleep:500ms", "said late, and asked once", streams{asked: 1}},
+		{failpoint.DeltaAfterCommitBeforeSend, "kill@6", "readers get the committed events from the next process", streamScenario{takeovers: 1}},
+		{failpoint.DeltaAfterCommitBeforeSend, "term@6", "the events are seen, and the turn is handed over or ends before that", streamScenario{takeovers: either}},
+		{failpoint.DeltaAfterCommitBeforeSend, "error@6", "the actor gives up; the next one publishes the committed events", streamScenario{takeovers: 1}},
+		{failpoint.DeltaAfterCommitBeforeSend, "executed@6", "the events are seen once, and the next actor continues after them", streamScenario{takeovers: 1}},
+		{failpoint.DeltaAfterCommitBeforeSend, "sleep:500ms@6", "the events are seen late, without any other effect", streamScenario{}},
+		{failpoint.EndAfterCommitBeforeSend, "kill", "the turn has ended: its end is read from the log", streamScenario{}},
+		{failpoint.EndAfterCommitBeforeSend, "term", "the turn has ended and is not handed over", streamScenario{}},
+		{failpoint.EndAfterCommitBeforeSend, "error", "the turn has ended: its end is read from the log", streamScenario{}},
+		{failpoint.EndAfterCommitBeforeSend, "executed", "the turn has ended once", streamScenario{}},
+		{failpoint.TurnAfterModelFirstByte, "kill", "the next process calls the model again", streamScenario{takeovers: 1, calls: 2}},
+		{failpoint.TurnAfterModelFirstByte, "term", "the turn is handed over or ends before that", streamScenario{takeovers: either}},
+		{failpoint.TurnAfterModelFirstByte, "error", "the model is called again, because it had not said anything yet", streamScenario{calls: 2}},
+		{failpoint.TurnAfterModelFirstByte, "executed", "the second answer supersedes the first one", streamScenario{calls: 2}},
+		{failpoint.TurnAfterModelFirstByte, "sleep:500ms", "the text is late, and the model is called once", streamScenario{calls: 1}},
 	}},
 	{"appends", []cell{
-		{failpoint.JournalBeforeAppend, "kill@6", "nothing unsaid was seen; the next process says it", streams{takeovers: 1}},
-		{failpoint.JournalBeforeAppend, "term@6", "stored, and handed on behind it, or ended before that", streams{takeovers: either}},
-		{failpoint.JournalBeforeAppend, "error@6", "the same bytes are stored at the second try", streams{asked: 1}},
-		{failpoint.JournalBeforeAppend, "executed@6", "the lost answer is looked up: stored once", streams{asked: 1}},
-		{failpoint.JournalBeforeAppend, "sleep:500ms@6", "what the model says meanwhile is one chunk", streams{asked: 1}},
-		{failpoint.TxBeforeCommit, "kill", "the turn has not ended: the next process goes on and ends it", streams{takeovers: 1, late: true}},
-		{failpoint.TxBeforeCommit, "error", "the end is stored at the second try", streams{asked: 1, late: true}},
-		{failpoint.TxBeforeCommit, "executed", "the lost answer is looked up: ended once", streams{asked: 1, late: true}},
-		{failpoint.LeaseBeforeRenew, "kill", "taken over by the next process", streams{takeovers: 1, late: true}},
-		{failpoint.LeaseBeforeRenew, "term", "handed on once", streams{takeovers: 1, late: true}},
-		{failpoint.LeaseBeforeRenew, "error", "renewed in the next round", streams{late: true}},
-		{failpoint.LeaseBeforeRenew, "executed", "renewed, and once more in the next round", streams{late: true}},
-		{failpoint.LeaseBeforeRenew, "sleep:2s", "nobody else is there to notice", streams{late: true}},
+		{failpoint.JournalBeforeAppend, "kill@6", "nothing that is not stored was seen; the next process continues", streamScenario{takeovers: 1}},
+		{failpoint.JournalBeforeAppend, "term@6", "the append is stored, and the turn is handed over after it or ends before that", streamScenario{takeovers: either}},
+		{failpoint.JournalBeforeAppend, "error@6", "the second attempt stores the same bytes", streamScenario{calls: 1}},
+		{failpoint.JournalBeforeAppend, "executed@6", "the outcome is looked up: the append is stored once", streamScenario{calls: 1}},
+		{failpoint.JournalBeforeAppend, "sleep:500ms@6", "what the model says in the meantime becomes one chunk", streamScenario{calls: 1}},
+		{failpoint.TxBeforeCommit, "kill", "the turn has not ended: the next process continues and ends it", streamScenario{takeovers: 1, late: true}},
+		{failpoint.TxBeforeCommit, "error", "the second attempt stores the end", streamScenario{calls: 1, late: true}},
+		{failpoint.TxBeforeCommit, "executed", "the outcome is looked up: the turn ends once", streamScenario{calls: 1, late: true}},
+		{failpoint.LeaseBeforeRenew, "kill", "the next process takes the turn over", streamScenario{takeovers: 1, late: true}},
+		{failpoint.LeaseBeforeRenew, "term", "the turn is handed over once", streamScenario{takeovers: 1, late: true}},
+		{failpoint.LeaseBeforeRenew, "error", "the lease is renewed in the next round", streamScenario{late: true}},
+		{failpoint.LeaseBeforeRenew, "executed", "the lease is renewed, and again in the next round", streamScenario{late: true}},
+		{failpoint.LeaseBeforeRenew, "sleep:2s", "no effect, because there is no other node", streamScenario{late: true}},
 	}},
 	{"claims", []cell{
-		{failpoint.TurnBeforeClaim, "kill", "claimed by the process after that", claims{epoch: 2}},
-		{failpoint.TurnBeforeClaim, "term", "claimed and handed on, or left for the process after that", claims{epoch: either}},
-		{failpoint.TurnBeforeClaim, "error", "claimed in the next round", claims{epoch: 2}},
-		{failpoint.TurnBeforeClaim, "executed", "owned without an actor, which the keeper finds and claims again", claims{epoch: 3}},
-		{failpoint.TurnAfterClaim, "kill", "claimed again by the process after that", claims{epoch: 3}},
-		{failpoint.TurnAfterClaim, "term", "handed on, or left for the process after that", claims{epoch: either}},
-		{failpoint.TurnAfterClaim, "error", "read again until the store answers", claims{epoch: 2}},
-		{failpoint.TurnAfterClaim, "executed", "read again, and claimed once", claims{epoch: 2}},
-		{failpoint.TurnAfterClaim, "sleep:1s", "late, and claimed once", claims{epoch: 2}},
+		{failpoint.TurnBeforeClaim, "kill", "the following process claims the turn", claimScenario{epoch: 2}},
+		{failpoint.TurnBeforeClaim, "term", "claimed and handed over, or left for the following process", claimScenario{epoch: either}},
+		{failpoint.TurnBeforeClaim, "error", "the turn is claimed in the next round", claimScenario{epoch: 2}},
+		{failpoint.TurnBeforeClaim, "executed", "owned without an actor; the keeper detects that and claims the turn again", claimScenario{epoch: 3}},
+		{failpoint.TurnAfterClaim, "kill", "the following process claims the turn again", claimScenario{epoch: 3}},
+		{failpoint.TurnAfterClaim, "term", "handed over, or left for the following process", claimScenario{epoch: either}},
+		{failpoint.TurnAfterClaim, "error", "the read is retried until the store responds", claimScenario{epoch: 2}},
+		{failpoint.TurnAfterClaim, "executed", "the read is retried, and the turn is claimed once", claimScenario{epoch: 2}},
+		{failpoint.TurnAfterClaim, "sleep:1s", "the takeover is late, and the turn is claimed once", claimScenario{epoch: 2}},
 	}},
 	{"tools", []cell{
-		{failpoint.ToolAfterIntent, "kill", "it only reads: run again", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
-		{failpoint.ToolAfterIntent, "error", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
-		{failpoint.ToolAfterIntent, "executed", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
-		{failpoint.ToolAfterIntent, "panic", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
-		{failpoint.ToolAfterEffect, "kill", "it only reads: run again", tools{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
-		{failpoint.ToolAfterEffect, "error", "it failed, and the turn goes on", tools{tool: "calculate", ends: protocol.ToolFailed}},
-		{failpoint.ToolAfterEffect, "executed", "the first result stands", tools{tool: "calculate", ends: protocol.ToolSucceeded}},
+		{failpoint.ToolAfterIntent, "kill", "the tool only reads, so it is run again", toolScenario{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
+		{failpoint.ToolAfterIntent, "error", "the tool failed, and the turn continues", toolScenario{tool: "calculate", ends: protocol.ToolFailed}},
+		{failpoint.ToolAfterIntent, "executed", "the tool failed, and the turn continues", toolScenario{tool: "calculate", ends: protocol.ToolFailed}},
+		{failpoint.ToolAfterIntent, "panic", "the tool failed, and the turn continues", toolScenario{tool: "calculate", ends: protocol.ToolFailed}},
+		{failpoint.ToolAfterEffect, "kill", "the tool only reads, so it is run again", toolScenario{tool: "calculate", ends: protocol.ToolSucceeded, takeovers: 1}},
+		{failpoint.ToolAfterEffect, "error", "the tool failed, and the turn continues", toolScenario{tool: "calculate", ends: protocol.ToolFailed}},
+		{failpoint.ToolAfterEffect, "executed", "the first result is kept", toolScenario{tool: "calculate", ends: protocol.ToolSucceeded}},
 	}},
 	{"effects", []cell{
-		{failpoint.ToolAfterIntent, "kill", "nobody can tell whether it ran: never run again", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, takeovers: 1}},
-		{failpoint.ToolAfterIntent, "term", "it ran once, and its result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
-		{failpoint.ToolAfterIntent, "error", "nobody can tell whether it ran", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown}},
-		{failpoint.ToolAfterIntent, "executed", "it ran once, and nobody can tell", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
-		{failpoint.ToolAfterIntent, "sleep:500ms", "it ran once, late", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
-		{failpoint.ToolAfterEffect, "kill", "it ran once, and nobody can tell: never run again", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1, takeovers: 1}},
-		{failpoint.ToolAfterEffect, "term", "it ran once, and its result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
-		{failpoint.ToolAfterEffect, "error", "it ran once, and nobody can tell", tools{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
-		{failpoint.ToolAfterEffect, "executed", "it ran once, and the first result stands", tools{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
+		{failpoint.ToolAfterIntent, "kill", "it is unknown whether it ran, so it is not run again", toolScenario{tool: "effect", ends: protocol.ToolOutcomeUnknown, takeovers: 1}},
+		{failpoint.ToolAfterIntent, "term", "it ran once, and its result is kept", toolScenario{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
+		{failpoint.ToolAfterIntent, "error", "it is unknown whether it ran", toolScenario{tool: "effect", ends: protocol.ToolOutcomeUnknown}},
+		{failpoint.ToolAfterIntent, "executed", "it ran once, but the outcome is unknown", toolScenario{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
+		{failpoint.ToolAfterIntent, "sleep:500ms", "it ran once, late", toolScenario{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
+		{failpoint.ToolAfterEffect, "kill", "it ran once, but the outcome is unknown, so it is not run again", toolScenario{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1, takeovers: 1}},
+		{failpoint.ToolAfterEffect, "term", "it ran once, and its result is kept", toolScenario{tool: "effect", ends: protocol.ToolSucceeded, effects: 1, takeovers: either}},
+		{failpoint.ToolAfterEffect, "error", "it ran once, but the outcome is unknown", toolScenario{tool: "effect", ends: protocol.ToolOutcomeUnknown, effects: 1}},
+		{failpoint.ToolAfterEffect, "executed", "it ran once, and the first result is kept", toolScenario{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
 	}},
 	{"commands", []cell{
-		{failpoint.SteerAfterCommit, "kill", "it is durable: applied or returned once, a repeat is told so", steers{answer: cut, takeovers: 1}},
-		{failpoint.SteerAfterCommit, "term", "accepted, and applied or returned once, here or by the next process", steers{answer: accepted, takeovers: either}},
-		{failpoint.SteerAfterCommit, "error", "it is durable: applied or returned once, a repeat is told so", steers{answer: away}},
-		{failpoint.SteerAfterCommit, "executed", "it is durable: applied or returned once, a repeat is told so", steers{answer: cut}},
-		{failpoint.SteerAfterCommit, "sleep:500ms", "accepted late", steers{answer: accepted}},
-		{failpoint.CancelAfterCommit, "kill", "it is durable: the turn ends cancelled", cancels{answer: cut}},
-		{failpoint.CancelAfterCommit, "term", "accepted: the turn ends cancelled", cancels{answer: accepted}},
-		{failpoint.CancelAfterCommit, "error", "it is durable: the turn ends cancelled", cancels{answer: away}},
-		{failpoint.CancelAfterCommit, "executed", "it is durable: the turn ends cancelled", cancels{answer: cut}},
-		{failpoint.CancelAfterCommit, "sleep:500ms", "accepted late", cancels{answer: accepted}},
-		{failpoint.DeltaAfterCommitBeforeSend, "error", "the record of the accepted input answers for the actor that is gone", steers{answer: accepted, takeovers: 1}},
-		{failpoint.JournalBeforeAppend, "executed", "stored once, though its answer was lost", steers{answer: accepted}},
+		{failpoint.SteerAfterCommit, "kill", "the input is durable: applied or returned once; the repeat reports it as accepted", steerScenario{status: cut, takeovers: 1}},
+		{failpoint.SteerAfterCommit, "term", "accepted, and applied or returned once, by this process or the next one", steerScenario{status: accepted, takeovers: either}},
+		{failpoint.SteerAfterCommit, "error", "the input is durable: applied or returned once; the repeat reports it as accepted", steerScenario{status: unavailable}},
+		{failpoint.SteerAfterCommit, "executed", "the input is durable: applied or returned once; the repeat reports it as accepted", steerScenario{status: cut}},
+		{failpoint.SteerAfterCommit, "sleep:500ms", "accepted late", steerScenario{status: accepted}},
+		{failpoint.CancelAfterCommit, "kill", "the cancel is durable: the turn ends cancelled", cancelScenario{status: cut}},
+		{failpoint.CancelAfterCommit, "term", "accepted: the turn ends cancelled", cancelScenario{status: accepted}},
+		{failpoint.CancelAfterCommit, "error", "the cancel is durable: the turn ends cancelled", cancelScenario{status: unavailable}},
+		{failpoint.CancelAfterCommit, "executed", "the cancel is durable: the turn ends cancelled", cancelScenario{status: cut}},
+		{failpoint.CancelAfterCommit, "sleep:500ms", "accepted late", cancelScenario{status: accepted}},
+		{failpoint.DeltaAfterCommitBeforeSend, "error", "the stored record of the input supplies the response that the failed actor did not send", steerScenario{status: accepted, takeovers: 1}},
+		{failpoint.JournalBeforeAppend, "executed", "stored once, although the reply of the database was lost", steerScenario{status: accepted}},
 	}},
 	{"sessions", []cell{
-		{failpoint.SessionAfterRevoke, "kill", "revoked", revokes{answer: cut}},
-		{failpoint.SessionAfterRevoke, "term", "revoked, and told so", revokes{answer: done}},
-		{failpoint.SessionAfterRevoke, "error", "revoked", revokes{answer: away}},
-		{failpoint.SessionAfterRevoke, "executed", "revoked", revokes{answer: cut}},
-		{failpoint.SessionAfterRevoke, "sleep:300ms", "revoked, and told late", revokes{answer: done}},
-		{failpoint.TxBeforeCommit, "error", "not revoked: said so, and done by the repeat", revokes{answer: away, lives: true}},
+		{failpoint.SessionAfterRevoke, "kill", "revoked", revokeScenario{status: cut}},
+		{failpoint.SessionAfterRevoke, "term", "revoked and confirmed", revokeScenario{status: done}},
+		{failpoint.SessionAfterRevoke, "error", "revoked", revokeScenario{status: unavailable}},
+		{failpoint.SessionAfterRevoke, "executed", "revoked", revokeScenario{status: cut}},
+		{failpoint.SessionAfterRevoke, "sleep:300ms", "revoked and confirmed late", revokeScenario{status: done}},
+		{failpoint.TxBeforeCommit, "error", "not revoked, and reported as such; the repeat revokes it", revokeScenario{status: unavailable, stillValid: true}},
 	}},
 	{"writes", []cell{
-		{failpoint.IdemAfterClaim, "kill", "nothing is made; the key is free once its claim is stale", creates{answer: cut}},
-		{failpoint.IdemAfterClaim, "term", "made, told so, and kept for the repeat", creates{answer: created, made: 1}},
-		{failpoint.IdemAfterClaim, "error", "nothing is made; the key is free at once", creates{answer: away}},
-		{failpoint.IdemAfterClaim, "executed", "made once: the repeat gets the kept answer", creates{answer: away, made: 1}},
-		{failpoint.IdemAfterClaim, "sleep:500ms", "made late", creates{answer: created, made: 1}},
-		{failpoint.TxBeforeCommit, "kill", "the draft is as it was", writes{path: "draft", answer: cut}},
-		{failpoint.TxBeforeCommit, "term", "the draft stands", writes{path: "draft", answer: okay}},
-		{failpoint.TxBeforeCommit, "error", "the draft is as it was", writes{path: "draft", answer: away}},
-		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the draft stands", writes{path: "draft", answer: okay}},
-		{failpoint.TxBeforeCommit, "kill", "the title is as it was", writes{path: "title", answer: cut}},
-		{failpoint.TxBeforeCommit, "error", "the title is as it was", writes{path: "title", answer: away}},
-		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the title stands", writes{path: "title", answer: okay}},
+		{failpoint.IdemAfterClaim, "kill", "nothing is created; the key is free once its claim is stale", createScenario{status: cut}},
+		{failpoint.IdemAfterClaim, "term", "created and confirmed; the response is stored for the repeat", createScenario{status: created, made: 1}},
+		{failpoint.IdemAfterClaim, "error", "nothing is created; the key is free at once", createScenario{status: unavailable}},
+		{failpoint.IdemAfterClaim, "executed", "created once: the repeat gets the stored response", createScenario{status: unavailable, made: 1}},
+		{failpoint.IdemAfterClaim, "sleep:500ms", "created late", createScenario{status: created, made: 1}},
+		{failpoint.TxBeforeCommit, "kill", "the draft is unchanged", writeScenario{path: "draft", status: cut}},
+		{failpoint.TxBeforeCommit, "term", "the draft is stored", writeScenario{path: "draft", status: okay}},
+		{failpoint.TxBeforeCommit, "error", "the draft is unchanged", writeScenario{path: "draft", status: unavailable}},
+		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the draft is stored", writeScenario{path: "draft", status: okay}},
+		{failpoint.TxBeforeCommit, "kill", "the title is unchanged", writeScenario{path: "title", status: cut}},
+		{failpoint.TxBeforeCommit, "error", "the title is unchanged", writeScenario{path: "title", status: unavailable}},
+		{failpoint.TxBeforeCommit, "executed", "the commit is looked up: the title is stored", writeScenario{path: "title", status: okay}},
 	}},
-	{"zombies", []cell{
-		{failpoint.LeaseBeforeRenew, "sleep:6s", "the other node goes on; who slept writes nothing more and ends", zombies{}},
+	{"nodes", []cell{
+		{failpoint.LeaseBeforeRenew, "sleep:6s", "the other node continues the turn; the node that slept writes nothing more and ends", staleNodeScenario{}},
 	}},
 }
 
-// Every cell ends with what holds of every turn: one log without gaps, the same for every reader, nothing seen that is
-// not in it, one end, and epochs that never go back.
-func TestWhateverFailsWhereverItFails(t *testing.T) {
+// TestFailureMatrix runs the matrix. Each cell also checks the invariants of every turn: its log has no gap and one
+// end, every reader saw the same events, all of them from the log, and epochs never decrease.
+func TestFailureMatrix(t *testing.T) {
 	for _, group := range matrix {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			s := install(t)
 			for _, c := range group.cells {
 				t.Run(c.name(), func(t *testing.T) {
-					s.at(t)
+					s.switchTo(t)
 					c.scenario.play(t, s, c)
-					s.healed()
+					s.endPlan()
 					if t.Failed() {
-						t.Logf("wanted: %s", c.outcome)
+						t.Logf("want: %s", c.outcome)
 					}
 				})
 			}
@@ -193,7 +193,7 @@ func TestWhateverFailsWhereverItFails(t *testing.T) {
 	}
 }
 
-// The ways that every point has to have a cell for.
+// TestEveryPointHasItsCells checks that every point has cells for the required ways to fail.
 func TestEveryPointHasItsCells(t *testing.T) {
 	played := map[failpoint.Point]map[string]bool{}
 	cells := 0
@@ -210,7 +210,7 @@ func TestEveryPointHasItsCells(t *testing.T) {
 	for _, point := range failpoint.Points {
 		for _, action := range []string{"kill", "term", "error", "executed"} {
 			if !played[point][action] {
-				t.Errorf("no cell says what comes of %s=%s", point, action)
+				t.Errorf("no cell covers %s=%s", point, action)
 			}
 		}
 	}

@@ -9,115 +9,117 @@ import (
 	"turnstone/protocol"
 )
 
-// begins: POST /chat meets the fault; the repeat with the same key finds what is there, or begins.
-type begins struct {
-	answer int // to the first request
-	turns  int // that are there after it
+// startScenario is the scenario in which POST /chat meets the fault. The repeat with the same key finds the turn if it
+// was stored, or starts it.
+type startScenario struct {
+	status int // of the first response
+	turns  int // stored after the first request
 }
 
-func (want begins) play(t *testing.T, s *installation, c cell) {
+func (want startScenario) play(t *testing.T, s *installation, c cell) {
 	conversation, key := s.user.NewConversation(t), newKey()
-	body := sitetest.Saying("begin").In(conversation)
-	s.user.Client.CloseIdleConnections() // on a new one Go's client does not repeat the request by itself
+	body := sitetest.NewChatBody("begin").In(conversation)
+	s.user.HTTP.CloseIdleConnections() // on a new connection Go's client does not repeat the request by itself
 	s.arm(c.spec())
-	stream, refused, err := s.user.TryChat(sitetest.Within(t, sitetest.Patience), body, "Idempotency-Key", key)
-	s.strikes(c)
-	s.wantStatus(want.answer, refused, stream, err)
+	stream, refused, err := s.user.TryChat(sitetest.Within(t, sitetest.ProcessTimeout), body, "Idempotency-Key", key)
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, refused, stream, err)
 	if stream != nil {
 		want.turns = 1
-		// Handed on, it does not end in this answer.
-		if err := s.user.Watch(sitetest.Within(t, sitetest.Patience), stream.Turn, stream, nil); err != nil {
+		// If the turn is handed over, it does not end in this response.
+		if err := s.user.Watch(sitetest.Within(t, sitetest.ProcessTimeout), stream.Turn, stream, nil); err != nil {
 			t.Error(err)
 		}
 	}
-	if there := one[int](s, turnsSQL, rowID(t, conversation)); there != want.turns {
-		t.Errorf("%d turns are there, want %d", there, want.turns)
+	if stored := queryOne[int](s, turnsSQL, rowID(t, conversation)); stored != want.turns {
+		t.Errorf("%d turns are stored, want %d", stored, want.turns)
 	}
 	again := s.user.Chat(t, body, "Idempotency-Key", key)
 	if replayed := again.Header.Get("Idempotent-Replayed") == "true"; replayed != (want.turns == 1) {
 		t.Errorf("the repeat is a replay: %t", replayed)
 	}
-	again.ToTheEnd(t)
+	again.ReadToEnd(t)
 	events, end := s.invariants(again.Turn, conversation)
 	s.wantRecited("begin", events, end)
 }
 
-// streams: a turn meets the fault while two readers follow it.
-type streams struct {
+// streamScenario is the scenario in which a turn meets the fault while two readers follow it.
+type streamScenario struct {
 	takeovers int
-	asked     int  // how often the model was; 0: not looked at
-	late      bool // armed once the turn speaks
+	calls     int  // number of model calls; 0: not checked
+	late      bool // the failpoint is armed after the first text of the answer
 }
 
-func (want streams) play(t *testing.T, s *installation, c cell) {
+func (want streamScenario) play(t *testing.T, s *installation, c cell) {
 	text := "a stream "
 	if want.late {
 		text = "a long stream "
 	}
-	k := s.newTalk(text + newKey())
+	k := s.newLiveTurn(text + newKey())
 	if !want.late {
 		s.arm(c.spec())
 	}
-	k.begin(s)
+	k.start(s)
 	if want.late {
-		k.says(s)
+		k.awaitText(s)
 		s.arm(c.spec())
 	}
-	s.strikes(c)
-	events, end := k.ends(s)
+	s.awaitFailpoint(c)
+	events, end := k.awaitEnd(s)
 	s.wantRecited(k.text, events, end)
 	s.wantTakeovers(want.takeovers, events)
-	if asked := s.asked(sitetest.Canary + " " + k.text); want.asked > 0 && asked != want.asked {
-		t.Errorf("the model was asked %d times, want %d", asked, want.asked)
+	if calls := s.modelCalls(sitetest.Canary + " " + k.text); want.calls > 0 && calls != want.calls {
+		t.Errorf("the model was called %d times, want %d", calls, want.calls)
 	}
 }
 
 const epochSQL = `select owner_epoch from turns where turn_id = $1`
 
-// claims: the process dies in the middle of a turn, and the next one meets the fault when it takes the turn over.
-type claims struct{ epoch int }
+// claimScenario is the scenario in which the process dies during a turn, and the next process meets the fault when it
+// takes the turn over.
+type claimScenario struct{ epoch int }
 
-func (want claims) play(t *testing.T, s *installation, c cell) {
-	k := s.newTalk("a long claim " + newKey())
-	k.begin(s)
-	k.says(s)
+func (want claimScenario) play(t *testing.T, s *installation, c cell) {
+	k := s.newLiveTurn("a long claim " + newKey())
+	k.start(s)
+	k.awaitText(s)
 	s.plan()
 	s.p.Kill()
 	s.launch("TURNSTONE_FAILPOINTS=" + c.spec())
-	if !c.kills() && !c.terms() {
-		s.p.UntilLogged("turnstone serves")
+	if !c.kills() && !c.stops() {
+		s.p.AwaitLog("turnstone serves")
 	}
-	s.strikes(c)
-	events, end := k.ends(s)
+	s.awaitFailpoint(c)
+	events, end := k.awaitEnd(s)
 	s.wantRecited(k.text, events, end)
-	epoch := one[int](s, epochSQL, rowID(t, k.turn))
-	if want.epoch == either { // who was told to stop may have handed on what it had just claimed
+	epoch := queryOne[int](s, epochSQL, rowID(t, k.turn))
+	if want.epoch == either { // after SIGTERM the process may have released the turn that it had just claimed
 		if seen := sitetest.CountKind(events, "turn.recovering"); seen < 1 || epoch <= seen || epoch > 3 {
-			t.Errorf("taken over %d times, it ended in epoch %d", seen, epoch)
+			t.Errorf("the turn was taken over %d times and ended in epoch %d", seen, epoch)
 		}
 		return
 	}
 	s.wantTakeovers(1, events)
 	if epoch != want.epoch {
-		t.Errorf("it ended in epoch %d, want %d", epoch, want.epoch)
+		t.Errorf("the turn ended in epoch %d, want %d", epoch, want.epoch)
 	}
 }
 
-// tools: the model calls a tool, and the fault meets the call.
-type tools struct {
+// toolScenario is the scenario in which a tool call meets the fault.
+type toolScenario struct {
 	tool      string
 	ends      protocol.ToolState
-	effects   int // that the stand-in noted
+	effects   int // recorded by the stand-in
 	takeovers int
 }
 
-func (want tools) play(t *testing.T, s *installation, c cell) {
+func (want toolScenario) play(t *testing.T, s *installation, c cell) {
 	note := newKey()
-	k := s.newTalk("call " + want.tool + " " + note)
+	k := s.newLiveTurn("call " + want.tool + " " + note)
 	s.arm(c.spec())
-	k.begin(s)
-	s.strikes(c)
-	events, end := k.ends(s)
+	k.start(s)
+	s.awaitFailpoint(c)
+	events, end := k.awaitEnd(s)
 	s.wantTakeovers(want.takeovers, events)
 	var completed []*protocol.ToolCompleted
 	for _, e := range events {
@@ -126,52 +128,53 @@ func (want tools) play(t *testing.T, s *installation, c cell) {
 		}
 	}
 	noted := s.effects.of(note)
-	if c.terms() && want.effects == 1 && len(completed) == 1 && completed[0].State == protocol.ToolOutcomeUnknown {
-		want.ends, want.effects = protocol.ToolOutcomeUnknown, min(noted, 1) // it outlasted the grace
+	if c.stops() && want.effects == 1 && len(completed) == 1 && completed[0].State == protocol.ToolOutcomeUnknown {
+		want.ends, want.effects = protocol.ToolOutcomeUnknown, min(noted, 1) // the call took longer than the grace
 	}
 	if end.Status != protocol.TurnCompleted || len(completed) != 1 || completed[0].State != want.ends {
 		t.Errorf("the turn ended %s, the tool %+v", end.Status, completed)
 	}
 	if noted != want.effects {
-		t.Errorf("it took effect %d times, want %d", noted, want.effects)
+		t.Errorf("the tool took effect %d times, want %d", noted, want.effects)
 	}
-	if said := strings.Join(sitetest.Texts(sitetest.Fold(events)), "|"); !strings.HasPrefix(said, "The tool says: ") {
-		t.Errorf("the model says %q", said)
+	if text := strings.Join(sitetest.Texts(sitetest.Fold(events)), "|"); !strings.HasPrefix(text, "The tool says: ") {
+		t.Errorf("the answer is %q", text)
 	}
 }
 
-// steers: an input meets the fault; the repeat is told that it is accepted, and it ends applied or returned, once.
-type steers struct {
-	answer    int // to the first request
+// steerScenario is the scenario in which a steering input meets the fault. The repeat reports that the input is
+// accepted, and the input is applied or returned, once.
+type steerScenario struct {
+	status    int // of the first response
 	takeovers int
 }
 
-func (want steers) play(t *testing.T, s *installation, c cell) {
-	k, id := s.newTalk("a long speech "+newKey()), newKey()
-	k.begin(s)
-	k.says(s)
-	body := sitetest.Steering(k.turn, id, "steered by "+id, "next_step")
+func (want steerScenario) play(t *testing.T, s *installation, c cell) {
+	k, id := s.newLiveTurn("a long speech "+newKey()), newKey()
+	k.start(s)
+	k.awaitText(s)
+	body := sitetest.SteeringBody(k.turn, id, "steered by "+id, "next_step")
 	s.arm(c.spec())
-	answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodPost, "/chat/steering", body)
-	s.strikes(c)
-	s.wantStatus(want.answer, answer, nil, err)
-	receipt, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), s.user, body)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/chat/steering", body)
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
+	receipt, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), s.user, body)
 	if err != nil || receipt.Status != http.StatusAccepted {
-		t.Fatalf("the repeat was answered %d (%v)", receipt.Status, err)
+		t.Fatalf("the repeat got %d (%v)", receipt.Status, err)
 	}
-	events, end := k.ends(s)
+	events, end := k.awaitEnd(s)
 	s.wantTakeovers(want.takeovers, events)
-	wasAccepted, ended, applied := fateOf(events, id)
+	wasAccepted, ended, applied := countInput(events, id)
 	if end.Status != protocol.TurnCompleted || wasAccepted != 1 || ended != 1 {
 		t.Errorf("the turn ended %s, the input was accepted %d times and ended %d times", end.Status, wasAccepted, ended)
 	}
-	if asked := s.asked(sitetest.Canary + " steered by " + id); (asked > 0) != applied {
-		t.Errorf("applied: %t, and the model heard of it %d times", applied, asked)
+	if calls := s.modelCalls(sitetest.Canary + " steered by " + id); (calls > 0) != applied {
+		t.Errorf("applied: %t, but %d model requests contain the input", applied, calls)
 	}
 }
 
-// fateOf counts what a log says of one input.
-func fateOf(events []sitetest.Event, clientID string) (accepted, ended int, applied bool) {
+// countInput counts what a log contains about one input.
+func countInput(events []sitetest.Event, clientID string) (accepted, ended int, applied bool) {
 	var id protocol.SteeringID
 	for _, e := range events {
 		switch p := e.Payload().(type) {
@@ -194,33 +197,33 @@ func fateOf(events []sitetest.Event, clientID string) (accepted, ended int, appl
 	return accepted, ended, applied
 }
 
-// cancels: a cancel meets the fault; the turn ends cancelled.
-type cancels struct{ answer int }
+// cancelScenario is the scenario in which a cancel meets the fault. The turn ends cancelled.
+type cancelScenario struct{ status int }
 
-func (want cancels) play(t *testing.T, s *installation, c cell) {
-	k := s.newTalk("an endless speech " + newKey())
-	k.begin(s)
-	k.says(s)
+func (want cancelScenario) play(t *testing.T, s *installation, c cell) {
+	k := s.newLiveTurn("an endless speech " + newKey())
+	k.start(s)
+	k.awaitText(s)
 	s.arm(c.spec())
-	answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodPost, "/chat/steering", sitetest.Cancelling(k.turn))
-	s.strikes(c)
-	s.wantStatus(want.answer, answer, nil, err)
-	if _, err := sitetest.Insist(sitetest.Within(t, sitetest.Soon), s.user, sitetest.Cancelling(k.turn)); err != nil {
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn))
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
+	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), s.user, sitetest.CancelBody(k.turn)); err != nil {
 		t.Errorf("the repeat: %v", err)
 	}
-	events, end := k.ends(s)
+	events, end := k.awaitEnd(s)
 	if requested := sitetest.CountKind(events, "turn.cancel_requested"); end.Status != protocol.TurnCancelled || requested != 1 {
-		t.Errorf("it ended %s after %d requests to cancel", end.Status, requested)
+		t.Errorf("the turn ended %s, and its log has %d cancel requests", end.Status, requested)
 	}
 }
 
-// revokes: the end of another device's session meets the fault.
-type revokes struct {
-	answer int
-	lives  bool // the session does, after the fault
+// revokeScenario is the scenario in which the revocation of another device's session meets the fault.
+type revokeScenario struct {
+	status     int
+	stillValid bool // the session is still valid after the fault
 }
 
-func (want revokes) play(t *testing.T, s *installation, c cell) {
+func (want revokeScenario) play(t *testing.T, s *installation, c cell) {
 	other := s.user.Device(t)
 	var devices protocol.List[protocol.Device]
 	other.Get(t, "/auth/sessions", &devices)
@@ -231,11 +234,11 @@ func (want revokes) play(t *testing.T, s *installation, c cell) {
 		}
 	}
 	s.arm(c.spec())
-	answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodDelete, path, nil)
-	s.strikes(c)
-	s.wantStatus(want.answer, answer, nil, err)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodDelete, path, nil)
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
 	after, repeat := http.StatusUnauthorized, http.StatusNotFound
-	if want.lives {
+	if want.stillValid {
 		after, repeat = http.StatusOK, http.StatusNoContent
 	}
 	other.Do(t, http.MethodGet, "/conversations", nil).Want(t, after, nil)
@@ -245,27 +248,28 @@ func (want revokes) play(t *testing.T, s *installation, c cell) {
 
 const (
 	madeSQL = `select count(*) from conversations where title = $1`
-	// The clock that would make a dead request's claim stale after 30 s.
+	// ageClaimSQL makes the claim of an interrupted request stale, which takes 30 s otherwise.
 	ageClaimSQL = `update idempotency set created_at = created_at - interval '31 seconds'
 		where key_hash = sha256(convert_to(E'POST\n/conversations\n' || $1, 'UTF8')) and status is null`
 )
 
-// creates: a creating request with a key meets the fault; the repeat finds what was made, or makes it.
-type creates struct {
-	answer int
-	made   int // after the fault
+// createScenario is the scenario in which a creating request with a key meets the fault. The repeat finds the
+// conversation if it was created, or creates it.
+type createScenario struct {
+	status int
+	made   int // number of conversations created after the fault
 }
 
-func (want creates) play(t *testing.T, s *installation, c cell) {
+func (want createScenario) play(t *testing.T, s *installation, c cell) {
 	key := newKey()
 	body := map[string]string{"title": "Made with " + key}
-	s.user.Client.CloseIdleConnections() // on a new one Go's client does not repeat the request by itself
+	s.user.HTTP.CloseIdleConnections() // on a new connection Go's client does not repeat the request by itself
 	s.arm(c.spec())
-	answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodPost, "/conversations", body, "Idempotency-Key", key)
-	s.strikes(c)
-	s.wantStatus(want.answer, answer, nil, err)
-	if made := one[int](s, madeSQL, body["title"]); made != want.made {
-		t.Errorf("%d were made, want %d", made, want.made)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/conversations", body, "Idempotency-Key", key)
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
+	if made := queryOne[int](s, madeSQL, body["title"]); made != want.made {
+		t.Errorf("%d conversations were created, want %d", made, want.made)
 	}
 	if c.kills() {
 		s.user.Do(t, http.MethodPost, "/conversations", body, "Idempotency-Key", key).WantProblem(t, http.StatusConflict, protocol.CodeIdempotencyBusy)
@@ -275,36 +279,37 @@ func (want creates) play(t *testing.T, s *installation, c cell) {
 	if replayed := repeat.Header.Get("Idempotent-Replayed") == "true"; replayed != (want.made == 1) {
 		t.Errorf("the repeat is a replay: %t", replayed)
 	}
-	if made := one[int](s, madeSQL, body["title"]); made != 1 {
-		t.Errorf("%d were made in the end", made)
+	if made := queryOne[int](s, madeSQL, body["title"]); made != 1 {
+		t.Errorf("%d conversations exist after the repeat", made)
 	}
 }
 
-// writes: a draft or a title meets the fault. What was not acknowledged is not there, what was is.
-type writes struct {
+// writeScenario is the scenario in which a write of a draft or a title meets the fault. An unacknowledged write is not
+// stored, an acknowledged one is.
+type writeScenario struct {
 	path   string
-	answer int
+	status int
 }
 
-func (want writes) play(t *testing.T, s *installation, c cell) {
+func (want writeScenario) play(t *testing.T, s *installation, c cell) {
 	conversation := s.user.NewConversation(t)
 	before, text := s.written(conversation, want.path), "Written "+newKey()
 	field := map[string]string{"draft": "content", "title": "title"}[want.path]
 	body := map[string]string{field: text}
 	s.arm(c.spec())
-	answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodPut, "/conversations/"+conversation+"/"+want.path, body)
-	s.strikes(c)
-	s.wantStatus(want.answer, answer, nil, err)
-	stands := before
-	if want.answer == okay {
-		stands = text
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPut, "/conversations/"+conversation+"/"+want.path, body)
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
+	wanted := before
+	if want.status == okay {
+		wanted = text
 	}
-	if got := s.written(conversation, want.path); got != stands {
-		t.Errorf("it says %q, want %q", got, stands)
+	if got := s.written(conversation, want.path); got != wanted {
+		t.Errorf("the stored value is %q, want %q", got, wanted)
 	}
 	s.user.Do(t, http.MethodPut, "/conversations/"+conversation+"/"+want.path, body).Want(t, http.StatusOK, nil)
 	if got := s.written(conversation, want.path); got != text {
-		t.Errorf("after the repeat it says %q", got)
+		t.Errorf("after the repeat the stored value is %q", got)
 	}
 }
 
@@ -322,67 +327,67 @@ const (
 select (select count(*) from turns where conversation_id = $1) + (select count(*) from messages where conversation_id = $1)
      + (select count(*) from branches where conversation_id = $1) + (select count(*) from turn_events where turn_id = $2)
      + (select count(*) from turn_replays where turn_id = $2) + (select count(*) from turn_records where turn_id = $2)`
-	// The clock that would give the job of a dead process to another one after three minutes.
+	// agePurgeSQL lets another process take over the job of a dead one, which takes three minutes otherwise.
 	agePurgeSQL = `update river.river_job set attempted_at = attempted_at - interval '1 hour' where kind = 'purge_conversation' and state = 'running'`
 	purgedSQL   = `select state::text from river.river_job where kind = 'purge_conversation' order by id desc limit 1`
 )
 
-// deletes: the purge of a deleted conversation meets the fault.
-type deletes struct{}
+// deleteScenario is the scenario in which the purge of a deleted conversation meets the fault.
+type deleteScenario struct{}
 
-func (deletes) play(t *testing.T, s *installation, c cell) {
-	k := s.newTalk("to be forgotten " + newKey())
-	k.begin(s)
-	k.ends(s)
+func (deleteScenario) play(t *testing.T, s *installation, c cell) {
+	k := s.newLiveTurn("to be forgotten " + newKey())
+	k.start(s)
+	k.awaitEnd(s)
 	s.arm(c.spec())
 	s.user.Do(t, http.MethodDelete, "/conversations/"+k.conversation, nil).Want(t, http.StatusNoContent, nil)
 	for _, path := range []string{"/conversations/" + k.conversation, "/chat/turns/" + k.turn, "/chat/turns/" + k.turn + "/events"} {
-		if answer, err := s.user.Ask(sitetest.Within(t, sitetest.Soon), http.MethodGet, path, nil); err == nil {
-			answer.Want(t, http.StatusNotFound, nil)
-		} else if !c.kills() && !c.terms() {
+		if response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodGet, path, nil); err == nil {
+			response.Want(t, http.StatusNotFound, nil)
+		} else if !c.kills() && !c.stops() {
 			t.Error(err)
 		}
 	}
-	s.strikes(c)
+	s.awaitFailpoint(c)
 	s.user.Do(t, http.MethodGet, "/conversations/"+k.conversation, nil).Want(t, http.StatusNotFound, nil)
-	if c.kills() || c.terms() {
+	if c.kills() || c.stops() {
 		s.exec(agePurgeSQL)
 	}
-	sitetest.Eventually(t, "nothing is left", func() bool {
-		return one[int](s, leftOverSQL, rowID(t, k.conversation), rowID(t, k.turn)) == 0 && one[string](s, purgedSQL) == "completed"
+	sitetest.Eventually(t, "the conversation is purged", func() bool {
+		return queryOne[int](s, leftOverSQL, rowID(t, k.conversation), rowID(t, k.turn)) == 0 && queryOne[string](s, purgedSQL) == "completed"
 	})
 }
 
-// zombies: a node is away for so long that another one declares it dead and goes on with its turn.
-type zombies struct{}
+// staleNodeScenario is the scenario in which a node stops renewing its lease for so long that another one declares it
+// dead and continues its turn.
+type staleNodeScenario struct{}
 
-func (zombies) play(t *testing.T, s *installation, c cell) {
-	k := s.newTalk("an endless dispute " + newKey())
-	k.begin(s)
-	k.says(s)
+func (staleNodeScenario) play(t *testing.T, s *installation, c cell) {
+	k := s.newLiveTurn("an endless dispute " + newKey())
+	k.start(s)
+	k.awaitText(s)
 	neighbour := sitetest.NewDevelopment(t)
 	other := s.Build.Start(t, append(s.Environment[:len(s.Environment):len(s.Environment)], neighbour.Environment...), "serve")
-	other.UntilLogged("turnstone serves")
-	there := *s.user
-	there.Base = "http://" + neighbour.Public
+	other.AwaitLog("turnstone serves")
+	otherUser := s.user.Via(t, "http://"+neighbour.Public)
 
 	s.arm(c.spec())
-	s.strikes(c)
-	stream, refused, err := there.Follow(sitetest.Within(t, sitetest.Patience), k.turn, 0, "")
+	s.awaitFailpoint(c)
+	stream, refused, err := otherUser.Follow(sitetest.Within(t, sitetest.ProcessTimeout), k.turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
 	defer stream.Close()
 	stream.AwaitKind(t, "turn.recovering")
 	stream.AwaitKind(t, "answer.delta")
-	if code := s.p.Exit(); code != 1 || !strings.Contains(s.p.Complaints(), "declared dead by the others") {
+	if code := s.p.Exit(); code != 1 || !strings.Contains(s.p.Stderr(), "declared dead by the others") {
 		t.Errorf("the node that was declared dead ended with %d", code)
 	}
-	there.Do(t, http.MethodPost, "/chat/steering", sitetest.Cancelling(k.turn)).Want(t, http.StatusAccepted, nil)
-	s.revive()
-	events, end := k.ends(s)
+	otherUser.Do(t, http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn)).Want(t, http.StatusAccepted, nil)
+	s.restart()
+	events, end := k.awaitEnd(s)
 	s.wantTakeovers(1, events)
-	if epoch := one[int](s, epochSQL, rowID(t, k.turn)); end.Status != protocol.TurnCancelled || epoch != 2 {
-		t.Errorf("it ended %s in epoch %d", end.Status, epoch)
+	if epoch := queryOne[int](s, epochSQL, rowID(t, k.turn)); end.Status != protocol.TurnCancelled || epoch != 2 {
+		t.Errorf("the turn ended %s in epoch %d", end.Status, epoch)
 	}
 }

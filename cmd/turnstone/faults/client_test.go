@@ -9,30 +9,32 @@ import (
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/clock"
 )
 
-// clientPatience is how long a client waits for an answer over a broken link.
-const clientPatience = 4 * time.Second
+// clientTimeout is how long a client waits for a response over a broken link.
+const clientTimeout = 4 * time.Second
 
-// clientLane breaks the ways of clients to one site, each its own, all at once: nobody else may notice. What comes over
-// a broken link may be nothing; what is done is done whole, and once; the turn does not need its reader.
+// clientLane breaks the links of several clients to one site at the same time, each with a different fault. No other
+// client may be affected. A request over a broken link may get no response; it has one complete effect or none. The
+// turn does not need its reader.
 func clientLane(t *testing.T, r *report) {
 	t.Run("client", func(t *testing.T) {
 		site := sitetest.NewSite(t)
-		site.Up()
-		var preparing sync.Mutex // sign-ups take the processor: one after the other
+		site.Start()
+		var preparing sync.Mutex // sign-ups need much processor time, so they run one at a time
 		var all []func()
 		for _, f := range append(faultList, fault{"garbage sent", garbledBothWays}) {
 			all = append(all, func() {
 				t.Run(f.name, func(t *testing.T) { clientRow(t, r, site, f, &preparing) })
 			})
 		}
-		beside(all...)
+		runConcurrently(all...)
 	})
 }
 
-// garbledBothWays also makes the requests another text than was sent.
-func garbledBothWays(l *link) (heal func()) {
+// garbledBothWays also garbles the requests.
+func garbledBothWays(l *link) (repair func()) {
 	return l.mangle("garble", "upstream", "downstream")
 }
 
@@ -41,44 +43,44 @@ func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing 
 	preparing.Lock()
 	w := newRow(t, site, r, "client", f.name)
 	preparing.Unlock()
-	beside1 := *w.User // the same account by a way that holds
-	far := *w.User
-	far.Base = "http://" + l.address()
-	w.ended = append(w.ended, w.watchFrom(&far))
-	writers := begin(t, &far, clientPatience, nil)
-	sitetest.Eventually(t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	direct := *w.User // the same account over an intact link
+	viaLink := w.User.Via(t, "http://"+l.address())
+	w.ended = append(w.ended, w.watchFrom(viaLink))
+	writers := startWriters(t, viaLink, clientTimeout, nil)
+	sitetest.Eventually(t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 
 	planned := w.Ledger.Plan()
-	heal := f.strike(l)
-	over := time.NewTimer(clientPatience)
-	beside(
-		func() { w.farAway(&far) },
-		func() { w.ask(works, works) }, // by the way that holds
+	repair := f.inject(l)
+	over := time.NewTimer(clientTimeout)
+	runConcurrently(
+		func() { w.readOverBrokenLink(viaLink) },
+		func() { w.sendAll(works, works) }, // over the intact link
 		w.healthy,
 	)
 	<-over.C
-	heal()
-	far.Client.CloseIdleConnections()
+	repair()
+	viaLink.HTTP.CloseIdleConnections()
 	w.report.cell()
-	if _, err := untilAnswered(t, &far, "/conversations/"+w.kept); err != nil {
+	if _, err := requestUntilSuccess(t, viaLink, "/conversations/"+w.idle); err != nil {
 		t.Error(err)
 	}
 	writers.end()
 	w.wholeTurn()
 	planned()
-	w.settle()
-	writers.hold(t, &row{User: &beside1, t: t, site: site, report: r, link: "client", fault: f.name}, superuser(t, site))
+	w.checkWrites()
+	writers.checkStored(t, &row{User: &direct, t: t, site: site, report: r, link: "client", fault: f.name}, superuser(t, site))
 }
 
-// watchFrom follows the turn as a client does that mistrusts its connection: it comes again when all is not over soon.
-func (w *row) watchFrom(far *sitetest.User) <-chan error {
+// watchFrom follows the turn. It reconnects after every clientTimeout until the turn has ended, because a broken link
+// may not report an error.
+func (w *row) watchFrom(viaLink *sitetest.User) <-chan error {
 	ended := make(chan error, 1)
-	ctx := sitetest.Within(w.t, sitetest.Patience)
+	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
 	go func() {
 		for after := int64(0); ; {
-			finished, err := followFor(ctx, far, w.turn, &after)
+			finished, err := followFor(ctx, viaLink, w.turn, &after)
 			if err == nil && !finished {
-				err = sitetest.Pause(ctx, sitetest.PollEvery)
+				err = clock.Sleep(ctx, sitetest.PollEvery)
 			}
 			if err != nil || finished {
 				ended <- err
@@ -89,45 +91,46 @@ func (w *row) watchFrom(far *sitetest.User) <-chan error {
 	return ended
 }
 
-// followFor reads over one connection, for a while.
-func followFor(ctx context.Context, far *sitetest.User, turn string, after *int64) (finished bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, clientPatience)
+// followFor follows the turn over one connection for up to clientTimeout.
+func followFor(ctx context.Context, viaLink *sitetest.User, turn string, after *int64) (finished bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
-	s, refused, err := far.Follow(ctx, turn, *after, "")
+	s, refused, err := viaLink.Follow(ctx, turn, *after, "")
 	if err != nil || refused != nil {
-		return false, nil //nolint:nilerr // over a broken link anything may come
+		return false, nil //nolint:nilerr // any response is possible over a broken link
 	}
 	defer s.Close()
 	err = s.Drain(nil)
-	*after = s.After
-	return s.Finished, err
+	*after = s.After()
+	return s.Finished(), err
 }
 
-// farAway asks over the broken link. No answer is an answer there; one that comes is true.
-func (w *row) farAway(far *sitetest.User) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), clientPatience)
+// readOverBrokenLink reads over the broken link. It may get no response, but a response that it gets must be correct.
+func (w *row) readOverBrokenLink(viaLink *sitetest.User) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), clientTimeout)
 	defer cancel()
-	a, err := far.Ask(ctx, http.MethodGet, "/conversations/"+w.kept, nil)
+	a, err := viaLink.Request(ctx, http.MethodGet, "/conversations/"+w.idle, nil)
 	switch {
-	case err != nil: // a client that gets nothing comes again
+	case err != nil: // a missing response is allowed
 	case a.Status == http.StatusOK && string(a.Body) != w.before:
-		w.t.Errorf("over the broken link came\n%s\nand before the fault\n%s", a.Body, w.before)
+		w.t.Errorf("the response over the broken link is\n%s\nand before the fault it was\n%s", a.Body, w.before)
 	case a.Status != http.StatusOK && a.Status != http.StatusBadRequest:
-		w.t.Errorf("over the broken link came %d %s", a.Status, a.Body)
+		w.t.Errorf("the response over the broken link is %d %s", a.Status, a.Body)
 	}
 }
 
-// untilAnswered asks again and again: a connection of before the fault may be dead without a word.
-func untilAnswered(t *testing.T, u *sitetest.User, path string) (*sitetest.Answer, error) {
-	ctx := sitetest.Within(t, sitetest.Patience)
+// requestUntilSuccess repeats a request until it succeeds. A connection from before the fault may be dead without an
+// error.
+func requestUntilSuccess(t *testing.T, u *sitetest.User, path string) (*sitetest.Response, error) {
+	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
 	for {
-		attempt, cancel := context.WithTimeout(ctx, clientPatience)
-		a, err := u.Ask(attempt, http.MethodGet, path, nil)
+		attempt, cancel := context.WithTimeout(ctx, clientTimeout)
+		a, err := u.Request(attempt, http.MethodGet, path, nil)
 		cancel()
 		if err == nil && a.Status == http.StatusOK {
 			return a, nil
 		}
-		if err := sitetest.Pause(ctx, sitetest.PollEvery); err != nil {
+		if err := clock.Sleep(ctx, sitetest.PollEvery); err != nil {
 			return nil, err
 		}
 	}

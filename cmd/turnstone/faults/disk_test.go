@@ -16,53 +16,54 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/clock"
 )
 
-// smallDisk holds a cluster, its log and little more.
+// smallDisk has space for a cluster, its log and little more.
 const smallDisk = "size=200m,mode=0711"
 
-// TestAFullDiskLosesNothing: Postgres finds no room, ends with PANIC and does not come back before there is some. What
-// was acknowledged is there afterwards, what was refused is not, and the live turn ends whole.
+// TestAFullDiskLosesNothing fills the disk. Postgres ends with PANIC and cannot start again until there is free space.
+// Afterwards every acknowledged write is stored, no refused one is, and the live turn ends complete.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	folder := openFolder(t)
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, smallDisk); err != nil {
-		t.Skipf("this machine gives a test no file system of its own (%v); TestAServerThatSaysThatItsDiskIsFull runs without one", err)
+		t.Skipf("this machine does not allow a test to mount a file system (%v); TestAPostgresThatReportsAFullDiskCausesRefusals does not need one", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	server := ownServer(t, folder, map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB", "shared_buffers": "16MB"})
 	site := sitetest.NewSiteOn(t, server)
-	site.Up()
+	site.Start()
 	r := newReport()
 	t.Cleanup(func() { r.print(t) })
 	filler := filepath.Join(folder, "filler")
 	w := newRow(t, site, r, "disk", "full")
 	inFlight := want{[]int{200, 503}, atDeadline}
-	writers := begin(t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(inFlight, a) })
-	sitetest.Eventually(t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	writers := startWriters(t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(inFlight, a) })
+	sitetest.Eventually(t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	planned := w.Ledger.Plan()
 	fill(t, filler)
-	saved := w.crowdTheDisk()
-	gone := server.Done()
-	panicForRoom(t, site, gone)
-	beside(func() { w.ask(refusedAtOnce, refusedAtOnce) }, func() { w.notice("persistence") })
+	saved := w.fillWithDrafts()
+	ended := server.Done()
+	exhaustLog(t, site, ended)
+	runConcurrently(func() { w.sendAll(refusedAtOnce, refusedAtOnce) }, func() { w.awaitDown("persistence") })
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(sitetest.Within(t, sitetest.Patience)); err != nil {
+	if err := server.Start(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	w.recover()
 	planned()
-	w.alive()
+	w.awaitNoRefusals()
 	writers.end()
 	w.wholeTurn()
-	w.settle()
-	writers.hold(t, w, superuser(t, site))
+	w.checkWrites()
+	writers.checkStored(t, w, superuser(t, site))
 	t.Logf("%d drafts were saved on the full disk before one was refused", saved)
 }
 
-// fill takes all the room there is.
+// fill uses up the free space.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -79,38 +80,38 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// panicForRoom uses the log up that was made while there was room. The next piece of it cannot be made, and Postgres
-// ends.
-func panicForRoom(t *testing.T, site *sitetest.Site, gone <-chan struct{}) {
+// exhaustLog uses up the log segments that were allocated while there was space. Postgres cannot allocate the next
+// one and ends.
+func exhaustLog(t *testing.T, site *sitetest.Site, ended <-chan struct{}) {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.Patience)
+	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
 	for {
 		select {
-		case <-gone:
+		case <-ended:
 			return
 		case <-ctx.Done():
-			t.Fatal("the server does not notice that there is no room for its log")
+			t.Fatal("the server did not end although it has no space for its log")
 		default:
 		}
 		conn, err := pgx.Connect(ctx, superuser(t, site))
 		if err != nil {
-			if waited := sitetest.Pause(ctx, sitetest.PollEvery); waited != nil {
+			if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
 				t.Fatal(waited)
 			}
 			continue
 		}
-		_, _ = conn.Exec(ctx, `select pg_logical_emit_message(true, 'room', 'for more')`) // it may fail: that is the point
+		_, _ = conn.Exec(ctx, `select pg_logical_emit_message(true, 'room', 'for more')`) // it is expected to fail at some point
 		_, _ = conn.Exec(ctx, `select pg_switch_wal()`)
 		_ = conn.Close(ctx)
 	}
 }
 
-// crowdTheDisk writes much until there is no room for it.
-func (w *row) crowdTheDisk() (saved int) {
+// fillWithDrafts writes large drafts until one is refused. It returns the number of saved drafts.
+func (w *row) fillWithDrafts() (saved int) {
 	body := map[string]any{"content": bulk()}
-	ctx := sitetest.Within(w.t, sitetest.Patience)
+	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
 	for {
-		a, err := w.Ask(ctx, http.MethodPut, "/conversations/"+w.renamed+"/draft", body)
+		a, err := w.Request(ctx, http.MethodPut, "/conversations/"+w.renamed+"/draft", body)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func (w *row) crowdTheDisk() (saved int) {
 	}
 }
 
-// bulk is text that does not become smaller.
+// bulk returns text that does not compress.
 func bulk() string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
 	noise := make([]byte, 48<<10)
@@ -132,8 +133,9 @@ func bulk() string {
 	return string(noise)
 }
 
-// TestAServerThatSaysThatItsDiskIsFull: every session is closed, and whoever comes gets the last words of such a server.
-func TestAServerThatSaysThatItsDiskIsFull(t *testing.T) {
+// TestAPostgresThatReportsAFullDiskCausesRefusals closes every session and replaces the server by one that responds to
+// every connection as Postgres does when its disk is full.
+func TestAPostgresThatReportsAFullDiskCausesRefusals(t *testing.T) {
 	t.Parallel()
 	fullDiskByProxy(t)
 }
@@ -142,18 +144,19 @@ func fullDiskByProxy(t *testing.T) {
 	t.Helper()
 	site := sitetest.NewSite(t)
 	l := viaPostgres(t, site)
-	site.Up()
+	site.Start()
 	r := newReport()
 	t.Cleanup(func() { r.print(t) })
-	w := newRow(t, site, r, "disk", "said to be full")
+	w := newRow(t, site, r, "disk", "reported as full")
 	panicking := panickingServer(t)
 	during(w, refusedAtOnce,
-		func() error { l.aim(panicking); return nil },
-		func() error { l.aim(l.target); return nil })
-	w.settle()
+		func() error { l.redirect(panicking); return nil },
+		func() error { l.redirect(l.target); return nil })
+	w.checkWrites()
 }
 
-// panickingServer answers whoever comes that there is no room, and goes.
+// panickingServer starts a server that responds to every connection with the error of a full disk and closes it. It
+// returns its address.
 func panickingServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -176,7 +179,7 @@ func panickingServer(t *testing.T) string {
 				server.Send(&pgproto3.ErrorResponse{
 					Severity: "PANIC", SeverityUnlocalized: "PANIC", Code: "53100", Message: "could not write to file: No space left on device",
 				})
-				_ = server.Flush() // its client may be gone
+				_ = server.Flush() // the client may be gone
 			})
 		}
 	})

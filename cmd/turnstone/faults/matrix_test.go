@@ -11,7 +11,7 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 )
 
-// What cells allow. 200 stands for every success.
+// What cells allow. 200 represents every status of success.
 var (
 	works          = want{[]int{200}, atDeadline}
 	refusedAtOnce  = want{[]int{503}, atOnce}
@@ -19,20 +19,20 @@ var (
 	mixedByRedis   = want{[]int{200, 503}, withoutRedis}
 	refusedAtLock  = want{[]int{503}, atLock}
 	refusedLate    = want{[]int{503}, atDeadline}
-	mixed          = want{[]int{200, 503}, atDeadline} // whichever: it says the truth
+	mixed          = want{[]int{200, 503}, atDeadline} // either, if it matches what is stored
 )
 
-// expectation is a row of the table: what readers and writers get during a fault. down says that /ready names the link's
-// check; where it does not, the link may be bad without being away.
+// expectation is a row of the table: what readers and writers get during a fault. down means that /ready reports the
+// link's check as down; without it, the link may be impaired but is not down.
 type expectation struct {
 	fault       string
 	read, write want
 	down        bool
-	lasts       time.Duration // at least
+	lasts       time.Duration // minimum duration of the fault
 }
 
-// Everything that is durable needs Postgres: without it nothing is claimed. A live turn stops at the last event that it
-// could store and goes on afterwards.
+// Everything durable needs Postgres: without it nothing is confirmed. A live turn stops at the last event that it could
+// store and continues afterwards.
 var postgresTable = []expectation{
 	{fault: "down", read: refusedAtOnce, write: refusedAtOnce, down: true},
 	{fault: "refused", read: refusedAtOnce, write: refusedAtOnce, down: true},
@@ -44,7 +44,8 @@ var postgresTable = []expectation{
 	{fault: "garbage", read: refusedLate, write: refusedLate, down: true},
 }
 
-// Redis only counts. What changes something is refused at once while nobody counts; reads and live turns do not notice.
+// Redis is used only for rate limits. Requests that change something are refused at once while the limiter cannot
+// decide; reads and live turns are not affected.
 var redisTable = []expectation{
 	{fault: "down", read: works, write: refusedByRedis, down: true},
 	{fault: "refused", read: works, write: refusedByRedis, down: true},
@@ -56,23 +57,23 @@ var redisTable = []expectation{
 	{fault: "garbage", read: works, write: refusedByRedis, down: true},
 }
 
-// lane is a site of its own and the rows that run on it, one after the other.
+// lane is a separate site and the rows that run on it, one after the other.
 type lane struct {
 	name  string
 	check string // of /ready
 	rows  []expectation
-	// via puts a proxy between the site and what the lane is about.
+	// via puts a proxy between the site and the dependency.
 	via func(t *testing.T, site *sitetest.Site) *link
-	// lives: the live turn does not need the link, so it ends while the fault lasts.
-	lives bool
+	// turnNeedsNoLink means that the live turn does not need the link, so it ends while the fault lasts.
+	turnNeedsNoLink bool
 }
 
-func TestEveryDependencyMayBreakInEveryWay(t *testing.T) {
+func TestEveryFaultOfEveryLinkKeepsThePromises(t *testing.T) {
 	t.Parallel()
 	lanes := []lane{
 		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[:4]},
 		{name: "postgres", check: "persistence", via: viaPostgres, rows: postgresTable[4:]},
-		{name: "redis", check: "cache", via: viaRedis, rows: redisTable, lives: true},
+		{name: "redis", check: "cache", via: viaRedis, rows: redisTable, turnNeedsNoLink: true},
 	}
 	r := newReport()
 	t.Cleanup(func() { r.print(t) })
@@ -104,63 +105,63 @@ func viaRedis(t *testing.T, site *sitetest.Site) *link {
 	return l
 }
 
-// run goes through the rows, then holds what their writes have become: a key whose first request died is free only
-// after a while, and so all of them wait together.
+// run runs the rows, then checks their writes. A key whose first request was interrupted is free only after a while, so
+// the checks of all rows wait at the same time.
 func (l lane) run(t *testing.T, r *report) {
 	t.Run(l.name, func(t *testing.T) {
 		site := sitetest.NewSite(t)
 		broken := l.via(t, site)
-		site.Up()
-		var settled []func()
+		site.Start()
+		var writeChecks []func()
 		for _, e := range l.rows {
 			t.Run(e.fault, func(inner *testing.T) {
 				w := newRow(inner, site, r, l.name, e.fault)
 				writers := l.during(w, e, broken)
-				settled = append(settled, func() {
+				writeChecks = append(writeChecks, func() {
 					w.t = t
-					w.settle()
-					writers.hold(t, w, superuser(t, site))
+					w.checkWrites()
+					writers.checkStored(t, w, superuser(t, site))
 				})
 			})
 		}
-		beside(settled...)
+		runConcurrently(writeChecks...)
 	})
 }
 
-// during lets a fault happen to a row.
+// during injects a fault into a row.
 func (l lane) during(w *row, e expectation, broken *link) *storm {
-	inFlight := want{[]int{200, 503}, e.write.within} // what is under way when the fault comes may still be done
-	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(inFlight, a) })
-	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	inFlight := want{[]int{200, 503}, e.write.within} // a request in flight when the fault starts may still succeed
+	writers := startWriters(w.t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(inFlight, a) })
+	sitetest.Eventually(w.t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	over := time.NewTimer(e.lasts)
 	planned := w.Ledger.Plan()
-	heal := faultNamed(e.fault).strike(broken)
-	beside(
-		func() { w.ask(e.read, e.write) },
+	repair := faultNamed(e.fault).inject(broken)
+	runConcurrently(
+		func() { w.sendAll(e.read, e.write) },
 		func() {
 			if e.down {
-				w.notice(l.check)
+				w.awaitDown(l.check)
 			} else {
 				w.healthy()
 			}
 		},
 	)
 	<-over.C
-	if l.lives {
+	if l.turnNeedsNoLink {
 		w.wholeTurn()
 	}
-	heal()
+	repair()
 	w.recover()
 	planned()
-	w.alive()
+	w.awaitNoRefusals()
 	writers.end()
-	if !l.lives {
+	if !l.turnNeedsNoLink {
 		w.wholeTurn()
 	}
 	return writers
 }
 
-// superuser is the address of a site's database for a test that looks past the service.
+// superuser returns the URL of a site's database for the superuser, for checks that bypass the service.
 func superuser(t *testing.T, site *sitetest.Site) string {
 	t.Helper()
 	parsed, err := url.Parse(site.Owner)

@@ -27,16 +27,16 @@ func modelText() (pieces []string) {
 	return pieces
 }
 
-// modelRow is what becomes of turns while the way to the model is broken: of one whose answer is being given, and of one
-// that is begun. Nobody but these two notices. A turn that does not complete says why, says that it may be tried again,
-// and keeps what the model had said.
+// modelRow is the expected outcome of turns while the link to the model is broken: of a turn whose answer is streaming,
+// and of a turn that is started during the fault. Nothing else is affected. A turn that does not complete reports the
+// reason, can be retried, and keeps the text so far.
 type modelRow struct {
-	fault       string
-	under, anew []protocol.TurnState
-	codes       []string
-	noticed     bool // /ready names it, within the age of the last good probe
-	// healed ends the fault before the turns end: they need it to.
-	healed bool
+	fault              string
+	streaming, started []protocol.TurnState
+	codes              []protocol.TurnErrorCode
+	noticed            bool // /ready reports the fault, once the last successful probe is too old
+	// repairBeforeEnd means that the fault ends before the turns do, because they need that to end.
+	repairBeforeEnd bool
 }
 
 var (
@@ -46,20 +46,20 @@ var (
 	either    = []protocol.TurnState{protocol.TurnCompleted, protocol.TurnIncomplete, protocol.TurnFailed}
 )
 
-// Rows of one slice share a site. A half-open connection is waited for as long as a model may be silent, 45 s; then the
-// answer goes on over a new one.
+// Rows of one slice share a site. The service waits for a half-open connection as long as a model may be silent, 45 s;
+// then the answer continues over a new connection.
 var modelTable = [][]modelRow{
-	{{fault: "half-open", under: completes, anew: []protocol.TurnState{protocol.TurnCancelled}, noticed: true, healed: true}},
+	{{fault: "half-open", streaming: completes, started: []protocol.TurnState{protocol.TurnCancelled}, noticed: true, repairBeforeEnd: true}},
 	{
-		{fault: "down", under: breaksOff, anew: fails, codes: []string{unavailable}},
-		{fault: "refused", under: breaksOff, anew: fails, codes: []string{unavailable}},
-		{fault: "reset", under: breaksOff, anew: fails, codes: []string{unavailable}},
-		{fault: "garbage", under: []protocol.TurnState{protocol.TurnIncomplete, protocol.TurnFailed}, anew: fails, codes: []string{unavailable, notUnderstood}},
+		{fault: "down", streaming: breaksOff, started: fails, codes: []protocol.TurnErrorCode{unavailable}},
+		{fault: "refused", streaming: breaksOff, started: fails, codes: []protocol.TurnErrorCode{unavailable}},
+		{fault: "reset", streaming: breaksOff, started: fails, codes: []protocol.TurnErrorCode{unavailable}},
+		{fault: "garbage", streaming: []protocol.TurnState{protocol.TurnIncomplete, protocol.TurnFailed}, started: fails, codes: []protocol.TurnErrorCode{unavailable, notUnderstood}},
 	},
 	{
-		{fault: "slow", under: completes, anew: completes},
-		{fault: "bandwidth", under: completes, anew: completes},
-		{fault: "flapping", under: either, anew: either, codes: []string{unavailable}},
+		{fault: "slow", streaming: completes, started: completes},
+		{fault: "bandwidth", streaming: completes, started: completes},
+		{fault: "flapping", streaming: either, started: either, codes: []protocol.TurnErrorCode{unavailable}},
 	},
 }
 
@@ -70,7 +70,7 @@ func modelLane(t *testing.T, r *report, rows []modelRow) {
 		address := strings.TrimSuffix(strings.TrimPrefix(server.URL, "http://"), "/v1")
 		l := newLink(t, address)
 		site := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=http://"+l.address()+"/v1", "TURNSTONE_MODEL_BALANCED=some-model")
-		site.Up()
+		site.Start()
 		for _, row := range rows {
 			t.Run(row.fault, func(t *testing.T) { row.run(t, r, site, l) })
 		}
@@ -79,61 +79,61 @@ func modelLane(t *testing.T, r *report, rows []modelRow) {
 
 func (m modelRow) run(t *testing.T, r *report, site *sitetest.Site, l *link) {
 	w := &row{User: sitetest.NewUser(t, site.Base), t: t, site: site, report: r, link: "model", fault: m.fault}
-	w.kept, w.renamed, w.talks = w.NewConversation(t), w.NewConversation(t), w.NewConversation(t)
-	under := w.Live(t, w.talks, "Say it all.")
-	heal := faultNamed(m.fault).strike(l)
-	beside(
-		func() { w.bystander() },
+	w.idle, w.renamed, w.liveConversation = w.NewConversation(t), w.NewConversation(t), w.NewConversation(t)
+	streaming := w.Live(t, w.liveConversation, "Say it all.")
+	repair := faultNamed(m.fault).inject(l)
+	runConcurrently(
+		func() { w.useWithoutModel() },
 		func() {
 			if m.noticed {
-				w.notice("model_access")
+				w.awaitDown("model_access")
 			} else {
 				w.healthy()
 			}
 		},
 		func() {
 			r.cell()
-			if anew := w.anew(); m.healed {
-				w.Cancel(t, anew)
+			if started := w.startTurn(); m.repairBeforeEnd {
+				w.Cancel(t, started)
 			} else {
-				m.hold(w, anew, m.anew)
+				m.checkEnd(w, started, m.started)
 			}
 		},
 		func() {
 			r.cell()
-			if !m.healed {
-				m.hold(w, under, m.under)
+			if !m.repairBeforeEnd {
+				m.checkEnd(w, streaming, m.streaming)
 			}
 		},
 	)
-	heal()
-	if m.healed {
-		m.hold(w, under, m.under)
+	repair()
+	if m.repairBeforeEnd {
+		m.checkEnd(w, streaming, m.streaming)
 	}
 	w.recover()
-	if _, end := w.Chat(t, sitetest.Saying("And now?").In(w.talks)).ToTheEnd(t); end.Status != protocol.TurnCompleted {
+	if _, end := w.Chat(t, sitetest.NewChatBody("And now?").In(w.liveConversation)).ReadToEnd(t); end.Status != protocol.TurnCompleted {
 		t.Errorf("the next turn ended %s", end.Status)
 	}
 }
 
-// bystander reads and writes: neither needs a model.
-func (w *row) bystander() {
+// useWithoutModel sends a read and a write, neither of which needs a model.
+func (w *row) useWithoutModel() {
 	w.report.cell()
-	w.hold(works, http.MethodGet, "/conversations/"+w.kept, nil)
-	w.hold(works, http.MethodPut, "/conversations/"+w.renamed+"/title", map[string]string{"title": newTitle})
+	w.requestAndCheck(works, http.MethodGet, "/conversations/"+w.idle, nil)
+	w.requestAndCheck(works, http.MethodPut, "/conversations/"+w.renamed+"/title", map[string]string{"title": newTitle})
 }
 
-// anew begins a turn; that it was begun does not depend on the model.
-func (w *row) anew() *sitetest.Stream {
-	return w.Chat(w.t, sitetest.Saying("Is anybody there?").In(w.kept))
+// startTurn starts a turn. The start itself does not depend on the model.
+func (w *row) startTurn() *sitetest.Stream {
+	return w.Chat(w.t, sitetest.NewChatBody("Is anybody there?").In(w.idle))
 }
 
-func (m modelRow) hold(w *row, s *sitetest.Stream, allowed []protocol.TurnState) {
+func (m modelRow) checkEnd(w *row, s *sitetest.Stream, allowed []protocol.TurnState) {
 	w.t.Helper()
 	began := time.Now()
-	_, end := s.ToTheEnd(w.t)
+	_, end := s.ReadToEnd(w.t)
 	took := time.Since(began)
-	w.report.answered(w.link, m.fault, "turn "+string(end.Status), end.Status != protocol.TurnCompleted, took)
+	w.report.addResponse(w.link, m.fault, "turn "+string(end.Status), end.Status != protocol.TurnCompleted, took)
 	if !slices.Contains(allowed, end.Status) {
 		w.t.Errorf("the turn ended %s (%+v) after %s, want one of %v", end.Status, end.Error, took, allowed)
 	}
@@ -143,17 +143,18 @@ func (m modelRow) hold(w *row, s *sitetest.Stream, allowed []protocol.TurnState)
 	if end.Error == nil || !slices.Contains(m.codes, end.Error.Code) || (end.Error.Code == unavailable && !end.Error.Retryable) {
 		w.t.Errorf("the turn ended %s with %+v, want one of %v", end.Status, end.Error, m.codes)
 	}
-	w.keptSaid(s.Turn)
+	w.checkSavedText(s.Turn)
 }
 
-// keptSaid: the message of a turn that broke off is the beginning of what the model said, or more than once the beginning.
-func (w *row) keptSaid(turn string) {
+// checkSavedText checks that, after a turn that did not complete, every text part of its message is a prefix of the
+// model's answer.
+func (w *row) checkSavedText(turn string) {
 	w.t.Helper()
 	events, _ := w.WholeLog(w.t, turn)
 	whole := strings.Join(modelText(), "")
 	for _, text := range sitetest.Texts(sitetest.Fold(events)) {
 		if !strings.HasPrefix(whole, text) {
-			w.t.Errorf("the message says %q", text)
+			w.t.Errorf("the message has the text %q", text)
 		}
 	}
 }

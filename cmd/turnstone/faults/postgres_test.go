@@ -14,27 +14,29 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 	"turnstone/providers/embedded"
 )
 
 const (
 	restarts = 3
-	// deadlockWait is after what time of waiting Postgres looks, once, whether the service's session is in a deadlock: by
-	// then the storm, which sleeps for less, waits too.
+	// deadlockWait is the deadlock_timeout of the service's sessions: how long a session waits for a lock before
+	// Postgres checks, once, for a deadlock. It is longer than the sleep of the storm, so that both sessions wait
+	// when Postgres checks.
 	deadlockWait = "80ms"
 )
 
-// ownServer starts a Postgres that nobody else uses. folder is one that the server's account can reach.
+// ownServer starts a Postgres that no other test uses. The server's account must be able to reach folder.
 func ownServer(t *testing.T, folder string, settings map[string]string) *embedded.Postgres {
 	t.Helper()
-	server, err := embedded.StartPostgres(sitetest.Within(t, sitetest.Patience), embedded.PostgresOptions{
+	server, err := embedded.StartPostgres(sitetest.Within(t, sitetest.ProcessTimeout), embedded.PostgresOptions{
 		DataDir: filepath.Join(folder, "postgres"), ExtraSettings: settings,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
 		defer cancel()
 		_ = server.Resume() // it may be stopped
 		if err := server.Close(ctx); err != nil {
@@ -44,7 +46,7 @@ func ownServer(t *testing.T, folder string, settings map[string]string) *embedde
 	return server
 }
 
-// openFolder is a short one that other accounts can pass through.
+// openFolder creates a folder with a short path that other accounts can enter.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "turnstone-faults-")
@@ -58,57 +60,59 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// TestPostgresComesAndGoes: crashes with recovery, and a server that is frozen, under writers and a live turn.
-func TestPostgresComesAndGoes(t *testing.T) {
+// TestTheServiceRecoversFromPostgresCrashesAndFreezes crashes and freezes a server while clients write and a turn is
+// live. After a crash Postgres recovers from its log.
+func TestTheServiceRecoversFromPostgresCrashesAndFreezes(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t, openFolder(t), nil)
 	site := sitetest.NewSiteOn(t, server)
-	site.Up()
+	site.Start()
 	r := newReport()
 	t.Cleanup(func() { r.print(t) })
-	type day struct {
-		name        string
-		strike, fix func() error
-		allowed     want
+	type serverFault struct {
+		name           string
+		inject, repair func() error
+		allowed        want
 	}
-	start := func() error { return server.Start(sitetest.Within(t, sitetest.Patience)) }
-	var days []day
+	start := func() error { return server.Start(sitetest.Within(t, sitetest.ProcessTimeout)) }
+	var serverFaults []serverFault
 	for n := range restarts {
-		days = append(days, day{fmt.Sprintf("crash %d", n+1), server.Kill, start, refusedAtOnce})
+		serverFaults = append(serverFaults, serverFault{fmt.Sprintf("crash %d", n+1), server.Kill, start, refusedAtOnce})
 	}
-	days = append(days, day{"frozen", server.Pause, server.Resume, refusedLate})
-	for _, d := range days {
-		t.Run(d.name, func(t *testing.T) {
-			w := newRow(t, site, r, "server", d.name)
-			during(w, d.allowed, d.strike, d.fix)
-			w.settle()
+	serverFaults = append(serverFaults, serverFault{"frozen", server.Pause, server.Resume, refusedLate})
+	for _, f := range serverFaults {
+		t.Run(f.name, func(t *testing.T) {
+			w := newRow(t, site, r, "server", f.name)
+			during(w, f.allowed, f.inject, f.repair)
+			w.checkWrites()
 		})
 	}
 }
 
-// during lets a fault of the server happen to a row and holds what the writers were promised.
-func during(w *row, allowed want, strike, fix func() error) {
+// during injects a fault of the server into a row and checks the promises to its clients.
+func during(w *row, allowed want, inject, repair func() error) {
 	w.t.Helper()
-	writers := begin(w.t, w.User, sitetest.Soon, func(a *sitetest.Answer) { w.check(want{[]int{200, 503}, allowed.within}, a) })
-	sitetest.Eventually(w.t, "something was written", func() bool { kept, _ := writers.acknowledged(); return kept >= stormers })
+	writers := startWriters(w.t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(want{[]int{200, 503}, allowed.within}, a) })
+	sitetest.Eventually(w.t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	planned := w.Ledger.Plan()
-	if err := strike(); err != nil {
+	if err := inject(); err != nil {
 		w.t.Fatal(err)
 	}
-	beside(func() { w.ask(allowed, allowed) }, func() { w.notice("persistence") })
-	if err := fix(); err != nil {
+	runConcurrently(func() { w.sendAll(allowed, allowed) }, func() { w.awaitDown("persistence") })
+	if err := repair(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.recover()
 	planned()
-	w.alive()
+	w.awaitNoRefusals()
 	writers.end()
 	w.wholeTurn()
-	writers.hold(w.t, w, superuser(w.t, w.site))
+	writers.checkStored(w.t, w, superuser(w.t, w.site))
 }
 
-// TestWhatPostgresRefusesIsRefused: the answers of a living server that does not do what it is asked.
-func TestWhatPostgresRefusesIsRefused(t *testing.T) {
+// TestPostgresErrorsAreReturnedAsRefusals checks the responses of the service while Postgres runs but refuses
+// statements or connections.
+func TestPostgresErrorsAreReturnedAsRefusals(t *testing.T) {
 	t.Parallel()
 	site := sitetest.NewSite(t)
 	admin := func(t *testing.T, sql string, args ...any) {
@@ -119,18 +123,18 @@ func TestWhatPostgresRefusesIsRefused(t *testing.T) {
 		})
 	}
 	admin(t, `do $$ begin execute format('alter database %I set deadlock_timeout = '''||'`+deadlockWait+`'||'''', current_database()); end $$`)
-	site.Up()
+	site.Start()
 	r := newReport()
 	t.Cleanup(func() { r.print(t) })
 	u := sitetest.NewUser(t, site.Base)
 	fresh := func(t *testing.T, fault string) *row {
-		return &row{User: u, t: t, site: site, report: r, link: "answer", fault: fault}
+		return &row{User: u, t: t, site: site, report: r, link: "reply", fault: fault}
 	}
-	t.Run("every refusal", func(t *testing.T) { refusals(t, fresh, admin) })
-	t.Run("a lock that is not given", func(t *testing.T) { lockNotGiven(fresh(t, "55P03 lock")) })
+	t.Run("every error of a statement", func(t *testing.T) { refusals(t, fresh, admin) })
+	t.Run("a lock that is not granted", func(t *testing.T) { lockNotGranted(fresh(t, "55P03 lock")) })
 	t.Run("a deadlock storm", func(t *testing.T) { deadlockStorm(fresh(t, "40P01 storm")) })
-	t.Run("no connection left", func(t *testing.T) {
-		w := newRow(t, site, r, "answer", "53300 connections")
+	t.Run("no free connection", func(t *testing.T) {
+		w := newRow(t, site, r, "reply", "53300 connections")
 		limit := func(n int) func() error {
 			return func() error {
 				admin(t, fmt.Sprintf(`do $$ begin execute format('alter database %%I connection limit %d', current_database()); end $$`, n))
@@ -139,14 +143,14 @@ func TestWhatPostgresRefusesIsRefused(t *testing.T) {
 			}
 		}
 		during(w, refusedAtOnce, limit(0), limit(-1))
-		w.settle()
+		w.checkWrites()
 	})
 }
 
-// breakSQL lets every change of a conversation fail with one SQLSTATE while the sequence is below a bound, which counts
-// also what is rolled back.
+// addFaultTriggerSQL makes every update of a conversation's title fail with one SQLSTATE as long as a sequence is below
+// a bound. A sequence also counts updates that are rolled back.
 const (
-	breakSQL = `
+	addFaultTriggerSQL = `
 create sequence if not exists fault_count;
 grant usage on sequence fault_count to public;
 select setval('fault_count', 1, false);
@@ -155,19 +159,19 @@ create or replace function fault() returns trigger language plpgsql as $$ begin
     return new;
 end $$;
 create or replace trigger fault before update of title on conversations for each row execute function fault();`
-	mendSQL = `drop trigger fault on conversations`
+	dropFaultTriggerSQL = `drop trigger fault on conversations`
 )
 
 const always = 1 << 30
 
-// refusals gives the service one SQLSTATE after the other. What may be tried again inside is, three times; nothing of it
-// is a defect, and nothing is half done.
+// refusals makes Postgres return one SQLSTATE after the other. The service makes up to three retries if a retry can
+// help. No SQLSTATE may be reported as a defect, and no effect may be partial.
 func refusals(t *testing.T, fresh func(*testing.T, string) *row, admin func(*testing.T, string, ...any)) {
 	raise := func(state string) string { return fmt.Sprintf("raise exception 'broken' using errcode = '%s';", state) }
 	for _, one := range []struct {
 		state, does string
 		times       int
-		answer      want
+		response    want
 	}{
 		{"40001", "", 3, want{[]int{200}, atOnce}},
 		{"40P01", "", 3, want{[]int{200}, atOnce}},
@@ -193,9 +197,9 @@ func refusals(t *testing.T, fresh func(*testing.T, string) *row, admin func(*tes
 				does = raise(one.state)
 			}
 			planned := w.Ledger.Plan()
-			admin(t, fmt.Sprintf(breakSQL, one.times, does))
-			a := w.hold(one.answer, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
-			admin(t, mendSQL)
+			admin(t, fmt.Sprintf(addFaultTriggerSQL, one.times, does))
+			a := w.requestAndCheck(one.response, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+			admin(t, dropFaultTriggerSQL)
 			planned()
 			w.report.cell()
 			if title := w.Page(t, conversation).Title; (title == newTitle) != (a != nil && a.Status == http.StatusOK) {
@@ -207,8 +211,8 @@ func refusals(t *testing.T, fresh func(*testing.T, string) *row, admin func(*tes
 
 const lockSQL = `select from conversations where title = $1 for update`
 
-// lockNotGiven: somebody holds the row for longer than the service waits.
-func lockNotGiven(w *row) {
+// lockNotGranted locks a row for longer than the service waits for it.
+func lockNotGranted(w *row) {
 	const held = "Held"
 	conversation := w.NewConversation(w.t)
 	w.Do(w.t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": held}).Want(w.t, http.StatusOK, nil)
@@ -222,16 +226,17 @@ func lockNotGiven(w *row) {
 		}
 		w.report.cell()
 		defer w.Ledger.Plan()()
-		w.hold(refusedAtLock, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+		w.requestAndCheck(refusedAtLock, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
 		return tx.Rollback(ctx)
 	})
 	if title := w.Page(w.t, conversation).Title; title != held {
 		w.t.Errorf("the title is %q", title)
 	}
-	w.hold(works, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
+	w.requestAndCheck(works, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": newTitle})
 }
 
-// The storm takes the locks of a turn's start in the other order, and is never the one that Postgres ends.
+// The storm takes the locks of a turn's start in the opposite order. It is never the session that Postgres aborts,
+// because its own deadlock_timeout is 60 s.
 const (
 	stormSQL = `
 do $$
@@ -247,7 +252,8 @@ end $$`
 	stormQueues  = 2
 )
 
-// deadlockStorm: starts of turns in the middle of it succeed or are refused, and never say that they are in conflict.
+// deadlockStorm starts turns while another session causes deadlocks. The starts succeed or are refused, and never
+// return a conflict.
 func deadlockStorm(w *row) {
 	defer w.Ledger.Plan()()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -259,7 +265,7 @@ func deadlockStorm(w *row) {
 				if _, err := conn.Exec(ctx, fmt.Sprintf(stormSQL, w.Email)); err != nil && !errors.Is(err, context.Canceled) {
 					return err
 				}
-				_ = sitetest.Pause(ctx, stormPause) // the loop looks at the end
+				_ = clock.Sleep(ctx, stormPause) // the loop checks ctx
 			}
 			return nil
 		})
@@ -270,7 +276,7 @@ func deadlockStorm(w *row) {
 		conversations[i] = w.NewConversation(w.t)
 	}
 	n := 0
-	sitetest.Eventually(w.t, "Postgres finds deadlocks", func() bool {
+	sitetest.Eventually(w.t, "Postgres reports deadlocks", func() bool {
 		for _, conversation := range conversations {
 			starting.Go(func() {
 				for i := range stormStarts {
@@ -295,11 +301,11 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 	return n
 }
 
-// startInStorm begins a turn, or is refused and begins it with the same key, and reads it to its end.
+// startInStorm starts a turn, repeats the start with the same key while it is refused, and reads the turn to its end.
 func (w *row) startInStorm(conversation string, n int) {
-	body := sitetest.Saying("[[script tokens=3 ttft=0 interval=0s]]").In(conversation)
+	body := sitetest.NewChatBody("[[script tokens=3 ttft=0 interval=0s]]").In(conversation)
 	key := fmt.Sprintf("%s-%d", conversation, n)
-	ctx := sitetest.Within(w.t, sitetest.Patience)
+	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
 	for {
 		s, refused, err := w.TryChat(ctx, body, "Idempotency-Key", key)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// report gathers what rows measured, for whoever reads the output of go test -v.
+// report collects the measurements of the rows for the output of go test -v.
 type report struct {
 	mu       sync.Mutex
 	refusals map[string]refusal // guarded by mu; the slowest of each link and fault
@@ -24,7 +24,7 @@ type refusal struct {
 	took                 time.Duration
 	count                int
 	noticed, recovered   time.Duration // by /ready
-	late                 int           // of 24 requests at once when /ready was well again
+	late                 int           // refused requests of 24 that were sent when /ready had recovered
 }
 
 func newReport() *report { return &report{refusals: map[string]refusal{}} }
@@ -39,7 +39,7 @@ func (r *report) update(link, fault string, change func(*refusal)) {
 	r.refusals[key] = one
 }
 
-func (r *report) answered(link, fault, request string, refused bool, took time.Duration) {
+func (r *report) addResponse(link, fault, request string, refused bool, took time.Duration) {
 	r.mu.Lock()
 	r.asked++
 	r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *report) print(t *testing.T) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d cells, %d requests\n", r.cells, r.asked)
 	for _, one := range rows {
-		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: %8s away, %8s back; %d late\n", one.link, one.fault, one.count,
+		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: down after %8s, up after %8s; %d late\n", one.link, one.fault, one.count,
 			round(one.took), one.request, round(one.noticed), round(one.recovered), one.late)
 	}
 	for _, name := range slices.Sorted(maps.Keys(slowest)) {

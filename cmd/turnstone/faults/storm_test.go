@@ -13,49 +13,51 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/clock"
 )
 
 const (
-	stormers   = 3
-	stormPause = 50 * time.Millisecond
-	// repeated is how many of the writes that were not acknowledged are asked for again.
+	stormWriters = 3
+	stormPause   = 50 * time.Millisecond
+	// repeated is the number of unacknowledged writes that are repeated.
 	repeated = 4
 )
 
-// storm writes all the while, so that a fault finds requests at every place of their way.
+// storm writes continuously, so that a fault meets requests in every stage of processing.
 type storm struct {
 	user  *sitetest.User
-	ends  context.CancelFunc
+	stop  context.CancelFunc
 	done  sync.WaitGroup
 	mu    sync.Mutex
-	wrote map[string]int // guarded by mu; status by title, 0 without an answer
+	wrote map[string]int // guarded by mu; status by title, 0 without a response
 }
 
-// begin starts the writers, which wait so long for an answer. check is given every answer.
-func begin(t *testing.T, u *sitetest.User, patience time.Duration, check func(*sitetest.Answer)) *storm {
+// startWriters starts the writers. patience is how long a writer waits for a response; check is called with every
+// response, or nil.
+func startWriters(t *testing.T, u *sitetest.User, patience time.Duration, check func(*sitetest.Response)) *storm {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &storm{user: u, ends: cancel, wrote: map[string]int{}}
-	for writer := range stormers {
+	s := &storm{user: u, stop: cancel, wrote: map[string]int{}}
+	for writer := range stormWriters {
 		s.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				s.write(t, patience, fmt.Sprintf("Storm %d/%d", writer, n), check)
-				_ = sitetest.Pause(ctx, stormPause) // the end is what the loop looks at
+				_ = clock.Sleep(ctx, stormPause) // the loop checks ctx
 			}
 		})
 	}
 	return s
 }
 
-func (s *storm) write(t *testing.T, patience time.Duration, title string, check func(*sitetest.Answer)) {
+func (s *storm) write(t *testing.T, patience time.Duration, title string, check func(*sitetest.Response)) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	a, err := s.user.Ask(ctx, http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
+	a, err := s.user.Request(ctx, http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.wrote[title] = 0
 		if check != nil {
-			t.Errorf("%s: no answer: %v", title, err)
+			t.Errorf("%s: no response: %v", title, err)
 		}
 		return
 	}
@@ -67,55 +69,55 @@ func (s *storm) write(t *testing.T, patience time.Duration, title string, check 
 
 func stormKey(title string) string { return strings.NewReplacer(" ", "-", "/", "-").Replace(title) }
 
-// end waits for the writers.
+// end stops the writers and waits for them.
 func (s *storm) end() {
-	s.ends()
+	s.stop()
 	s.done.Wait()
 }
 
-// acknowledged counts what was promised.
-func (s *storm) acknowledged() (kept, refused int) {
+// acknowledged returns the numbers of acknowledged and of other writes.
+func (s *storm) acknowledged() (acknowledged, others int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, status := range s.wrote {
 		if status == http.StatusCreated {
-			kept++
+			acknowledged++
 		} else {
-			refused++
+			others++
 		}
 	}
-	return kept, refused
+	return acknowledged, others
 }
 
-// hold compares what was promised with what is there: every acknowledged write once, every other one once or not at all;
-// and of the others, when they are asked for again, once.
-func (s *storm) hold(t *testing.T, w *row, dsn string) {
+// checkStored compares the responses with the stored rows: every acknowledged write is stored once, every other one at
+// most once, and a repeated one once.
+func (s *storm) checkStored(t *testing.T, w *row, dsn string) {
 	t.Helper()
 	again := 0
 	for title, status := range s.wrote {
 		if status != http.StatusCreated && again < repeated {
 			again++
-			a := w.insist(http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
+			a := w.requestUntilDecided(http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
 			a.Want(t, http.StatusCreated, nil)
 			s.wrote[title] = a.Status
 		}
 	}
-	there := titles(t, dsn, w.Email)
+	stored := titles(t, dsn, w.Email)
 	for title, status := range s.wrote {
-		n := there[title]
+		n := stored[title]
 		if n > 1 || (status == http.StatusCreated && n != 1) {
-			t.Errorf("%q was answered %d and is there %d times", title, status, n)
+			t.Errorf("the write of %q returned %d and is stored %d times", title, status, n)
 		}
 	}
-	kept, refused := s.acknowledged()
-	t.Logf("%d writes acknowledged and there, %d refused and none or whole", kept, refused)
+	acknowledged, others := s.acknowledged()
+	t.Logf("%d writes acknowledged and stored, %d others stored completely or not at all", acknowledged, others)
 }
 
 const titlesSQL = `
 select c.title, count(*) from conversations c join accounts a using (account_id)
 where a.email = $1 and c.deleted_at is null and c.title is not null group by c.title`
 
-// titles counts the conversations of a user by title, past the service.
+// titles counts the conversations of a user by title, directly in the database.
 func titles(t *testing.T, dsn, email string) map[string]int {
 	t.Helper()
 	found := map[string]int{}
@@ -135,10 +137,10 @@ func titles(t *testing.T, dsn, email string) map[string]int {
 	return found
 }
 
-// asSuperuser works on a connection of its own.
+// asSuperuser calls work with a new connection to dsn, a URL for the superuser.
 func asSuperuser(t *testing.T, dsn string, work func(ctx context.Context, conn *pgx.Conn) error) {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.Soon)
+	ctx := sitetest.Within(t, sitetest.ConditionTimeout)
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Error(err)
@@ -150,26 +152,28 @@ func asSuperuser(t *testing.T, dsn string, work func(ctx context.Context, conn *
 	}
 }
 
-const crowd = 24
+const burst = 24
 
-// alive asks many things at once right after a fault and counts who still meets it; then it waits until nobody does.
-func (w *row) alive() {
-	late := w.meetCrowd()
+// awaitNoRefusals sends many requests at once right after a fault, records how many are still refused, and waits until
+// none is.
+func (w *row) awaitNoRefusals() {
+	late := w.countRefused()
 	w.report.update(w.link, w.fault, func(one *refusal) { one.late = late })
 	if late > 0 {
-		sitetest.Eventually(w.t, "nobody meets what is over", func() bool { return w.meetCrowd() == 0 })
+		sitetest.Eventually(w.t, "no request is refused after the fault", func() bool { return w.countRefused() == 0 })
 	}
 }
 
-// meetCrowd renames, which takes the limiter as well as the database. It answers how many were refused.
-func (w *row) meetCrowd() int {
+// countRefused sends concurrent changes of a title, which need both the limiter and the database, and returns how many
+// were refused.
+func (w *row) countRefused() int {
 	var running sync.WaitGroup
 	var late atomic.Int64
-	for range crowd {
+	for range burst {
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.Soon)
+			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
 			defer cancel()
-			a, err := w.Ask(ctx, http.MethodPut, "/conversations/"+w.talks+"/title", map[string]string{"title": newTitle})
+			a, err := w.Request(ctx, http.MethodPut, "/conversations/"+w.liveConversation+"/title", map[string]string{"title": newTitle})
 			if err == nil && a.Status == http.StatusOK {
 				return
 			}

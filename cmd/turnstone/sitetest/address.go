@@ -11,17 +11,18 @@ import (
 	"testing"
 )
 
-// The ports of programs that tests start lie below those that the kernel gives to sockets that name none: between the
-// choice of a port and the program's start nobody else gets it by chance.
+// Tests start programs on ports below the range from which the kernel assigns ephemeral ports. So no other socket gets
+// such a port between its choice and the start of the program.
 const (
 	firstPort  = 20_000
 	portCount  = 12_000
 	portTries  = 1_000
-	portsFile  = "turnstone-test-ports" // each byte stands for a port; who has locked it has the port
-	ofdSetLock = 37                     // F_OFD_SETLK: a lock of the open file, which ends with it
+	portsFile  = "turnstone-test-ports" // each byte represents a port; the process that has locked the byte owns the port
+	ofdSetLock = 37                     // F_OFD_SETLK: a lock that belongs to the open file and is released when it is closed
 )
 
-// FreeAddress is an address that nobody listens on, and that no other test on this machine gets until t has ended.
+// FreeAddress returns an address that no program listens on, and that no other test on this machine gets until t has
+// ended.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), portsFile), os.O_RDWR|os.O_CREATE, 0o600)
@@ -33,11 +34,11 @@ func FreeAddress(t *testing.T) string {
 		port := firstPort + rand.IntN(portCount)
 		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1}
 		if syscall.FcntlFlock(file.Fd(), ofdSetLock, &lock) != nil {
-			continue // another test has it
+			continue // another test owns the port
 		}
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
-			continue // a program that is no test's
+			continue // a program that was not started by a test uses it
 		}
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)

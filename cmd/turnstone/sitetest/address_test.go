@@ -3,12 +3,12 @@ package sitetest
 import "testing"
 
 func TestNoTwoTestsGetTheSameAddress(t *testing.T) {
-	const many = 800 // chosen by chance alone, some twenty pairs would be equal
+	const many = 800 // without locks, about twenty pairs of random ports would be equal
 	seen := map[string]bool{}
 	for range many {
 		address := FreeAddress(t)
 		if seen[address] {
-			t.Fatalf("%s is given twice", address)
+			t.Fatalf("%s was returned twice", address)
 		}
 		seen[address] = true
 	}

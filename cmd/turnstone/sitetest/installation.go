@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"turnstone/persistence"
+	"turnstone/persistence/pg"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
@@ -16,67 +16,67 @@ import (
 const (
 	databaseOwner = "turnstone_owner"
 	databaseLogin = "turnstone"
-	// GivenSecret is the installation's own.
+	// GivenSecret is the secret of the installation.
 	GivenSecret = "vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"
 )
 
-// Development is a dev installation of its own: a data folder and two addresses.
-type Development struct {
+// DevInstallation is an installation for dev with a data folder and two addresses of its own.
+type DevInstallation struct {
 	Folder, Public, Internal string
 	Environment              []string
-	Build                    *Build // what Up runs; Race if nobody says otherwise
+	Build                    *Build // the variant that Up runs; Race unless a test changes it
 }
 
-// NewDevelopment does not run yet.
-func NewDevelopment(t *testing.T, more ...string) *Development {
+// NewDevelopment creates the installation without starting it. more are additional settings.
+func NewDevelopment(t *testing.T, more ...string) *DevInstallation {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "turnstone-dev-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(folder, 0o711); err != nil { // the servers' accounts pass through
+	if err := os.Chmod(folder, 0o711); err != nil { // the accounts of the private servers must be able to enter the folder
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	d := &Development{Build: Race, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
+	d := &DevInstallation{Build: Race, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
 	d.Environment = append([]string{
 		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal,
 	}, more...)
 	return d
 }
 
-// Up starts dev and waits until it serves.
-func (d *Development) Up(t *testing.T) *Process {
+// Start starts dev and waits until it serves.
+func (d *DevInstallation) Start(t *testing.T) *Process {
 	t.Helper()
 	p := d.Build.Start(t, d.Environment, "dev")
-	p.Until("Ctrl-C stops all of it")
+	p.AwaitStdout("Ctrl-C stops all of it")
 	if _, checks := Readiness(t, d.Internal); checks["disk"] == "down" {
-		t.Fatal("the disk of this machine is nearly full: the service begins no turn (docs/errors.md says how much it needs)")
+		t.Fatal("the disk of this machine is nearly full: the service starts no turns (docs/errors.md says how much space it needs)")
 	}
 	return p
 }
 
 var hostedCount atomic.Int64
 
-// Hosted is what serve is given from outside: a database, a Redis, a secret and a folder.
-type Hosted struct {
-	*Development
+// ServeInstallation is an installation for serve: a database, a Redis, a secret and a folder.
+type ServeInstallation struct {
+	*DevInstallation
 	Owner string // DSN of the owner of the database
-	Login string // DSN that the service is given
+	Login string // DSN of the role that the service uses
 }
 
-// NewHosted has a database with roles and, as yet, no schema.
-func NewHosted(t *testing.T) *Hosted {
+// NewHosted creates an installation whose database has roles but no schema yet.
+func NewHosted(t *testing.T) *ServeInstallation {
 	t.Helper()
 	return NewHostedOn(t, embeddedtest.Postgres(t))
 }
 
-// NewHostedOn is NewHosted with its database on a server that the test may break.
-func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *Hosted {
+// NewHostedOn is NewHosted with the database on a server that the test may break.
+func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *ServeInstallation {
 	t.Helper()
 	redis := embeddedtest.Redis(t)
 	name := "serve_" + strconv.FormatInt(hostedCount.Add(1), 10)
-	err := persistence.Provision(t.Context(), postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, databaseLogin)
+	err := pg.Provision(t.Context(), postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, databaseLogin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,24 +84,24 @@ func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *Hosted {
 	if err := os.WriteFile(secret, []byte(GivenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &Hosted{Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
-	i.Development = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
+	i := &ServeInstallation{Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
+	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }
 
-// Migrate brings the schema up, as an operator does.
-func (i *Hosted) Migrate(t *testing.T) {
+// Migrate runs migrate, as an operator does.
+func (i *ServeInstallation) Migrate(t *testing.T) {
 	t.Helper()
-	code, printed, complaint := Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "migrate")
-	if code != 0 || !strings.Contains(printed, "version") {
-		t.Fatalf("migrate: %d %q %q", code, printed, complaint)
+	code, stdout, stderr := Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "migrate")
+	if code != 0 || !strings.Contains(stdout, "version") {
+		t.Fatalf("migrate: %d %q %q", code, stdout, stderr)
 	}
 }
 
 // Serve starts the service and waits until it is ready.
-func (i *Hosted) Serve(t *testing.T, more ...string) *Process {
+func (i *ServeInstallation) Serve(t *testing.T, more ...string) *Process {
 	t.Helper()
 	p := i.Build.Start(t, append(i.Environment, more...), "serve")
-	p.UntilLogged("turnstone serves")
+	p.AwaitLog("turnstone serves")
 	return p
 }

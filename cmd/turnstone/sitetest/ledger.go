@@ -13,29 +13,31 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 )
 
-// Meter measures this machine as long as the test process runs.
+// Meter returns the meter of the test process. The first call starts it.
 var Meter = sync.OnceValue(machine.Start)
 
-// suite counts for all ledgers of the test process.
+// suite holds the totals of all ledgers of the test process.
 var suite struct{ unexpected, planned atomic.Int64 }
 
-// RunMain is the body of the TestMain of a suite of clients. It prints what the clients were refused.
+// RunMain is the body of the TestMain of a suite of clients. It prints how many refusals the clients met.
 func RunMain(m embeddedtest.Runner) {
 	code := embeddedtest.Main(m).Run()
-	fmt.Printf("clients: %d unexpected refusals, errors and cuts; %d in planned faults\n", suite.unexpected.Load(), suite.planned.Load())
+	fmt.Printf("clients: %d unexpected refusals, errors and broken connections; %d in planned faults\n", suite.unexpected.Load(), suite.planned.Load())
 	os.Exit(code)
 }
 
-// Ledger counts what the clients of one test met although no fault was planned: refusals (503), errors (other 5xx), and
-// connections that broke. Each of them fails the test; on a machine outside its bounds it is reported as inconclusive. It
-// may be used from any goroutine.
+// Ledger records the failures that the clients of one test met outside of planned faults: refusals (503), errors (other
+// 5xx) and broken connections. Each of them fails the test or, if the machine was outside its bounds, is reported as
+// inconclusive.
+//
+// Concurrency: its methods may be called from any goroutine.
 type Ledger struct {
 	mu    sync.Mutex
 	plans []*plan   // guarded by mu
 	found []finding // guarded by mu
 }
 
-// plan is a fault of the test's own; until is zero while it lasts.
+// plan is a fault that the test causes itself. until is zero while the fault lasts.
 type plan struct {
 	from, until time.Time
 }
@@ -45,7 +47,7 @@ type finding struct {
 	machine machine.Measurement
 }
 
-// NewLedger reports when the test ends.
+// NewLedger returns a ledger that reports its findings when the test ends.
 func NewLedger(t testing.TB) *Ledger {
 	Meter()
 	l := &Ledger{}
@@ -58,13 +60,13 @@ func (l *Ledger) report(t machine.Reporter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.found {
-		one.machine.Judge(t, "no fault was planned, and "+one.text)
+		one.machine.Report(t, "no fault was planned, and "+one.text)
 	}
 	l.found = nil
 }
 
-// Plan declares a fault before it happens. Until over is called, refusals and cuts are part of the test; errors that no
-// contract allows are not.
+// Plan declares a fault before it happens. Until over is called, refusals and broken connections are expected; errors
+// that no contract allows are not.
 func (l *Ledger) Plan() (over func()) {
 	p := &plan{from: time.Now()}
 	l.mu.Lock()
@@ -77,21 +79,21 @@ func (l *Ledger) Plan() (over func()) {
 	}
 }
 
-// Planned reports whether a fault was planned at some time since from.
+// Planned reports whether a planned fault was active at any time since from.
 func (l *Ledger) Planned(from time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.plans, func(p *plan) bool { return p.until.IsZero() || p.until.After(from) })
 }
 
-// Count notes a request that began at a time and ended with a status, or with none because its connection broke.
+// Count records a request that started at began and ended with a status, or with err because its connection broke.
 func (l *Ledger) Count(request string, began time.Time, status int, err error) {
 	switch {
 	case err == nil && status < 500:
 	case l.Planned(began) && (err != nil || status == 503):
 		suite.planned.Add(1)
 	default:
-		text := fmt.Sprintf("%s was answered %d after %s", request, status, time.Since(began).Round(time.Millisecond))
+		text := fmt.Sprintf("%s returned %d after %s", request, status, time.Since(began).Round(time.Millisecond))
 		if err != nil {
 			text = fmt.Sprintf("%s broke after %s: %v", request, time.Since(began).Round(time.Millisecond), err)
 		}

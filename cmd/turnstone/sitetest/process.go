@@ -14,25 +14,27 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for a program before it says that it hangs; nothing takes it when all is well.
-const Patience = 90 * time.Second
+// ProcessTimeout is how long a test waits for a program before it reports a hang. No step of a working program takes
+// that long.
+const ProcessTimeout = 90 * time.Second
 
-// Build is a variant of the program, built once a test process when it is first needed.
+// Build is a variant of the program. It is built once per test process, when it is first needed.
 type Build struct {
 	name  string
 	flags []string
 	made  func() (string, error)
 }
 
-// NewBuild is the program built with the race detector and with flags. It is in bin under its name, or in the folder that
-// TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug may not be taken for the real one.
+// NewBuild returns the variant that is built with the race detector and with flags. The binary is stored in bin under
+// its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug must not be mistaken for
+// the unmodified one.
 func NewBuild(name string, flags ...string) *Build {
 	b := &Build{name: name, flags: flags}
 	b.made = sync.OnceValues(b.make)
 	return b
 }
 
-// Race is the one variant of everything that tests run, unless they are about another one.
+// Race is the variant that tests run by default.
 var Race = NewBuild("turnstone-race")
 
 func (b *Build) make() (string, error) {
@@ -45,7 +47,7 @@ func (b *Build) make() (string, error) {
 		folder = other
 	}
 	path := filepath.Join(folder, b.name)
-	unlock, err := lockFile(path + ".lock") // packages that need it at the same time build it once
+	unlock, err := lockFile(path + ".lock") // concurrent packages that need the binary build it one at a time
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +61,7 @@ func (b *Build) make() (string, error) {
 	return path, nil
 }
 
-// lockFile waits for the lock of a file, which it makes.
+// lockFile locks a file, which it creates if necessary. It waits while another process has the lock.
 func lockFile(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -72,14 +74,14 @@ func lockFile(path string) (unlock func(), err error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	return func() { _ = file.Close() }, nil // which ends the lock
+	return func() { _ = file.Close() }, nil // closing the file releases the lock
 }
 
-// moduleRoot is the folder of go.mod, from which the program is built.
+// moduleRoot returns the folder of go.mod, in which the program is built.
 func moduleRoot() (string, error) {
 	output, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking where the module is: %w", err)
+		return "", fmt.Errorf("finding the module's folder: %w", err)
 	}
 	return filepath.Dir(strings.TrimSpace(string(output))), nil
 }
@@ -88,7 +90,7 @@ func moduleRoot() (string, error) {
 type Process struct {
 	T    *testing.T
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the program has ended
 
 	mu     sync.Mutex
 	stdout bytes.Buffer  // guarded by mu
@@ -96,7 +98,7 @@ type Process struct {
 	wrote  chan struct{} // guarded by mu; closed at the next output
 }
 
-// Command makes the program, with no environment but what is given.
+// Command returns the program as a command. Its environment contains PATH, GORACE and the given variables only.
 func (b *Build) Command(t *testing.T, environment []string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	path, err := b.made()
@@ -110,8 +112,8 @@ func (b *Build) Command(t *testing.T, environment []string, arguments ...string)
 	return cmd
 }
 
-// Start runs the program; the test's end kills it. The thread that starts it may end before the test does, so the
-// parent-death signal is only a second net.
+// Start runs the program, and kills it at the end of the test. The parent-death signal is switched off: it would kill
+// the program when the thread that started it ends, which may be before the end of the test.
 func (b *Build) Start(t *testing.T, environment []string, arguments ...string) *Process {
 	t.Helper()
 	p := &Process{T: t, cmd: b.Command(t, environment, arguments...), done: make(chan struct{}), wrote: make(chan struct{})}
@@ -121,19 +123,19 @@ func (b *Build) Start(t *testing.T, environment []string, arguments ...string) *
 		t.Fatal(err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // the exit code stands in ProcessState
+		_ = p.cmd.Wait() // the exit code is in ProcessState
 		close(p.done)
 	}()
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("%v printed:\n%s\n%s", arguments, p.Printed(), p.Complaints())
+			t.Logf("%v printed:\n%s\n%s", arguments, p.Stdout(), p.Stderr())
 		}
 	})
 	return p
 }
 
-// Into keeps what is written and wakes who waits for it.
+// Into returns a writer that appends to buffer and wakes the goroutines that wait for output.
 func (p *Process) Into(buffer *bytes.Buffer) io.Writer {
 	return WriterFunc(func(text []byte) (int, error) {
 		p.mu.Lock()
@@ -144,41 +146,41 @@ func (p *Process) Into(buffer *bytes.Buffer) io.Writer {
 	})
 }
 
-// WriterFunc is a function that takes what is written.
+// WriterFunc implements io.Writer by a function.
 type WriterFunc func([]byte) (int, error)
 
 func (f WriterFunc) Write(text []byte) (int, error) { return f(text) }
 
-// Printed is its stdout so far.
-func (p *Process) Printed() string {
+// Stdout returns the program's stdout so far.
+func (p *Process) Stdout() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stdout.String()
 }
 
-// Complaints is its stderr so far: the log.
-func (p *Process) Complaints() string {
+// Stderr returns the program's stderr so far, which is its log.
+func (p *Process) Stderr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.String()
 }
 
-// Until waits for a text on stdout.
-func (p *Process) Until(text string) {
+// AwaitStdout waits for a text on stdout.
+func (p *Process) AwaitStdout(text string) {
 	p.T.Helper()
 	p.Await(text, &p.stdout)
 }
 
-// UntilLogged waits for a text on stderr.
-func (p *Process) UntilLogged(text string) {
+// AwaitLog waits for a text on stderr.
+func (p *Process) AwaitLog(text string) {
 	p.T.Helper()
 	p.Await(text, &p.stderr)
 }
 
-// Await waits for a text in one of the two; the test fails when the program ends first.
+// Await waits for a text in one of the two buffers. It fails the test if the program ends first.
 func (p *Process) Await(text string, in *bytes.Buffer) {
 	p.T.Helper()
-	timeout := time.After(Patience)
+	timeout := time.After(ProcessTimeout)
 	for {
 		p.mu.Lock()
 		found, wrote := strings.Contains(in.String(), text), p.wrote
@@ -189,14 +191,14 @@ func (p *Process) Await(text string, in *bytes.Buffer) {
 		select {
 		case <-wrote:
 		case <-p.done:
-			p.T.Fatalf("it ended before it said %q", text)
+			p.T.Fatalf("the program ended before it printed %q", text)
 		case <-timeout:
-			p.T.Fatalf("it does not say %q", text)
+			p.T.Fatalf("the program did not print %q", text)
 		}
 	}
 }
 
-// Signal sends one.
+// Signal sends a signal to the program.
 func (p *Process) Signal(signal syscall.Signal) {
 	p.T.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -204,18 +206,18 @@ func (p *Process) Signal(signal syscall.Signal) {
 	}
 }
 
-// Exit waits for the end and answers the exit code.
+// Exit waits until the program ends and returns its exit code.
 func (p *Process) Exit() int {
 	p.T.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(Patience):
-		p.T.Fatal("it does not end")
+	case <-time.After(ProcessTimeout):
+		p.T.Fatal("the program did not end")
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// HasEnded reports whether it runs no more, whoever ended it.
+// HasEnded reports whether the program has ended, for whatever reason.
 func (p *Process) HasEnded() bool {
 	select {
 	case <-p.done:
@@ -225,21 +227,21 @@ func (p *Process) HasEnded() bool {
 	}
 }
 
-// Kill is kill -9.
+// Kill kills the program with SIGKILL and waits until it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
 }
 
-// Start runs the usual variant.
+// Start runs the variant Race.
 func Start(t *testing.T, environment []string, arguments ...string) *Process {
 	t.Helper()
 	return Race.Start(t, environment, arguments...)
 }
 
-// Finish runs the program to its end.
+// Finish runs the variant Race to its end and returns its exit code and its output.
 func Finish(t *testing.T, environment []string, arguments ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := Race.Start(t, environment, arguments...)
-	return p.Exit(), p.Printed(), p.Complaints()
+	return p.Exit(), p.Stdout(), p.Stderr()
 }

@@ -12,14 +12,14 @@ import (
 	"turnstone/protocol"
 )
 
-// Attempt is a request on a bad day.
+// Attempt is a request that is sent during a fault.
 type Attempt struct {
 	Method, Path string
 	Body         any
 }
 
-// Refuse holds every attempt against 503: within the limit, with a time to come back, and as a problem.
-func (u *User) Refuse(t *testing.T, limit time.Duration, attempts []Attempt) {
+// WantRefused sends the attempts and checks that each one gets a 503 problem within the limit, with a Retry-After.
+func (u *User) WantRefused(t *testing.T, limit time.Duration, attempts []Attempt) {
 	t.Helper()
 	slowest := time.Duration(0)
 	for _, a := range attempts {
@@ -35,16 +35,16 @@ func (u *User) Refuse(t *testing.T, limit time.Duration, attempts []Attempt) {
 	t.Logf("%d refusals, the slowest after %s", len(attempts), slowest.Round(time.Millisecond))
 }
 
-// Following watches a turn to its end beside the test.
-func (u *User) Following(t *testing.T, s *Stream) (ended <-chan error) {
+// FollowInBackground follows a turn to its end in another goroutine.
+func (u *User) FollowInBackground(t *testing.T, s *Stream) (ended <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
-	ctx := Within(t, Patience)
+	ctx := Within(t, ProcessTimeout)
 	go func() { done <- u.Watch(ctx, s.Turn, s, nil) }()
 	return done
 }
 
-// AwaitEnd waits for what Following answered.
+// AwaitEnd waits for the result of FollowInBackground.
 func AwaitEnd(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -52,21 +52,21 @@ func AwaitEnd(t *testing.T, ended <-chan error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(Patience):
-		t.Fatal("the turn does not end")
+	case <-time.After(ProcessTimeout):
+		t.Fatal("the turn did not end")
 	}
 }
 
-// WantWhole holds a turn that met a bad day against one that did not.
-func (u *User) WantWhole(t *testing.T, turn, conversation, text string) []Event {
+// WantCompleted checks that a turn completed in spite of a fault, and that its log and its message have the given text.
+func (u *User) WantCompleted(t *testing.T, turn, conversation, text string) []Event {
 	t.Helper()
 	events, end := u.WholeLog(t, turn)
 	if end.Status != protocol.TurnCompleted || strings.Join(Texts(Fold(events)), "") != text {
-		t.Errorf("it ended %s (%+v) and says %q", end.Status, end.Error, Texts(Fold(events)))
+		t.Errorf("the turn ended %s (%+v) with the text %q", end.Status, end.Error, Texts(Fold(events)))
 	}
 	messages := u.Messages(t, conversation)
 	if last := messages[len(messages)-1]; last.Status != protocol.MessageComplete || strings.Join(Texts(last.Parts), "") != text {
-		t.Errorf("the message is %s and says %q", last.Status, Texts(last.Parts))
+		t.Errorf("the message is %s with the text %q", last.Status, Texts(last.Parts))
 	}
 	return events
 }
@@ -82,31 +82,31 @@ func Readiness(t *testing.T, internal string) (status int, checks map[string]str
 	return status, verdict.Checks
 }
 
-// readyLimit is how long /ready may take to name a failed check, and to recover.
+// readyLimit is how long /ready may take to report a failed check, and to recover.
 const readyLimit = 3 * time.Second
 
-// AwaitDown waits until /ready names a failed check, which has to come within the limit after the failure.
+// AwaitDown waits until /ready reports a check as down, which must happen within readyLimit after the failure.
 func AwaitDown(t *testing.T, internal, check string, failed time.Time) (took time.Duration) {
 	t.Helper()
-	Eventually(t, "/ready says that "+check+" is down", func() bool {
+	Eventually(t, "/ready reports that "+check+" is down", func() bool {
 		status, checks := Readiness(t, internal)
 		return status == http.StatusServiceUnavailable && checks[check] == "down"
 	})
 	took = time.Since(failed)
-	Meter().Check(t, "until /ready named "+check+" it", failed, took, readyLimit)
+	Meter().Check(t, "reporting "+check+" as down in /ready", failed, took, readyLimit)
 	return took
 }
 
-// AwaitReady waits until /ready recovers, which has to happen within the limit after the repair.
+// AwaitReady waits until /ready recovers, which must happen within readyLimit after the repair.
 func AwaitReady(t *testing.T, internal string, repaired time.Time) (took time.Duration) {
 	t.Helper()
 	Eventually(t, "/ready recovers", func() bool { status, _ := Readiness(t, internal); return status == http.StatusOK })
 	took = time.Since(repaired)
-	Meter().Check(t, "until /ready recovered it", repaired, took, readyLimit)
+	Meter().Check(t, "the recovery of /ready", repaired, took, readyLimit)
 	return took
 }
 
-// Fetch asks once, without a session; token is for the internal listener, or empty.
+// Fetch sends one request without a session. token is the bearer token of the internal listener; "": none.
 func Fetch(t *testing.T, method, address, token string) (int, string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)

@@ -1,6 +1,6 @@
-// Package sitetest is for tests of the whole program: the built binary as a process of its own, a real Postgres and a real
-// Redis under it, HTTP on loopback above it. What it knows of the product is what clients and operators know. A package
-// that uses it runs its tests by RunMain.
+// Package sitetest runs the whole program for tests: the built binary as a separate process, with a real Postgres and a
+// real Redis, and HTTP on loopback. It uses the product only as clients and operators do. The TestMain of a package
+// that uses it calls RunMain.
 package sitetest
 
 import (
@@ -14,92 +14,82 @@ import (
 )
 
 const (
-	// Canary stands in every text that a test writes as a user. No log may hold it.
+	// Canary is part of every text that a test writes as a user. No log may contain it.
 	Canary = "canary-7f3a91c2"
-	// Soon bounds what takes milliseconds, on a machine that has other things to do.
-	Soon = 30 * time.Second
-	// PollEvery is the pause between two looks at a condition.
+	// ConditionTimeout bounds operations that usually take milliseconds, on a machine that is busy.
+	ConditionTimeout = 30 * time.Second
+	// PollEvery is the interval at which a condition is checked.
 	PollEvery = 10 * time.Millisecond
 )
 
-// generous are limits that a test does not meet unless it is about them, and a log that says all it can.
+// generous contains limits that only tests of these limits reach, and the most detailed log level.
 var generous = []string{
 	"TURNSTONE_LIMIT_CHAT=1000000/1m burst 100000", "TURNSTONE_LIMIT_WRITES=1000000/1m burst 100000",
-	"TURNSTONE_LIMIT_READS=1000000/1m burst 100000", "TURNSTONE_LIMIT_REPLAYS=1000000/1m burst 100000", "TURNSTONE_LIMIT_REFUSALS=1000000/1m burst 100000", "TURNSTONE_LIMIT_SIGNIN=1000000/1m burst 100000",
+	"TURNSTONE_LIMIT_READS=1000000/1m burst 100000", "TURNSTONE_LIMIT_REPLAYS=1000000/1m burst 100000",
+	"TURNSTONE_LIMIT_REFUSALS=1000000/1m burst 100000", "TURNSTONE_LIMIT_SIGNIN=1000000/1m burst 100000",
 	"TURNSTONE_MAX_LIVE_TURNS=1000", "TURNSTONE_LOG_LEVEL=debug",
 }
 
-// Site is a Turnstone as an operator runs it: migrated once, then served, stopped and served again.
+// Site is an installation as an operator runs it: migrated once, then started and stopped any number of times.
 type Site struct {
-	*Hosted
+	*ServeInstallation
 	t    *testing.T
 	Base string // of the API
 }
 
-// NewSite does not run yet. What more says holds over the generous limits.
+// NewSite creates and migrates an installation without starting it. Settings in more override the generous limits.
 func NewSite(t *testing.T, more ...string) *Site {
 	t.Helper()
 	return NewSiteOn(t, embeddedtest.Postgres(t), more...)
 }
 
-// NewSiteOn is NewSite with its database on a server that the test may break.
+// NewSiteOn is NewSite with the database on a server that the test may break.
 func NewSiteOn(t *testing.T, postgres *embedded.Postgres, more ...string) *Site {
 	t.Helper()
 	i := NewHostedOn(t, postgres)
 	i.Migrate(t)
 	i.Environment = append(append(i.Environment, generous...), more...)
-	return &Site{Hosted: i, t: t, Base: "http://" + i.Public}
+	return &Site{ServeInstallation: i, t: t, Base: "http://" + i.Public}
 }
 
-// Up starts the program and waits until it serves. After the test its log is searched for what must not be there.
-func (s *Site) Up() *Process {
+// Start starts the program and waits until it serves. At the end of the test it searches the program's log for text
+// that no log may contain.
+func (s *Site) Start() *Process {
 	s.t.Helper()
 	p := s.Serve(s.t)
 	s.t.Cleanup(func() {
 		p.Kill()
-		CheckLog(s.t, p.Complaints()+p.Printed())
+		CheckLog(s.t, p.Stderr()+p.Stdout())
 	})
 	return p
 }
 
-// CheckLog fails the test when a log holds what no log may hold.
+// CheckLog fails the test if a log contains user text, a session token, a data race or a panic.
 func CheckLog(t *testing.T, log string) {
 	t.Helper()
 	for _, forbidden := range []string{Canary, "s1_", "DATA RACE", "panic"} {
 		if at := strings.Index(log, forbidden); at >= 0 {
-			t.Errorf("the log holds %q: …%s…", forbidden, log[max(0, at-300):min(len(log), at+1000)])
+			t.Errorf("the log contains %q: …%s…", forbidden, log[max(0, at-300):min(len(log), at+1000)])
 		}
 	}
 }
 
-// Eventually asks until the answer is yes.
+// Eventually calls done until it returns true. It fails the test after ConditionTimeout.
 func Eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(Soon)
+	deadline := time.After(ConditionTimeout)
 	ticker := time.NewTicker(PollEvery)
 	defer ticker.Stop()
 	for !done() {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// Pause is for clients that try again: a moment, or the end of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Within is a context of the test with a deadline.
+// Within returns the context of the test with a deadline.
 func Within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

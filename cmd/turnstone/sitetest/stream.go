@@ -1,169 +1,129 @@
 package sitetest
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/client"
 )
 
-// Follow resumes a turn after a sequence; from the snapshot if query says so.
-func (u *User) Follow(ctx context.Context, turn string, after int64, query string) (*Stream, *Answer, error) {
-	return u.OpenStream(ctx, http.MethodGet, "/chat/turns/"+turn+"/events"+query, nil, after, "Last-Event-ID", strconv.FormatInt(after, 10))
+// Follow resumes a turn after a sequence number; query is "" or, for a snapshot first, "?mode=snapshot".
+func (u *User) Follow(ctx context.Context, turn string, after int64, query string) (*Stream, *Response, error) {
+	return u.opened(u.API.OpenEvents(ctx, turn, after, query))
 }
 
-// OpenStream sends a request; what comes is a stream after a sequence, or a whole answer.
-func (u *User) OpenStream(ctx context.Context, method, path string, body any, after int64, headers ...string) (*Stream, *Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	began := time.Now()
-	response, err := u.Open(ctx, method, path, body, headers...)
-	if err != nil {
-		cancel()
-		return nil, nil, err
+// OpenStream sends a request. It returns the response as a stream that starts after a sequence number or, if it is not
+// a stream, as a complete response.
+func (u *User) OpenStream(ctx context.Context, method, path string, body any, after int64, headers ...string) (*Stream, *Response, error) {
+	return u.opened(u.API.OpenStream(ctx, request(method, path, body, headers), after))
+}
+
+func (u *User) opened(stream *client.Stream, response *client.Response, err error) (*Stream, *Response, error) {
+	switch {
+	case stream != nil:
+		s := &Stream{Stream: stream}
+		stream.Check = func(e client.Event) error { return s.check(u.Witness, Event{e}) }
+		return s, nil, nil
+	case response != nil:
+		return nil, &Response{response}, err
 	}
-	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
-		defer cancel()
-		a, err := ReadAnswer(response, began)
-		return nil, a, err
-	}
-	return &Stream{
-		Turn: response.Header.Get("X-Turn-Id"), Header: response.Header, After: after, saw: u.Saw,
-		lines: bufio.NewReaderSize(response.Body, 64<<10),
-		Close: func() { cancel(); _ = response.Body.Close() },
-	}, nil, nil
+	return nil, nil, err
 }
 
-// Event is one frame as it came.
-type Event struct {
-	Sequence int64
-	Kind     string
-	Data     string
-}
+// Event is one event as it was received.
+type Event struct{ client.Event }
 
-// Payload reads the event by the vocabulary.
+// Payload decodes the event as package protocol defines it.
 func (e Event) Payload() protocol.Payload {
-	_, payload, err := protocol.DecodeEvent([]byte(e.Data))
+	payload, err := e.Event.Payload()
 	if err != nil {
 		panic(err)
 	}
 	return payload
 }
 
-// Stream reads one answer of server-sent events and holds it to the contract: contiguous sequences, id and event of the
-// frame as in its data, one retry first, nothing behind turn.finished.
+// Stream reads one response of server-sent events. It checks each event against the contract, and against the bytes
+// that other readers got.
 type Stream struct {
-	Turn   string
-	Header http.Header
-	saw    *Witness
-	Checks func(Event) error // of every event, if set
-	lines  *bufio.Reader
-	Close  func()
-
-	After    int64 // the last sequence
-	Retries  []int
-	Finished bool
-	partial  bool // a frame has begun
+	*client.Stream
+	Checks func(Event) error // called for every event, if set
 }
 
-// ErrBroken is a promise of streams that was not kept, as against a connection that was cut.
-var ErrBroken = errors.New("the stream breaks the contract")
-
-// Broken makes an error of a promise that was not kept.
-func Broken(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
-}
-
-// Next reads an event; io.EOF is the end of a body that ends between two events.
+// Next reads an event. It returns io.EOF if the body ends between two events.
 func (s *Stream) Next() (Event, error) {
-	var e Event
-	var id, data string
-	for {
-		line, err := s.lines.ReadString('\n')
-		if err != nil {
-			if errors.Is(err, io.EOF) && (s.partial || line != "") {
-				err = io.ErrUnexpectedEOF
-			}
-			return e, err
-		}
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch {
-		case line == "\n" && data != "":
-			s.partial = false
-			e.Data = data
-			return e, s.Check(&e, id)
-		case line == "\n": // behind retry
-		case strings.HasPrefix(line, ":"): // a heartbeat
-		case name == "retry":
-			wait, err := strconv.Atoi(value)
-			if err != nil {
-				return e, Broken("retry %q", value)
-			}
-			s.Retries = append(s.Retries, wait)
-		case name == "id":
-			id, s.partial = value, true
-		case name == "event":
-			e.Kind, s.partial = value, true
-		case name == "data" && data == "":
-			data, s.partial = value, true
-		default:
-			return e, Broken("line %q", line)
-		}
-	}
+	e, err := s.Stream.Next()
+	return Event{e}, err
 }
 
-// Check holds an event against the contract, and against what others saw of it.
-func (s *Stream) Check(e *Event, id string) error {
-	var head struct {
-		Version  int    `json:"protocol_version"`
-		Turn     string `json:"turn_id"`
-		Sequence int64  `json:"sequence"`
-		Type     string `json:"type"`
-	}
-	if err := json.Unmarshal([]byte(e.Data), &head); err != nil {
-		return Broken("data: %v: %s", err, e.Data)
-	}
-	e.Sequence = head.Sequence
-	switch {
-	case head.Version != 1 || head.Type != e.Kind || strconv.FormatInt(head.Sequence, 10) != id || head.Turn != s.Turn:
-		return Broken("id %s, event %s, data %s", id, e.Kind, e.Data)
-	case s.Finished:
-		return Broken("%s follows turn.finished", e.Data)
-	case len(s.Retries) == 0:
-		return Broken("no retry before the first event")
-	}
+func (s *Stream) check(w *Witness, e Event) error {
 	if s.Checks != nil {
-		if err := s.Checks(*e); err != nil {
-			return Broken("%v: %s", err, e.Data)
+		if err := s.Checks(e); err != nil {
+			return err
 		}
 	}
-	switch {
-	case e.Kind == "turn.snapshot":
-		s.After = e.Sequence
+	if e.Type == "turn.snapshot" {
 		return nil
-	case e.Sequence != s.After+1:
-		return Broken("after %d comes %d", s.After, e.Sequence)
 	}
-	s.After, s.Finished = e.Sequence, e.Kind == "turn.finished"
-	return s.saw.See(s.Turn, *e)
+	return w.Record(s.Turn, e)
 }
 
-// Await reads up to the first event that is wanted.
+// strictTransport ends event streams that have a line other than a comment, a field of the contract, or an empty one.
+// A client has to ignore other lines, so only this check detects them.
+type strictTransport struct{ *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (s strictTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.Transport.RoundTrip(r)
+	if err == nil && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		response.Body = &strictLines{ReadCloser: response.Body}
+	}
+	return response, err
+}
+
+type strictLines struct {
+	io.ReadCloser
+	start []byte // the beginning of the current line, at most lineStart bytes
+}
+
+var allowedLine = regexp.MustCompile(`^(|:.*|id: \d+|event: [a-z_.]+|data: \{.*|retry: \d+)$`)
+
+// lineStart is the number of bytes of a line that are checked.
+const lineStart = 64
+
+// Read implements io.Reader.
+func (l *strictLines) Read(into []byte) (int, error) {
+	n, err := l.ReadCloser.Read(into)
+	for _, b := range into[:n] {
+		switch {
+		case b != '\n' && len(l.start) < lineStart:
+			l.start = append(l.start, b)
+		case b == '\n' && !allowedLine.Match(l.start):
+			return 0, client.Broken("line %q", l.start)
+		case b == '\n':
+			l.start = l.start[:0]
+		}
+	}
+	return n, err
+}
+
+// ErrBroken means that a stream violates the contract, in contrast to a connection that was lost.
+var ErrBroken = client.ErrBroken
+
+// Await reads up to the first event for which wanted returns true.
 func (s *Stream) Await(t *testing.T, what string, wanted func(Event) bool) Event {
 	t.Helper()
 	for {
 		e, err := s.Next()
 		if err != nil {
-			t.Fatalf("%s: the stream of %s ends after %d: %v", what, s.Turn, s.After, err)
+			t.Fatalf("%s: the stream of %s ends after %d: %v", what, s.Turn, s.After(), err)
 		}
 		if wanted(e) {
 			return e
@@ -174,24 +134,24 @@ func (s *Stream) Await(t *testing.T, what string, wanted func(Event) bool) Event
 // AwaitKind reads up to the first event of a type.
 func (s *Stream) AwaitKind(t *testing.T, kind string) Event {
 	t.Helper()
-	return s.Await(t, kind, func(e Event) bool { return e.Kind == kind })
+	return s.Await(t, kind, func(e Event) bool { return string(e.Type) == kind })
 }
 
-// ToTheEnd reads all that comes and how the turn ended; the body has to end with turn.finished.
-func (s *Stream) ToTheEnd(t *testing.T) (events []Event, end *protocol.TurnFinished) {
+// ReadToEnd reads to the end of the body, which must be turn.finished. It returns the events and how the turn ended.
+func (s *Stream) ReadToEnd(t *testing.T) (events []Event, end *protocol.TurnFinished) {
 	t.Helper()
 	events, err := s.Rest()
 	if err != nil {
-		t.Fatalf("the stream of %s after %d: %v", s.Turn, s.After, err)
+		t.Fatalf("the stream of %s after %d: %v", s.Turn, s.After(), err)
 	}
 	return events, events[len(events)-1].Payload().(*protocol.TurnFinished)
 }
 
-// Rest reads to the end of the body, which has to be turn.finished.
+// Rest reads to the end of the body, which must be turn.finished.
 func (s *Stream) Rest() (events []Event, err error) {
 	for {
 		e, err := s.Next()
-		if errors.Is(err, io.EOF) && s.Finished {
+		if errors.Is(err, io.EOF) && s.Finished() {
 			return events, nil
 		}
 		if err != nil {
@@ -202,40 +162,29 @@ func (s *Stream) Rest() (events []Event, err error) {
 }
 
 // Watch follows a turn as an EventSource does, through any number of broken connections, until it has seen
-// turn.finished. first is a stream that is open already, or nil.
+// turn.finished. first is a stream that is already open, or nil.
 func (u *User) Watch(ctx context.Context, turn string, first *Stream, seen func(Event)) error {
-	after := int64(0)
-	for s := first; ; s = nil {
-		if s == nil {
-			var refused *Answer
-			var err error
-			s, refused, err = u.Follow(ctx, turn, after, "")
-			switch {
-			case ctx.Err() != nil:
-				return fmt.Errorf("following %s, which stands at %d: %w", turn, after, ctx.Err())
-			case refused != nil && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusTooManyRequests:
-				return Broken("following %s after %d: %d %s", turn, after, refused.Status, refused.Body)
-			case err != nil || refused != nil: // down, or not up again yet
-				if err := Pause(ctx, PollEvery); err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		began := time.Now()
-		err := s.Drain(seen)
-		after = s.After
-		s.Close()
-		if s.Finished || errors.Is(err, ErrBroken) {
-			return err
-		}
-		if ctx.Err() == nil {
-			u.Ledger.Count("the stream of "+turn, began, 0, fmt.Errorf("%w after event %d", io.ErrUnexpectedEOF, after))
+	reader := u.API.Follow(turn, 0)
+	if first != nil {
+		reader = u.API.Resume(first.Stream)
+	} else {
+		reader.Check = func(e client.Event) error { return u.Witness.Record(turn, Event{e}) }
+	}
+	defer reader.Close()
+	for {
+		e, err := reader.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("following %s after event %d: %w", turn, reader.After(), err)
+		case seen != nil:
+			seen(Event{e})
 		}
 	}
 }
 
-// Drain reads until the connection ends; an error only if the contract was broken.
+// Drain reads until the connection ends. It returns an error only if the stream violates the contract.
 func (s *Stream) Drain(seen func(Event)) error {
 	for {
 		e, err := s.Next()
@@ -243,7 +192,7 @@ func (s *Stream) Drain(seen func(Event)) error {
 			return err
 		}
 		if err != nil {
-			return nil //nolint:nilerr // cut: whoever follows comes again
+			return nil //nolint:nilerr // the connection was cut: the caller reconnects
 		}
 		if seen != nil {
 			seen(e)
@@ -254,22 +203,22 @@ func (s *Stream) Drain(seen func(Event)) error {
 // WholeLog reads a turn from its first event to its end.
 func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
 	t.Helper()
-	s, refused, err := u.Follow(Within(t, Patience), turn, 0, "")
+	s, refused, err := u.Follow(Within(t, ProcessTimeout), turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("following %s: %v %+v", turn, err, refused)
 	}
 	defer s.Close()
-	return s.ToTheEnd(t)
+	return s.ReadToEnd(t)
 }
 
-// Witness remembers the bytes of every event that anybody saw.
+// Witness records the bytes of every event that any reader saw.
 type Witness struct {
 	mu     sync.Mutex
 	events map[string]map[int64]string // guarded by mu: by turn and sequence
 	broken []string                    // guarded by mu
 }
 
-// NewWitness reports what it saw changed when the test ends.
+// NewWitness returns a witness that fails the test at its end if an event changed between two readers.
 func NewWitness(t *testing.T) *Witness {
 	w := &Witness{events: map[string]map[int64]string{}}
 	t.Cleanup(func() {
@@ -282,8 +231,8 @@ func NewWitness(t *testing.T) *Witness {
 	return w
 }
 
-// See compares an event with what others saw under its number.
-func (w *Witness) See(turn string, e Event) error {
+// Record compares an event with what other readers saw under its sequence number.
+func (w *Witness) Record(turn string, e Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.events[turn] == nil {
@@ -293,27 +242,27 @@ func (w *Witness) See(turn string, e Event) error {
 	if known && before != e.Data {
 		line := fmt.Sprintf("event %d of %s was seen as\n%s\nand as\n%s", e.Sequence, turn, before, e.Data)
 		w.broken = append(w.broken, line)
-		return Broken("%s", line)
+		return client.Broken("%s", line)
 	}
 	w.events[turn][e.Sequence] = e.Data
 	return nil
 }
 
-// Forget frees what a long test does not need any more.
+// Forget removes all recorded events, which a long test does not need any more.
 func (w *Witness) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.events)
 }
 
-// Count is how many events of a turn were seen by anybody.
+// Count returns the number of events of a turn that any reader saw.
 func (w *Witness) Count(turn string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.events[turn])
 }
 
-// Fold makes the message of a turn's events.
+// Fold returns the parts of the message that the events of a turn produce.
 func Fold(events []Event) []protocol.Part {
 	var f protocol.Fold
 	for _, e := range events {
@@ -322,18 +271,18 @@ func Fold(events []Event) []protocol.Part {
 	return f.Parts()
 }
 
-// CountKind counts events of a type.
+// CountKind returns the number of events of a type.
 func CountKind(events []Event, kind string) int {
 	n := 0
 	for _, e := range events {
-		if e.Kind == kind {
+		if string(e.Type) == kind {
 			n++
 		}
 	}
 	return n
 }
 
-// Texts are the text parts of a message, in order.
+// Texts returns the texts of a message's text parts, in order.
 func Texts(parts []protocol.Part) []string {
 	var found []string
 	for _, part := range parts {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"strings"
@@ -16,41 +15,77 @@ import (
 	"github.com/google/uuid"
 
 	"turnstone/protocol"
+	"turnstone/protocol/client"
+	"turnstone/protocol/clock"
 )
 
-// GoodPassword is that of every user here.
+// GoodPassword is the password of every user that this package creates.
 const GoodPassword = "a long enough pass phrase"
 
-// User is somebody with an account and a browser. It is safe for concurrent use once it is signed in.
+// User is an account with a browser that is signed in to it.
+//
+// Concurrency: its methods may be called from any goroutine once it is signed in.
 type User struct {
-	Base   string
-	Email  string
-	Client *http.Client
-	csrf   string
-	Saw    *Witness
-	Ledger *Ledger
+	Base    string
+	Email   string
+	API     *client.Client
+	HTTP    *http.Client // of API; its jar holds the session
+	Witness *Witness
+	Ledger  *Ledger
+	csrf    string
 }
 
-// NewBrowser keeps cookies and follows no redirect.
-func NewBrowser(base string) *http.Client {
+// NewBrowser returns an HTTP client that stores cookies, follows no redirects, and ends event streams that have a line
+// which the contract does not allow.
+func NewBrowser() *http.Client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		panic(err)
 	}
 	return &http.Client{
-		Jar: jar, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+		Jar: jar, Transport: strictTransport{&http.Transport{MaxIdleConnsPerHost: 64}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// NewUser makes an account and signs it in.
+// NewGuest returns a user without a session.
+func NewGuest(t *testing.T, base string) *User {
+	t.Helper()
+	return newGuest(t, base, NewLedger(t))
+}
+
+func newGuest(t *testing.T, base string, ledger *Ledger) *User {
+	t.Helper()
+	u := &User{HTTP: NewBrowser(), Witness: NewWitness(t), Ledger: ledger}
+	t.Cleanup(u.HTTP.CloseIdleConnections)
+	return u.Via(t, base)
+}
+
+// Via returns the same user, with the same session, for another address of the service. The ledger counts every
+// attempt. Streams reconnect; no other request is repeated, unless the test asks for it.
+func (u *User) Via(t *testing.T, base string) *User {
+	t.Helper()
+	other := *u
+	other.Base = base
+	api, err := client.New(base, client.Options{
+		HTTP: u.HTTP, Retry: client.Retry{Wait: PollEvery, MaxWait: PollEvery},
+		Observe: func(a client.Attempt) { u.Ledger.Count(a.Request, a.Began, a.Status, a.Err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.UseToken(u.csrf)
+	other.API = api
+	return &other
+}
+
+// NewUser creates an account and signs it in.
 func NewUser(t *testing.T, base string) *User {
 	t.Helper()
-	u := &User{Base: base, Client: NewBrowser(base), Saw: NewWitness(t), Ledger: NewLedger(t)}
-	t.Cleanup(u.Client.CloseIdleConnections)
-	var a *Answer
-	over := u.Ledger.Plan() // passwords are hashed a few at a time, and who waits too long for that is refused
-	Eventually(t, "an account may be made", func() bool {
+	u := NewGuest(t, base)
+	var a *Response
+	over := u.Ledger.Plan() // the service hashes a few passwords at a time and refuses requests that wait too long
+	Eventually(t, "an account can be created", func() bool {
 		u.Email = uuid.NewString() + "@example.org"
 		a = u.Do(t, http.MethodPost, "/auth/register", map[string]string{
 			"email": u.Email, "password": GoodPassword, "display_name": "Somebody",
@@ -58,128 +93,103 @@ func NewUser(t *testing.T, base string) *User {
 		return a.Status != http.StatusServiceUnavailable
 	})
 	over()
-	var session protocol.SessionInfo
-	a.Want(t, http.StatusCreated, &session)
-	u.csrf = session.CSRFToken
+	u.useSession(t, a, http.StatusCreated)
 	return u
 }
 
-// Device signs the same account in on another browser.
+// Device signs the same account in from another browser.
 func (u *User) Device(t *testing.T) *User {
 	t.Helper()
-	other := &User{Base: u.Base, Email: u.Email, Client: NewBrowser(u.Base), Saw: u.Saw, Ledger: u.Ledger}
-	t.Cleanup(other.Client.CloseIdleConnections)
-	var session protocol.SessionInfo
-	other.Do(t, http.MethodPost, "/auth/login", map[string]string{"email": u.Email, "password": GoodPassword}).
-		Want(t, http.StatusOK, &session)
-	other.csrf = session.CSRFToken
+	other := NewGuest(t, u.Base)
+	other.Witness, other.Ledger = u.Witness, u.Ledger
+	other = other.Via(t, u.Base)
+	if status := other.SignIn(t, u.Email, GoodPassword); status != http.StatusOK {
+		t.Fatalf("signing in: %d", status)
+	}
 	return other
 }
 
-// Answer is a whole answer.
-type Answer struct {
-	Request string
-	Status  int
-	Header  http.Header
-	Body    []byte
-	Took    time.Duration
-}
-
-// Open sends a request and leaves its answer open. headers are names and values in turn.
-func (u *User) Open(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
-	var reader io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		reader = bytes.NewReader(text)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, u.Base+path, reader)
-	if err != nil {
-		return nil, err
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-		// Without this, net/http repeats what carries an Idempotency-Key by itself when its connection breaks, and the one
-		// answer that is seen says that it was replayed.
-		request.GetBody = nil
-	}
-	if u.csrf != "" {
-		request.Header.Set("X-CSRF-Token", u.csrf)
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	began := time.Now()
-	response, err := u.Client.Do(request)
-	switch {
-	case err == nil:
-		u.Ledger.Count(method+" "+path, began, response.StatusCode, nil)
-	case ctx.Err() == nil:
-		u.Ledger.Count(method+" "+path, began, 0, err)
-	}
-	return response, err
-}
-
-// Ask sends a request and reads the whole answer.
-func (u *User) Ask(ctx context.Context, method, path string, body any, headers ...string) (*Answer, error) {
-	began := time.Now()
-	response, err := u.Open(ctx, method, path, body, headers...)
-	if err != nil {
-		return nil, err
-	}
-	return ReadAnswer(response, began)
-}
-
-// ReadAnswer reads the rest of a response; began is when it was asked for.
-func ReadAnswer(response *http.Response, began time.Time) (*Answer, error) {
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &Answer{
-		Request: response.Request.Method + " " + response.Request.URL.Path, Status: response.StatusCode, Header: response.Header,
-		Body: text, Took: time.Since(began),
-	}, nil
-}
-
-// Do is AskAgain for the goroutine of the test.
-func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Answer {
+// SignIn sends a sign-in and returns its status. After a 200 the user is signed in.
+func (u *User) SignIn(t *testing.T, email, password string) (status int) {
 	t.Helper()
-	a, err := u.AskAgain(Within(t, Soon), method, path, body, headers...)
+	a := u.Do(t, http.MethodPost, "/auth/login", map[string]string{"email": email, "password": password})
+	if a.Status == http.StatusOK {
+		u.Email = email
+		u.useSession(t, a, http.StatusOK)
+	}
+	return a.Status
+}
+
+func (u *User) useSession(t *testing.T, a *Response, status int) {
+	t.Helper()
+	var session protocol.SessionInfo
+	a.Want(t, status, &session)
+	u.csrf = session.CSRFToken
+	u.API.UseToken(u.csrf)
+}
+
+// Response is a complete HTTP response.
+type Response struct{ *client.Response }
+
+// request describes a request to the API. headers are alternating names and values.
+func request(method, path string, body any, headers []string) client.Request {
+	r := client.Request{Method: method, Path: path, Body: body, Header: http.Header{}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// Open sends a request and returns the response with an open body. headers are alternating names and values.
+func (u *User) Open(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
+	return u.API.Open(ctx, request(method, path, body, headers))
+}
+
+// Request sends a request once and reads the whole response.
+func (u *User) Request(ctx context.Context, method, path string, body any, headers ...string) (*Response, error) {
+	response, err := u.API.Send(ctx, request(method, path, body, headers))
+	if err != nil {
+		return nil, err
+	}
+	return &Response{response}, nil
+}
+
+// Do is RequestAgain for the goroutine of the test.
+func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Response {
+	t.Helper()
+	a, err := u.RequestAgain(Within(t, ConditionTimeout), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// AskAgain is Ask, with the request sent again after an unplanned refusal. The ledger counts and reports each of these, and
-// fails the test for it unless the machine was too slow; the rest of the test still finds what there is to find.
-func (u *User) AskAgain(ctx context.Context, method, path string, body any, headers ...string) (*Answer, error) {
+// RequestAgain is Request, but repeats the request after an unplanned refusal. The ledger counts each refusal, and
+// fails the test for it unless the machine was too slow. The test continues, so that it can find other defects.
+func (u *User) RequestAgain(ctx context.Context, method, path string, body any, headers ...string) (*Response, error) {
 	for {
 		began := time.Now()
-		a, err := u.Ask(ctx, method, path, body, headers...)
-		if err != nil || !u.unplanned(began, a) || Pause(ctx, PollEvery) != nil {
+		a, err := u.Request(ctx, method, path, body, headers...)
+		if err != nil || !u.unplanned(began, a) || clock.Sleep(ctx, PollEvery) != nil {
 			return a, err
 		}
 	}
 }
 
-// unplanned reports a refusal that the ledger has counted as a finding, of a request that had no effect.
-func (u *User) unplanned(began time.Time, a *Answer) bool {
-	return a != nil && a.Status == http.StatusServiceUnavailable && !bytes.Contains(a.Body, []byte("outcome_unknown")) && !u.Ledger.Planned(began)
+// unplanned reports whether a response is a refusal that the ledger has counted as a finding and whose request had no
+// effect.
+func (u *User) unplanned(began time.Time, a *Response) bool {
+	return a != nil && a.Status == http.StatusServiceUnavailable && !bytes.Contains(a.Body, []byte(protocol.OutcomeUnknown)) && !u.Ledger.Planned(began)
 }
 
-// Get reads what has to be there.
+// Get reads a resource, which must exist.
 func (u *User) Get(t *testing.T, path string, into any) {
 	t.Helper()
 	u.Do(t, http.MethodGet, path, nil).Want(t, http.StatusOK, into)
 }
 
-// Want fails the test unless the answer has the status; into may be nil.
-func (a *Answer) Want(t *testing.T, status int, into any) *Answer {
+// Want fails the test unless the response has the status. It decodes the body into into, which may be nil.
+func (a *Response) Want(t *testing.T, status int, into any) *Response {
 	t.Helper()
 	if err := a.Decode(status, into); err != nil {
 		t.Fatal(err)
@@ -187,8 +197,8 @@ func (a *Answer) Want(t *testing.T, status int, into any) *Answer {
 	return a
 }
 
-// Decode is Want for goroutines that are not the test's.
-func (a *Answer) Decode(status int, into any) error {
+// Decode is Want for goroutines other than the test's.
+func (a *Response) Decode(status int, into any) error {
 	if a.Status != status {
 		return fmt.Errorf("%s: %d, want %d: %s", a.Request, a.Status, status, a.Body)
 	}
@@ -201,19 +211,12 @@ func (a *Answer) Decode(status int, into any) error {
 	return nil
 }
 
-// Problem is what a test looks at in a problem document.
-type Problem struct {
-	Code    protocol.Code   `json:"code"`
-	Detail  string          `json:"detail"`
-	Current json.RawMessage `json:"current"`
-}
-
-// WantProblem fails the test unless the answer is the problem.
-func (a *Answer) WantProblem(t *testing.T, status int, code protocol.Code) Problem {
+// WantProblem fails the test unless the response is the given problem.
+func (a *Response) WantProblem(t *testing.T, status int, code protocol.Code) *client.Problem {
 	t.Helper()
-	var p Problem
-	a.Want(t, status, &p)
-	if p.Code != code || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") {
+	a.Want(t, status, nil)
+	p := a.Problem()
+	if p == nil || p.Code != code || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") {
 		t.Fatalf("%s: %s as %s, want %s", a.Request, a.Body, a.Header.Get("Content-Type"), code)
 	}
 	return p
@@ -222,12 +225,12 @@ func (a *Answer) WantProblem(t *testing.T, status int, code protocol.Code) Probl
 // ChatBody is the body of POST /chat.
 type ChatBody map[string]any
 
-// Saying is a turn that begins with a text.
-func Saying(text string) ChatBody {
+// NewChatBody returns the body that starts a turn with a text.
+func NewChatBody(text string) ChatBody {
 	return ChatBody{"input": []map[string]string{{"type": "text", "text": Canary + " " + text}}}
 }
 
-// In says it in a conversation.
+// In sets the conversation.
 func (b ChatBody) In(conversation string) ChatBody { return b.With("conversation_id", conversation) }
 
 // With sets a member of the body.
@@ -236,10 +239,10 @@ func (b ChatBody) With(name string, value any) ChatBody {
 	return b
 }
 
-// Chat begins a turn, or fails the test.
+// Chat starts a turn, or fails the test.
 func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
-	s, refused, err := u.ChatAgain(Within(t, Patience), body, headers...)
+	s, refused, err := u.ChatAgain(Within(t, ProcessTimeout), body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,19 +253,19 @@ func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	return s
 }
 
-// ChatAgain is TryChat, with the request sent again after an unplanned refusal, as AskAgain does.
-func (u *User) ChatAgain(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Answer, error) {
+// ChatAgain is TryChat, but repeats the request after an unplanned refusal, as RequestAgain does.
+func (u *User) ChatAgain(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Response, error) {
 	for {
 		began := time.Now()
 		s, refused, err := u.TryChat(ctx, body, headers...)
-		if err != nil || !u.unplanned(began, refused) || Pause(ctx, PollEvery) != nil {
+		if err != nil || !u.unplanned(began, refused) || clock.Sleep(ctx, PollEvery) != nil {
 			return s, refused, err
 		}
 	}
 }
 
-// TryChat begins a turn; what is no stream is answered as it came.
-func (u *User) TryChat(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Answer, error) {
+// TryChat starts a turn. It returns the stream, or the response if that is not a stream.
+func (u *User) TryChat(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Response, error) {
 	return u.OpenStream(ctx, http.MethodPost, "/chat", body, 0, headers...)
 }
 
@@ -274,7 +277,7 @@ func (u *User) Messages(t *testing.T, conversation string) []protocol.Message {
 	return page.Data
 }
 
-// Page is what paints a conversation.
+// Page reads everything that a client needs to show a conversation.
 func (u *User) Page(t *testing.T, conversation string) protocol.ConversationPage {
 	t.Helper()
 	var page protocol.ConversationPage
@@ -282,7 +285,7 @@ func (u *User) Page(t *testing.T, conversation string) protocol.ConversationPage
 	return page
 }
 
-// NewConversation is one with a title, so that no automatic one is made.
+// NewConversation creates a conversation with a title, so that the service does not generate one.
 func (u *User) NewConversation(t *testing.T) string {
 	t.Helper()
 	var made protocol.Conversation
@@ -290,39 +293,40 @@ func (u *User) NewConversation(t *testing.T) string {
 	return made.ConversationID.String()
 }
 
-// Steering is the body of POST /chat/steering for an input.
-func Steering(turn, clientID, text, delivery string) map[string]any {
+// SteeringBody returns the body of POST /chat/steering for an input.
+func SteeringBody(turn, clientID, text, delivery string) map[string]any {
 	return map[string]any{
 		"type": "input", "turn_id": turn, "client_steering_id": clientID, "delivery": delivery,
 		"input": []map[string]string{{"type": "text", "text": Canary + " " + text}},
 	}
 }
 
-// Cancelling is the body of POST /chat/steering for a cancel.
-func Cancelling(turn string) map[string]any { return map[string]any{"type": "cancel", "turn_id": turn} }
+// CancelBody returns the body of POST /chat/steering for a cancel.
+func CancelBody(turn string) map[string]any { return map[string]any{"type": "cancel", "turn_id": turn} }
 
-// Receipt is what came of a command.
+// Receipt is the outcome of a command.
 type Receipt struct {
 	Sent     bool
 	Status   int // 202 or 409
 	Sequence int64
 }
 
-// Insist sends a command until it is decided: 202 or 409 steering_closed. Refusals outside of planned faults are counted.
-func Insist(ctx context.Context, u *User, body map[string]any) (Receipt, error) {
+// SendUntilDecided sends a command until it is decided: 202, or 409 steering_closed. The ledger counts refusals outside
+// of planned faults.
+func SendUntilDecided(ctx context.Context, u *User, body map[string]any) (Receipt, error) {
 	for {
-		a, err := u.Ask(ctx, http.MethodPost, "/chat/steering", body)
+		a, err := u.Request(ctx, http.MethodPost, "/chat/steering", body)
 		if err == nil && a.Status != http.StatusServiceUnavailable {
 			return ReadReceipt(a)
 		}
-		if waited := Pause(ctx, PollEvery); waited != nil {
+		if waited := clock.Sleep(ctx, PollEvery); waited != nil {
 			return Receipt{}, errors.Join(waited, err)
 		}
 	}
 }
 
-// ReadReceipt reads an answer to a command: accepted, or steering_closed.
-func ReadReceipt(a *Answer) (Receipt, error) {
+// ReadReceipt reads the response to a command: accepted or steering_closed.
+func ReadReceipt(a *Response) (Receipt, error) {
 	r := Receipt{Sent: true, Status: a.Status}
 	if a.Status == http.StatusAccepted {
 		var accepted protocol.SteeringReceipt
@@ -330,34 +334,30 @@ func ReadReceipt(a *Answer) (Receipt, error) {
 		r.Sequence = accepted.Sequence
 		return r, err
 	}
-	var p Problem
-	if err := a.Decode(http.StatusConflict, &p); err != nil {
-		return r, err
-	}
-	if p.Code != protocol.CodeSteeringClosed {
-		return r, fmt.Errorf("%s: %s", a.Request, a.Body)
+	if p := a.Problem(); p == nil || p.Status != http.StatusConflict || p.Code != protocol.CodeSteeringClosed {
+		return r, fmt.Errorf("%s: %d, want 202 or 409 steering_closed: %s", a.Request, a.Status, a.Body)
 	}
 	return r, nil
 }
 
-// Live begins a turn and waits until it says something.
+// Live starts a turn and waits for the first text of its answer.
 func (u *User) Live(t *testing.T, conversation, text string) *Stream {
 	t.Helper()
-	s := u.Chat(t, Saying(text).In(conversation))
+	s := u.Chat(t, NewChatBody(text).In(conversation))
 	s.AwaitKind(t, "answer.delta")
 	return s
 }
 
-// Cancel ends a turn and reads the rest of it.
+// Cancel cancels a turn and reads the rest of its stream.
 func (u *User) Cancel(t *testing.T, s *Stream) {
 	t.Helper()
-	u.Do(t, http.MethodPost, "/chat/steering", Cancelling(s.Turn)).Want(t, http.StatusAccepted, nil)
-	if _, end := s.ToTheEnd(t); end.Status != protocol.TurnCancelled {
+	u.Do(t, http.MethodPost, "/chat/steering", CancelBody(s.Turn)).Want(t, http.StatusAccepted, nil)
+	if _, end := s.ReadToEnd(t); end.Status != protocol.TurnCancelled {
 		t.Errorf("a cancelled turn ended %s", end.Status)
 	}
 }
 
-// FollowUps are those of a conversation, in order.
+// FollowUps reads the follow-ups of a conversation, in order.
 func (u *User) FollowUps(t *testing.T, conversation string) []protocol.FollowUp {
 	t.Helper()
 	var list protocol.List[protocol.FollowUp]

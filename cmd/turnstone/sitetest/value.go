@@ -5,25 +5,25 @@ import (
 	"testing"
 )
 
-// Value reads the answer, which has to have a status, and walks into it.
-func (a *Answer) Value(t *testing.T, status int, path ...any) any {
+// Value returns the value at a path of the JSON body. It fails the test unless the response has the status.
+func (a *Response) Value(t *testing.T, status int, path ...any) any {
 	t.Helper()
 	var value any
 	a.Want(t, status, &value)
 	return At(t, value, path...)
 }
 
-// Text is a Value that has to be one.
-func (a *Answer) Text(t *testing.T, status int, path ...any) string {
+// Text is Value for a string. It fails the test if the value is not a string.
+func (a *Response) Text(t *testing.T, status int, path ...any) string {
 	t.Helper()
 	text, ok := a.Value(t, status, path...).(string)
 	if !ok {
-		t.Fatalf("%v is no text: %s", path, a.Body)
+		t.Fatalf("%v is not a string: %s", path, a.Body)
 	}
 	return text
 }
 
-// Value walks into the data of an event.
+// Value returns the value at a path of the event's data.
 func (e Event) Value(t *testing.T, path ...any) any {
 	t.Helper()
 	var value any
@@ -33,7 +33,8 @@ func (e Event) Value(t *testing.T, path ...any) any {
 	return At(t, value, path...)
 }
 
-// At walks into a JSON value by names and indices; the test fails where it does not lead on.
+// At returns the value at a path of member names and indices; a negative index counts from the end. It fails the test
+// if the path does not exist.
 func At(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for i, step := range path {
@@ -52,7 +53,7 @@ func At(t *testing.T, value any, path ...any) any {
 			}
 		}
 		if !found {
-			t.Fatalf("there is no %v", path[:i+1])
+			t.Fatalf("the value has no %v", path[:i+1])
 		}
 	}
 	return value

@@ -1,8 +1,10 @@
-// Package disk keeps objects as files of one folder: the store of one machine. A file is written beside, synced,
-// renamed into its place and its folder synced, so that a crash leaves the old object or the new one.
+// Package disk stores objects as files in one folder, for a service on one machine. A file is written under a temporary
+// name, synced and renamed to its final name, and its folder is synced, so that a crash leaves the old object or the
+// new one.
 //
-// Layout: objects/<segments as folders>/=<last segment>, where '=' keeps an object and a folder of one name apart; tmp/
-// holds what is being written. All paths go through os.Root, which no symbolic link leads out of.
+// Layout: objects/<segments as folders>/=<last segment>, where '=' distinguishes an object from a folder of the same
+// name; tmp/ contains the files that are being written. All paths go through os.Root, which follows no symbolic link
+// out of the folder.
 package disk
 
 import (
@@ -27,13 +29,14 @@ import (
 const (
 	objectsFolder = "objects"
 	tempFolder    = "tmp"
-	mark          = "="
+	filePrefix    = "="
 
 	folderMode = 0o700
 	fileMode   = 0o600
-	// leftoverAge is when a file in tmp/ is surely of a writer that is gone: no upload takes as long.
+	// leftoverAge is the age at which the writer of a file in tmp/ has certainly ended: no upload takes that long.
 	leftoverAge = 24 * time.Hour
-	// renameTries: a Delete may remove the folder that a Put has just made, a few times in a row at worst.
+	// renameTries limits the retries of a rename: a Delete may remove the folder that a Put has just created, a few
+	// times in a row at worst.
 	renameTries = 10
 )
 
@@ -44,28 +47,28 @@ type Store struct {
 
 var _ objects.Store = (*Store)(nil)
 
-// Open makes the folder when it is missing and removes what writers that are gone left half written.
+// Open creates the folder if it is missing, and removes incomplete files of writers that have ended.
 func Open(folder string) (*Store, error) {
 	if err := os.MkdirAll(folder, folderMode); err != nil {
-		return nil, fmt.Errorf("making the object store's folder: %w", err)
+		return nil, fmt.Errorf("creating the folder of the object store: %w", err)
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, fmt.Errorf("opening the object store's folder: %w", err)
+		return nil, fmt.Errorf("opening the folder of the object store: %w", err)
 	}
 	s := &Store{root: root}
 	for _, sub := range []string{objectsFolder, tempFolder} {
 		if err := s.makeFolder(sub); err != nil {
-			return nil, errors.Join(fmt.Errorf("making the object store's folders: %w", err), root.Close())
+			return nil, errors.Join(fmt.Errorf("creating the folders of the object store: %w", err), root.Close())
 		}
 	}
-	if err := s.sweep(); err != nil {
-		return nil, errors.Join(fmt.Errorf("removing half-written objects: %w", err), root.Close())
+	if err := s.removeLeftovers(); err != nil {
+		return nil, errors.Join(fmt.Errorf("removing incomplete objects: %w", err), root.Close())
 	}
 	return s, nil
 }
 
-// Close gives the folder's descriptor back. No call may be running.
+// Close closes the descriptor of the folder. No call may be running.
 func (s *Store) Close() error { return s.root.Close() }
 
 // Put implements objects.Store.
@@ -80,7 +83,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64)
 	return reading.Digest(), nil
 }
 
-// write is the way of every object into its place.
+// write writes body to a temporary file and renames it to the file of key. Every object is stored by it.
 func (s *Store) write(ctx context.Context, key string, body io.Reader) (err error) {
 	temp := path.Join(tempFolder, uuid.NewString())
 	file, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
@@ -89,7 +92,7 @@ func (s *Store) write(ctx context.Context, key string, body io.Reader) (err erro
 	}
 	defer func() {
 		if err != nil {
-			_ = s.root.Remove(temp) // else the sweep does
+			_ = s.root.Remove(temp) // if this fails, a later sweep removes the file
 		}
 	}()
 	_, err = io.Copy(diskWriter{file}, contextReader{ctx, body})
@@ -102,10 +105,10 @@ func (s *Store) write(ctx context.Context, key string, body io.Reader) (err erro
 	if err != nil {
 		return err
 	}
-	return unavailable(s.rename(temp, place(key)))
+	return unavailable(s.rename(temp, objectPath(key)))
 }
 
-// rename moves the file to its place and makes that durable.
+// rename moves a temporary file to its final path and makes that durable.
 func (s *Store) rename(temp, to string) error {
 	var err error
 	for range renameTries {
@@ -125,7 +128,7 @@ func (s *Store) rename(temp, to string) error {
 	return s.syncFolder(path.Dir(to))
 }
 
-// makeFolder makes dir and what is missing above it, each durable before something is put into it.
+// makeFolder creates dir and its missing parents. Each is durable before anything is created in it.
 func (s *Store) makeFolder(dir string) error {
 	if _, err := s.root.Stat(dir); err == nil || dir == "." {
 		return err
@@ -176,14 +179,15 @@ func (s *Store) Stat(_ context.Context, key string) (objects.Info, error) {
 	if err := objects.CheckKey(key); err != nil {
 		return objects.Info{}, err
 	}
-	info, err := s.root.Lstat(place(key))
+	info, err := s.root.Lstat(objectPath(key))
 	if err != nil {
-		return objects.Info{}, fmt.Errorf("looking at an object: %w", meaning(err))
+		return objects.Info{}, fmt.Errorf("reading the attributes of an object: %w", classify(err))
 	}
 	return objects.Info{Key: key, Size: info.Size(), ModifiedAt: info.ModTime()}, nil
 }
 
-// Copy implements objects.Store. The bytes are copied, not linked: a copy outlives damage to its original.
+// Copy implements objects.Store. The bytes are copied, not linked, so that damage to the original does not affect the
+// copy.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(objects.CheckKey(from), objects.CheckKey(to)); err != nil {
 		return err
@@ -192,19 +196,19 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copying an object: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // the file is only read
 	if err := s.write(ctx, to, diskReader{file}); err != nil {
 		return fmt.Errorf("copying an object: %w", err)
 	}
 	return nil
 }
 
-// Delete implements objects.Store. Folders that it empties go too.
+// Delete implements objects.Store. It also removes the folders that become empty.
 func (s *Store) Delete(_ context.Context, key string) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	at := place(key)
+	at := objectPath(key)
 	if err := s.root.Remove(at); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			return nil
@@ -220,7 +224,7 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// List implements objects.Store. It walks all that the prefix's folder holds, which is meant for purges and audits.
+// List implements objects.Store. It walks the whole folder of the prefix, so it is suited to purges and audits only.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Info, error) {
 	if err := objects.CheckPrefix(prefix); err != nil {
 		return nil, err
@@ -232,12 +236,12 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 	var found []objects.Info
 	err := fs.WalkDir(s.root.FS(), start, func(at string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return ctx.Err() // removed while we walk, or never there
+			return ctx.Err() // removed during the walk, or never existed
 		}
 		if err != nil || entry.IsDir() {
 			return errors.Join(err, ctx.Err())
 		}
-		key, isObject := keyAt(at)
+		key, isObject := keyOfPath(at)
 		if !isObject || !strings.HasPrefix(key, prefix) || key <= after {
 			return nil
 		}
@@ -257,7 +261,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 	return found[:min(len(found), max(limit, 0), objects.MaxList)], nil
 }
 
-// Ready implements objects.Store: a file can be made, synced and removed.
+// Ready implements objects.Store. It creates, syncs and removes a file.
 func (s *Store) Ready(context.Context) error {
 	probe := path.Join(tempFolder, "ready-"+uuid.NewString())
 	file, err := s.root.OpenFile(probe, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
@@ -269,14 +273,15 @@ func (s *Store) Ready(context.Context) error {
 }
 
 func (s *Store) open(key string) (*os.File, error) {
-	file, err := s.root.Open(place(key))
+	file, err := s.root.Open(objectPath(key))
 	if err != nil {
-		return nil, meaning(err)
+		return nil, classify(err)
 	}
 	return file, nil
 }
 
-func (s *Store) sweep() error {
+// removeLeftovers removes the files in tmp/ that are older than leftoverAge.
+func (s *Store) removeLeftovers() error {
 	entries, err := fs.ReadDir(s.root.FS(), tempFolder)
 	if err != nil {
 		return err
@@ -293,23 +298,26 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-func place(key string) string {
-	return path.Join(objectsFolder, path.Dir(key), mark+path.Base(key))
+// objectPath returns the path of the file of an object.
+func objectPath(key string) string {
+	return path.Join(objectsFolder, path.Dir(key), filePrefix+path.Base(key))
 }
 
-func keyAt(at string) (string, bool) {
-	name, isObject := strings.CutPrefix(path.Base(at), mark)
+// keyOfPath returns the key of the object at a path; false if the file is not an object.
+func keyOfPath(at string) (string, bool) {
+	name, isObject := strings.CutPrefix(path.Base(at), filePrefix)
 	return strings.TrimPrefix(path.Join(path.Dir(at), name), objectsFolder+"/"), isObject
 }
 
-func meaning(err error) error {
+// classify converts an error of the file system: a missing file is protocol.CodeNotFound.
+func classify(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return protocol.Errorf(protocol.CodeNotFound, "there is no such object")
 	}
 	return unavailable(err)
 }
 
-// unavailable gives an error of the file system its meaning; ends of contexts keep theirs.
+// unavailable converts an error of the file system to protocol.CodeUnavailable. Errors of a context pass unchanged.
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -330,7 +338,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// diskWriter and diskReader tell failures of the disk from failures of the body.
+// diskWriter and diskReader mark failures of the disk, to distinguish them from failures of the body.
 type diskWriter struct{ to io.Writer }
 
 func (w diskWriter) Write(p []byte) (int, error) {
@@ -348,7 +356,7 @@ func (r diskReader) Read(p []byte) (int, error) {
 	return n, unavailable(err)
 }
 
-// objectReader fails when the file ends before what was promised.
+// objectReader returns an error if the file ends before the promised length.
 type objectReader struct {
 	reader io.Reader
 	left   int64

@@ -40,14 +40,14 @@ func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(t.Context(), "out/secret", 0, objects.ToEnd); err == nil {
-		t.Error("a link leads out of the store")
+		t.Error("Get follows a link out of the store")
 	}
 	if _, err := s.Put(t.Context(), "out/new", strings.NewReader("x"), 1); err == nil {
-		t.Error("a link leads writers out of the store")
+		t.Error("Put follows a link out of the store")
 	}
 }
 
-func TestHalfWrittenObjectsOfGoneWritersAreRemovedAtOpen(t *testing.T) {
+func TestOpenRemovesIncompleteObjectsOfEndedWriters(t *testing.T) {
 	folder := t.TempDir()
 	open(t, folder)
 	old, fresh := filepath.Join(folder, tempFolder, "old"), filepath.Join(folder, tempFolder, "fresh")
@@ -62,10 +62,10 @@ func TestHalfWrittenObjectsOfGoneWritersAreRemovedAtOpen(t *testing.T) {
 	}
 	open(t, folder)
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("the old one is still there (%v)", err)
+		t.Errorf("the old file was not removed (%v)", err)
 	}
 	if _, err := os.Stat(fresh); err != nil {
-		t.Errorf("one that may be in the writing was removed (%v)", err)
+		t.Errorf("a fresh file, which may still be written, was removed (%v)", err)
 	}
 }
 
@@ -76,6 +76,6 @@ func TestALostFolderIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("without its folder it says %v", err)
+		t.Errorf("without its folder, Ready returns %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package objectstest is the suite that every object store passes. Only tests import it.
+// Package objectstest is the test suite for every implementation of objects.Store. Only tests import it.
 package objectstest
 
 import (
@@ -18,25 +18,25 @@ import (
 	"turnstone/protocol"
 )
 
-// large makes an s3 upload go in several parts, the last one odd.
+// large is a size that an s3 upload splits into several parts, the last one of an odd size.
 const large = 17<<20 + 3
 
-// Run holds an empty store to the contract of objects.Store.
+// Run tests that an empty store fulfils the contract of objects.Store.
 func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 	for name, test := range map[string]func(*testing.T, objects.Store){
-		"what was put is got, whole and in ranges":      roundTrip,
+		"a stored object is read whole and in ranges":   roundTrip,
 		"a large stream is stored with its hash":        largeStream,
 		"a second put replaces the first":               replaces,
 		"a body of another size stores nothing":         wrongSize,
 		"a body that fails stores nothing":              failingBody,
 		"a cancelled put stores nothing":                cancelledPut,
-		"what is missing is not found":                  missing,
-		"keys that climb or confuse are refused":        badKeys,
-		"a copy is whole and its own":                   copies,
-		"a deleted object is gone, and again":           deletes,
+		"a missing object is not found":                 missing,
+		"invalid and unsafe keys are refused":           badKeys,
+		"a copy is complete and independent":            copies,
+		"an object is deleted and stored again":         deletes,
 		"lists come in order, by prefix, in pages":      lists,
 		"an object and a folder may have the same name": nested,
-		"many writers of one key leave one whole":       concurrent,
+		"concurrent writers leave one whole object":     concurrent,
 		"it is ready": func(t *testing.T, s objects.Store) { ok(t, s.Ready(t.Context())) },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -47,12 +47,12 @@ func roundTrip(t *testing.T, s objects.Store) {
 	body := []byte("0123456789")
 	digest := put(t, s, "f/acct/a", body)
 	if digest != sha256.Sum256(body) {
-		t.Errorf("the hash is %x", digest)
+		t.Errorf("the digest is %x", digest)
 	}
 	info, err := s.Stat(t.Context(), "f/acct/a")
 	ok(t, err)
 	if info.Key != "f/acct/a" || info.Size != 10 || info.ModifiedAt.IsZero() {
-		t.Errorf("it stands as %+v", info)
+		t.Errorf("Stat returns %+v", info)
 	}
 	for _, c := range []struct {
 		offset, length int64
@@ -68,12 +68,12 @@ func roundTrip(t *testing.T, s objects.Store) {
 		{4, 0, ""},
 	} {
 		if got := get(t, s, "f/acct/a", c.offset, c.length); string(got) != c.want {
-			t.Errorf("from %d, %d bytes: %q, want %q", c.offset, c.length, got, c.want)
+			t.Errorf("offset %d, length %d: %q, want %q", c.offset, c.length, got, c.want)
 		}
 	}
 	for _, c := range [][2]int64{{11, objects.ToEnd}, {11, 2}, {11, 0}, {-1, 2}, {0, -2}} {
 		_, err := s.Get(t.Context(), "f/acct/a", c[0], c[1])
-		is(t, err, protocol.CodeInvalid)
+		wantCode(t, err, protocol.CodeInvalid)
 	}
 	put(t, s, "f/acct/empty", nil)
 	if got := get(t, s, "f/acct/empty", 0, objects.ToEnd); len(got) != 0 {
@@ -87,10 +87,10 @@ func largeStream(t *testing.T, s objects.Store) {
 	digest, err := s.Put(t.Context(), "f/large", iotest.HalfReader(bytes.NewReader(body)), large)
 	ok(t, err)
 	if digest != sha256.Sum256(body) {
-		t.Error("the hash is another")
+		t.Error("the digest is not the SHA-256 of the body")
 	}
 	if !bytes.Equal(get(t, s, "f/large", 0, objects.ToEnd), body) {
-		t.Error("other bytes come back")
+		t.Error("the object has other bytes than the body")
 	}
 	if !bytes.Equal(get(t, s, "f/large", 8<<20-1, 3), body[8<<20-1:8<<20+2]) {
 		t.Error("a range over two parts has other bytes")
@@ -101,7 +101,7 @@ func replaces(t *testing.T, s objects.Store) {
 	put(t, s, "q/one", []byte("first and longer"))
 	put(t, s, "q/one", []byte("second"))
 	if got := get(t, s, "q/one", 0, objects.ToEnd); string(got) != "second" {
-		t.Errorf("it reads %q", got)
+		t.Errorf("the object reads %q", got)
 	}
 }
 
@@ -110,18 +110,18 @@ func wrongSize(t *testing.T, s objects.Store) {
 	for _, size := range []int64{0, 3, 5, 20 << 20} {
 		for _, key := range []string{"q/kept", "q/new"} {
 			_, err := s.Put(t.Context(), key, strings.NewReader("four"), size)
-			is(t, err, protocol.CodeInvalid)
+			wantCode(t, err, protocol.CodeInvalid)
 		}
 	}
 	body := make([]byte, large)
 	for _, size := range []int64{large - 1, large + 1} {
 		_, err := s.Put(t.Context(), "q/new", bytes.NewReader(body), size)
-		is(t, err, protocol.CodeInvalid)
+		wantCode(t, err, protocol.CodeInvalid)
 	}
 	_, err := s.Stat(t.Context(), "q/new")
-	is(t, err, protocol.CodeNotFound)
+	wantCode(t, err, protocol.CodeNotFound)
 	if got := get(t, s, "q/kept", 0, objects.ToEnd); string(got) != "kept" {
-		t.Errorf("the object before is %q now", got)
+		t.Errorf("the earlier object changed to %q", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func failingBody(t *testing.T, s objects.Store) {
 		}
 	}
 	_, err := s.Stat(t.Context(), "q/cut")
-	is(t, err, protocol.CodeNotFound)
+	wantCode(t, err, protocol.CodeNotFound)
 }
 
 func cancelledPut(t *testing.T, s objects.Store) {
@@ -148,20 +148,20 @@ func cancelledPut(t *testing.T, s objects.Store) {
 		t.Errorf("the error is %v", err)
 	}
 	_, err := s.Stat(t.Context(), "q/cancelled")
-	is(t, err, protocol.CodeNotFound)
+	wantCode(t, err, protocol.CodeNotFound)
 }
 
 func missing(t *testing.T, s objects.Store) {
 	put(t, s, "q/there", []byte("x"))
 	for _, key := range []string{"q/gone", "nowhere/at/all", "q/there/below"} {
 		_, err := s.Get(t.Context(), key, 0, objects.ToEnd)
-		is(t, err, protocol.CodeNotFound)
+		wantCode(t, err, protocol.CodeNotFound)
 		_, err = s.Get(t.Context(), key, 5, 0)
-		is(t, err, protocol.CodeNotFound)
+		wantCode(t, err, protocol.CodeNotFound)
 		_, err = s.Stat(t.Context(), key)
-		is(t, err, protocol.CodeNotFound)
-		is(t, s.Copy(t.Context(), key, "q/copy"), protocol.CodeNotFound)
-		is(t, s.Copy(t.Context(), key, key), protocol.CodeNotFound)
+		wantCode(t, err, protocol.CodeNotFound)
+		wantCode(t, s.Copy(t.Context(), key, "q/copy"), protocol.CodeNotFound)
+		wantCode(t, s.Copy(t.Context(), key, key), protocol.CodeNotFound)
 	}
 }
 
@@ -171,17 +171,17 @@ func badKeys(t *testing.T, s objects.Store) {
 		"a?b", "a%2fb", "=a", strings.Repeat("a", 201), strings.Repeat("a/", 300) + "a",
 	} {
 		_, err := s.Put(t.Context(), key, strings.NewReader("x"), 1)
-		is(t, err, protocol.CodeInvalid)
+		wantCode(t, err, protocol.CodeInvalid)
 		_, err = s.Get(t.Context(), key, 0, objects.ToEnd)
-		is(t, err, protocol.CodeInvalid)
+		wantCode(t, err, protocol.CodeInvalid)
 		_, err = s.Stat(t.Context(), key)
-		is(t, err, protocol.CodeInvalid)
-		is(t, s.Delete(t.Context(), key), protocol.CodeInvalid)
-		is(t, s.Copy(t.Context(), key, "good"), protocol.CodeInvalid)
-		is(t, s.Copy(t.Context(), "good", key), protocol.CodeInvalid)
+		wantCode(t, err, protocol.CodeInvalid)
+		wantCode(t, s.Delete(t.Context(), key), protocol.CodeInvalid)
+		wantCode(t, s.Copy(t.Context(), key, "good"), protocol.CodeInvalid)
+		wantCode(t, s.Copy(t.Context(), "good", key), protocol.CodeInvalid)
 	}
 	_, err := s.List(t.Context(), "../", "", 10)
-	is(t, err, protocol.CodeInvalid)
+	wantCode(t, err, protocol.CodeInvalid)
 }
 
 func copies(t *testing.T, s objects.Store) {
@@ -203,11 +203,11 @@ func deletes(t *testing.T, s objects.Store) {
 	ok(t, s.Delete(t.Context(), "f/a/b"))
 	ok(t, s.Delete(t.Context(), "never/there"))
 	_, err := s.Stat(t.Context(), "f/a/b")
-	is(t, err, protocol.CodeNotFound)
+	wantCode(t, err, protocol.CodeNotFound)
 	ok(t, s.Delete(t.Context(), "f/a/c"))
 	put(t, s, "f/a/b", []byte("again"))
 	if got := get(t, s, "f/a/b", 0, objects.ToEnd); string(got) != "again" {
-		t.Errorf("put again it is %q", got)
+		t.Errorf("stored again, the object is %q", got)
 	}
 }
 
@@ -241,7 +241,7 @@ func lists(t *testing.T, s objects.Store) {
 			}
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%q after %q, at most %d: %v, want %s", c.prefix, c.after, c.limit, got, c.want)
+			t.Errorf("prefix %q after %q, limit %d: %v, want %s", c.prefix, c.after, c.limit, got, c.want)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func nested(t *testing.T, s objects.Store) {
 	put(t, s, "f/a.b", []byte("dotted"))
 	ok(t, s.Delete(t.Context(), "f/a.b"))
 	if got := get(t, s, "f/a/b", 0, objects.ToEnd); string(got) != "below" {
-		t.Errorf("it reads %q", got)
+		t.Errorf("the object reads %q", got)
 	}
 }
 
@@ -272,13 +272,13 @@ func concurrent(t *testing.T, s objects.Store) {
 	group.Wait()
 	got := get(t, s, "f/deep/er/one", 0, objects.ToEnd)
 	if len(got) != 100_000 || strings.Trim(string(got), string(got[:1])) != "" {
-		t.Errorf("%d mixed bytes are left", len(got))
+		t.Errorf("the object has %d bytes, want 100000 bytes of one writer", len(got))
 	}
 }
 
 type readerFunc func([]byte) (int, error)
 
-// Read reads once and ends.
+// Read calls f. If f returns neither bytes nor an error, Read returns io.EOF.
 func (f readerFunc) Read(p []byte) (int, error) {
 	n, err := f(p)
 	if err == nil && n == 0 {
@@ -311,7 +311,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func is(t *testing.T, err error, code protocol.Code) {
+func wantCode(t *testing.T, err error, code protocol.Code) {
 	t.Helper()
 	var ours *protocol.Error
 	if !errors.As(err, &ours) || ours.Code != code {

@@ -1,8 +1,9 @@
-// Package s3 keeps objects in a bucket of an S3-compatible store. Uploads go through the transfer manager with a
-// checksum on every part; sizes are checked before anything becomes visible, so that a key is whole or as before.
+// Package s3 stores objects in a bucket of an S3-compatible store. Uploads use the transfer manager, with a checksum on
+// every part. Sizes are checked before an object becomes visible, so that a key has the complete new object or the
+// earlier one.
 //
-// Credentials come from where the AWS tools take them (AWS_ACCESS_KEY_ID and the rest, files, roles), unless options
-// name them.
+// Credentials come from the usual sources of the AWS tools (AWS_ACCESS_KEY_ID and related variables, files, roles),
+// unless Options contain them.
 package s3
 
 import (
@@ -29,19 +30,20 @@ import (
 
 const (
 	partSize = 8 << 20
-	// multipartFrom is the transfer manager's threshold: below it an object is one request, held in memory.
+	// multipartFrom is the threshold of the transfer manager: a smaller object is one request, held in memory.
 	multipartFrom = 16 << 20
-	// partsAtOnce bounds memory: an upload holds at most so many parts.
+	// partsAtOnce limits the memory of an upload, which holds at most this number of parts.
 	partsAtOnce = 2
-	// attempts are one call and two retries.
+	// attempts is one call and two retries.
 	attempts = 3
-	// maxBackoff keeps a failed call near the time that its attempts take.
+	// maxBackoff keeps the duration of a failed call close to that of its attempts.
 	maxBackoff = time.Second
-	// abortTimeout is for telling the store to forget the parts of a failed upload.
+	// abortTimeout limits the call that deletes the parts of a failed upload.
 	abortTimeout = 10 * time.Second
 )
 
-// Options say which bucket. AccessKey and SecretKey are for stores whose credentials do not come the usual way.
+// Options select the bucket. AccessKey and SecretKey are for stores whose credentials do not come from the usual
+// sources.
 type Options struct {
 	Endpoint  string // with scheme; empty for AWS itself
 	Region    string
@@ -49,7 +51,7 @@ type Options struct {
 	AccessKey string
 	SecretKey string
 
-	timeouts timeouts // of tests; else defaultTimeouts
+	timeouts timeouts // set by tests; otherwise defaultTimeouts
 }
 
 // Store is an objects.Store in a bucket.
@@ -62,15 +64,15 @@ type Store struct {
 
 var _ objects.Store = (*Store)(nil)
 
-// Open makes a client; it asks the store nothing. Ready does.
+// Open creates a client without a request to the store. Ready sends one.
 func Open(ctx context.Context, options Options) (*Store, error) {
 	if options.Bucket == "" {
-		return nil, errors.New("object store: a bucket is needed")
+		return nil, errors.New("object store: a bucket is required")
 	}
 	if options.timeouts == (timeouts{}) {
 		options.timeouts = defaultTimeouts
 	}
-	// A buildable client takes AWS_CA_BUNDLE; its transport, with that in it, is the one we then bound.
+	// A buildable client applies AWS_CA_BUNDLE to its transport; the timeouts are set on that transport below.
 	load := []func(*config.LoadOptions) error{config.WithHTTPClient(awshttp.NewBuildableClient())}
 	if options.Region != "" {
 		load = append(load, config.WithRegion(options.Region))
@@ -87,16 +89,16 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if built, ok := loaded.HTTPClient.(*awshttp.BuildableClient); ok {
 		transport = built.GetTransport()
 	}
-	options.timeouts.bound(transport)
+	options.timeouts.applyTo(transport)
 	httpClient := &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	api := client.NewFromConfig(loaded, func(o *client.Options) {
 		o.HTTPClient = httpClient
 		if options.Endpoint != "" {
 			o.BaseEndpoint = aws.String(options.Endpoint)
-			o.UsePathStyle = true // what is not AWS seldom has a name for each bucket
+			o.UsePathStyle = true // stores other than AWS seldom have a host name for each bucket
 		}
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff })
-		o.DisableLogOutputChecksumValidationSkipped = true // parts have checksums, whole multipart objects have none
+		o.DisableLogOutputChecksumValidationSkipped = true // only parts have checksums; a multipart object as a whole has none
 	})
 	uploads := transfermanager.New(api, func(o *transfermanager.Options) {
 		o.PartSizeBytes = partSize
@@ -107,10 +109,10 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	return &Store{api: api, uploads: uploads, bucket: options.Bucket, http: httpClient}, nil
 }
 
-// noRedirect leaves redirects to the SDK, which signs for the new place.
+// noRedirect leaves redirects to the SDK, which signs the request for the new address.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Store) Close() error {
 	s.http.CloseIdleConnections()
 	return nil
@@ -126,7 +128,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64)
 		Bucket: aws.String(s.bucket), Key: aws.String(key), Body: reading, ContentLength: aws.Int64(size),
 	})
 	if err != nil {
-		return objects.Digest{}, fmt.Errorf("putting an object: %w", meaning(err))
+		return objects.Digest{}, fmt.Errorf("putting an object: %w", classify(err))
 	}
 	return reading.Digest(), nil
 }
@@ -148,15 +150,15 @@ func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.R
 	}
 	output, err := s.api.GetObject(ctx, input)
 	if codeOf(err) == "InvalidRange" {
-		return s.empty(ctx, key, offset) // S3 has no empty ranges, we do
+		return s.empty(ctx, key, offset) // S3 has no empty ranges; objects.Store has
 	}
 	if err != nil {
-		return nil, fmt.Errorf("getting an object: %w", meaning(err))
+		return nil, fmt.Errorf("getting an object: %w", classify(err))
 	}
 	return &objectReader{body: output.Body}, nil
 }
 
-// empty reads nothing of an object, at an offset that it has.
+// empty returns a reader without bytes, if the object exists and has the offset.
 func (s *Store) empty(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
 	info, err := s.Stat(ctx, key)
 	if err != nil {
@@ -175,7 +177,7 @@ func (s *Store) Stat(ctx context.Context, key string) (objects.Info, error) {
 	}
 	output, err := s.api.HeadObject(ctx, &client.HeadObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(key)})
 	if err != nil {
-		return objects.Info{}, fmt.Errorf("looking at an object: %w", meaning(err))
+		return objects.Info{}, fmt.Errorf("reading the attributes of an object: %w", classify(err))
 	}
 	return objects.Info{
 		Key: key, Size: aws.ToInt64(output.ContentLength), ModifiedAt: aws.ToTime(output.LastModified),
@@ -187,7 +189,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(objects.CheckKey(from), objects.CheckKey(to)); err != nil {
 		return err
 	}
-	if from == to { // S3 refuses it; it must still say when there is nothing
+	if from == to { // S3 refuses this; a missing object must still be reported
 		_, err := s.Stat(ctx, from)
 		return err
 	}
@@ -195,7 +197,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		Bucket: aws.String(s.bucket), Key: aws.String(to), CopySource: aws.String(url.PathEscape(s.bucket) + "/" + from),
 	})
 	if err != nil {
-		return fmt.Errorf("copying an object: %w", meaning(err))
+		return fmt.Errorf("copying an object: %w", classify(err))
 	}
 	return nil
 }
@@ -206,7 +208,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	_, err := s.api.DeleteObject(ctx, &client.DeleteObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(key)})
-	if err = meaning(err); err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
+	if err = classify(err); err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
 		return fmt.Errorf("deleting an object: %w", err)
 	}
 	return nil
@@ -228,7 +230,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 	}
 	output, err := s.api.ListObjectsV2(ctx, input)
 	if err != nil {
-		return nil, fmt.Errorf("listing objects: %w", meaning(err))
+		return nil, fmt.Errorf("listing objects: %w", classify(err))
 	}
 	found := make([]objects.Info, 0, len(output.Contents))
 	for _, object := range output.Contents {
@@ -239,10 +241,10 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 	return found, nil
 }
 
-// Ready implements objects.Store: the bucket is there and our credentials reach it.
+// Ready implements objects.Store. It checks that the bucket exists and the credentials give access to it.
 func (s *Store) Ready(ctx context.Context) error {
 	_, err := s.api.HeadBucket(ctx, &client.HeadBucketInput{Bucket: aws.String(s.bucket)}, func(o *client.Options) {
-		o.Retryer = aws.NopRetryer{} // it will be asked again soon enough
+		o.Retryer = aws.NopRetryer{} // callers repeat the check soon enough
 	})
 	if err != nil {
 		return protocol.Errorf(protocol.CodeUnavailable, "object store: %w", err)
@@ -250,16 +252,17 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
+// codeOf returns the error code that the store sent; empty if there is none.
 func codeOf(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
+	var response smithy.APIError
+	if errors.As(err, &response) {
+		return response.ErrorCode()
 	}
 	return ""
 }
 
-// meaning gives a store's error its code. What the body or the context said keeps its own.
-func meaning(err error) error {
+// classify converts an error of the store to a *protocol.Error. Errors of a body or of a context pass unchanged.
+func classify(err error) error {
 	var ours *protocol.Error
 	switch {
 	case err == nil, errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -273,7 +276,7 @@ func meaning(err error) error {
 	}
 }
 
-// objectReader gives a cut or stalled body its meaning.
+// objectReader converts the error of an interrupted or stalled body.
 type objectReader struct{ body io.ReadCloser }
 
 func (r *objectReader) Read(p []byte) (int, error) {
@@ -281,7 +284,7 @@ func (r *objectReader) Read(p []byte) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return n, err
 	}
-	return n, meaning(err)
+	return n, classify(err)
 }
 
 func (r *objectReader) Close() error { return r.body.Close() }

@@ -36,10 +36,10 @@ const (
 	secretKey      = "turnstone-secret"
 	region         = "us-east-1"
 
-	patience = 30 * time.Second
+	waitLimit = 30 * time.Second
 )
 
-// gateway is the address of a real S3 server, a child of this process, strict about signatures and checksums.
+// gateway is the address of an S3 server that checks signatures and checksums. It is a child of this process.
 var gateway string
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(withGateway{m}) }
@@ -72,13 +72,13 @@ func startGateway() (stop func(), err error) {
 	}
 	build := exec.Command("go", "build", "-C", gatewayModule, "-o", program, gatewayProgram)
 	if output, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building it: %w: %s", err, output)
+		return nil, fmt.Errorf("building the server: %w: %s", err, output)
 	}
 	data, sidecar := filepath.Join(folder, "data"), filepath.Join(folder, "sidecar")
 	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // its port is free a moment later, most likely
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // most likely, its port is still free a moment later
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func startGateway() (stop func(), err error) {
 	}
 	stop = func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed is what it says
+		_ = cmd.Wait() // the error is always that the process was killed
 		_ = os.RemoveAll(folder)
 	}
 	if err := awaitListener(address); err != nil {
@@ -107,7 +107,7 @@ func startGateway() (stop func(), err error) {
 }
 
 func awaitListener(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -118,7 +118,7 @@ func awaitListener(address string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it does not listen: %w", err)
+			return fmt.Errorf("the server does not listen: %w", err)
 		case <-ticker.C:
 		}
 	}
@@ -137,7 +137,7 @@ func open(t *testing.T, options Options) *Store {
 
 var buckets atomic.Int64
 
-// openBucket is a store on a new bucket of the gateway.
+// openBucket returns a store on a new bucket of the gateway.
 func openBucket(t *testing.T) *Store {
 	t.Helper()
 	s := open(t, Options{Endpoint: gateway, Bucket: fmt.Sprintf("bucket-%d", buckets.Add(1))})
@@ -163,11 +163,11 @@ func TestAFailedUploadLeavesNoParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left.Uploads) != 0 {
-		t.Errorf("%d uploads are left open", len(left.Uploads))
+		t.Errorf("%d multipart uploads are left", len(left.Uploads))
 	}
 }
 
-// What changes on its way is refused by the store, since every request carries its checksum.
+// Every request carries a checksum, so the server refuses bytes that were changed in transit.
 func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
 	s := openBucket(t)
 	target, err := url.Parse(gateway)
@@ -176,7 +176,7 @@ func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // it is signed
+		r.Out.Host = r.In.Host // the signature covers it
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -198,15 +198,15 @@ func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := s.Stat(t.Context(), "q/changed"); protocol.CodeOf(err) != protocol.CodeNotFound {
-		t.Errorf("changed bytes were stored (%v)", err)
+		t.Errorf("the changed bytes were stored (%v)", err)
 	}
 }
 
 func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	wrongKey := Options{Endpoint: gateway, Bucket: "nobody-made-this-one"}
-	for _, options := range []Options{{Endpoint: gone.URL, Bucket: "b"}, wrongKey} {
+	missingBucket := Options{Endpoint: gateway, Bucket: "no-such-bucket"}
+	for _, options := range []Options{{Endpoint: gone.URL, Bucket: "b"}, missingBucket} {
 		s := open(t, options)
 		_, putErr := s.Put(t.Context(), "q/a", strings.NewReader("x"), 1)
 		_, listErr := s.List(t.Context(), "", "", 1)
@@ -218,7 +218,7 @@ func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
 	}
 }
 
-// A store that takes the connection and says nothing, or stops in the middle of an object, is given up in time.
+// A call to a store that accepts the connection and sends nothing, or stops in the middle of an object, ends in time.
 func TestAStoreThatHangsIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -235,10 +235,10 @@ func TestAStoreThatHangsIsGivenUp(t *testing.T) {
 		Endpoint: server.URL, Bucket: "b",
 		timeouts: timeouts{connect: time.Second, header: 50 * time.Millisecond, stall: 100 * time.Millisecond},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	if err := s.Ready(ctx); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("without an answer: %v", err)
+		t.Errorf("without a response, Ready returns %v", err)
 	}
 	reader, err := s.Get(ctx, "q/a", 0, objects.ToEnd)
 	if err != nil {
@@ -247,11 +247,11 @@ func TestAStoreThatHangsIsGivenUp(t *testing.T) {
 	defer func() { _ = reader.Close() }()
 	got, err := io.ReadAll(reader)
 	if string(got) != "the first bytes" || protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("in the middle of an object: %q, %v", got, err)
+		t.Errorf("an interrupted object reads as %q, error %v", got, err)
 	}
 }
 
-// failing is a body that breaks.
+// failing is a body that returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

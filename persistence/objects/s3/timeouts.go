@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// timeouts make every call bounded without limiting the size of an object.
+// timeouts limit every call without limiting the size of an object.
 type timeouts struct {
 	connect time.Duration
-	header  time.Duration // from the end of the request to the answer's header
+	header  time.Duration // from the end of the request to the header of the response
 	stall   time.Duration // without a byte in either direction
 }
 
@@ -18,13 +18,13 @@ var defaultTimeouts = timeouts{connect: 2 * time.Second, header: 10 * time.Secon
 
 const (
 	maxIdle = 32
-	// idleAge is below the stall limit, which would end an idle connection less politely.
+	// idleAge is below the stall limit, which would end an idle connection with an error.
 	idleAge   = 10 * time.Second
 	keepAlive = 15 * time.Second
 )
 
-// bound sets the limits on a transport.
-func (t timeouts) bound(transport *http.Transport) {
+// applyTo sets the limits on a transport.
+func (t timeouts) applyTo(transport *http.Transport) {
 	dialer := &net.Dialer{Timeout: t.connect, KeepAlive: keepAlive}
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		connection, err := dialer.DialContext(ctx, network, address)
@@ -39,8 +39,8 @@ func (t timeouts) bound(transport *http.Transport) {
 	transport.IdleConnTimeout = idleAge
 }
 
-// progressConn fails when nothing moved for a while. Progress in one direction counts for the other: while a part is
-// being sent the transport waits to read all the time.
+// progressConn fails if no byte is transferred for the time stall. Progress in one direction counts for the other:
+// while a part is sent, the transport waits in a read all the time.
 type progressConn struct {
 	net.Conn
 	stall time.Duration

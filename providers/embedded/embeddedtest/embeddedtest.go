@@ -1,5 +1,5 @@
-// Package embeddedtest gives tests a real Postgres and a real Redis: one private server of each a test process, started
-// when the first test asks and ended with the process. Only tests import it.
+// Package embeddedtest gives tests a real Postgres and a real Redis: one private server of each kind per test process,
+// started for the first test that needs it and stopped with the process. Only tests import it.
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 package embeddedtest
@@ -20,13 +20,13 @@ import (
 const (
 	folderPattern = "turnstone-test-"
 	memoryFolder  = "/dev/shm"
-	// memoryNeeded is what a cluster with its log and a test's databases may take.
+	// memoryNeeded is the space that a cluster with its log and the databases of the tests may need.
 	memoryNeeded = 3 << 30
 	startTimeout = 90 * time.Second
 	stopTimeout  = 20 * time.Second
 )
 
-// shared is the servers of this process.
+// shared contains the servers of this process.
 var shared struct {
 	mu       sync.Mutex
 	folder   string
@@ -35,8 +35,8 @@ var shared struct {
 	redis    *embedded.Redis
 }
 
-// Postgres is the process's private server. Its durability settings are the real ones; its folder is in memory where
-// that is large enough, unless TMPDIR says where. A test makes its own databases in it.
+// Postgres returns the private server of the process. Its durability settings are those of embedded.Postgres. Its
+// folder is in memory if enough is free, unless TMPDIR is set. Each test creates its own databases in it.
 func Postgres(t testing.TB) *embedded.Postgres {
 	t.Helper()
 	shared.mu.Lock()
@@ -57,7 +57,7 @@ func Postgres(t testing.TB) *embedded.Postgres {
 	return shared.postgres
 }
 
-// Redis is the process's private server.
+// Redis returns the private server of the process.
 func Redis(t testing.TB) *embedded.Redis {
 	t.Helper()
 	shared.mu.Lock()
@@ -78,7 +78,7 @@ func Redis(t testing.TB) *embedded.Redis {
 	return shared.redis
 }
 
-// Runner is what runs tests: *testing.M, and what Main makes of it.
+// Runner runs tests: *testing.M, or the result of Main.
 type Runner interface{ Run() int }
 
 // Main wraps m so that the servers are stopped and their folder removed after the last test.
@@ -122,18 +122,19 @@ func stop() error {
 	return firstError(err, shared.lock.Unlock())
 }
 
-// folder is outside t.TempDir, since the servers outlive a test. Called under the lock.
+// folder returns the folder of the servers. It is outside t.TempDir, because the servers outlive a test. The caller
+// holds shared.mu.
 func folder() (string, error) {
 	if shared.folder != "" {
 		return shared.folder, nil
 	}
-	parent := place()
-	sweep(parent)
+	parent := parentFolder()
+	removeStaleFolders(parent)
 	dir, err := os.MkdirTemp(parent, folderPattern)
 	if err != nil {
 		return "", err
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { // the servers' accounts pass through
+	if err := os.Chmod(dir, 0o711); err != nil { // the servers' accounts must be able to enter it
 		return "", err
 	}
 	if shared.lock, err = embedded.LockFolder(dir); err != nil {
@@ -143,7 +144,7 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-func place() string {
+func parentFolder() string {
 	if os.Getenv("TMPDIR") != "" {
 		return os.TempDir()
 	}
@@ -154,12 +155,13 @@ func place() string {
 	return memoryFolder
 }
 
-// sweep removes what test processes that were killed left behind: a folder whose lock is free has no process.
-func sweep(parent string) {
+// removeStaleFolders removes the folders of killed test processes. If the lock of a folder is free, no process uses the
+// folder.
+func removeStaleFolders(parent string) {
 	folders, _ := filepath.Glob(filepath.Join(parent, folderPattern+"*")) // the pattern is well formed
 	for _, dir := range folders {
 		info, err := os.Stat(filepath.Join(dir, "lock"))
-		if err != nil || time.Since(info.ModTime()) < time.Minute { // its maker may be between its first steps
+		if err != nil || time.Since(info.ModTime()) < time.Minute { // its creator may not have locked it yet
 			continue
 		}
 		lock, err := embedded.LockFolder(dir)

@@ -1,5 +1,5 @@
-// Package anthropic asks models through Anthropic's Messages format, by the official SDK. Thinking is streamed as
-// reasoning; its signed blocks are kept and sent back with the step's message, as the format wants it between tool
+// Package anthropic calls models in Anthropic's Messages format, with the official SDK. Thinking is streamed as
+// reasoning. Its signed blocks are stored and sent back with the step's message, as the format requires between tool
 // calls.
 package anthropic
 
@@ -13,32 +13,32 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// Family is what Model.Family answers.
+// Family is the result of Model.Family.
 const Family = "anthropic"
 
 const (
 	defaultBaseURL = "https://api.anthropic.com"
 	apiVersion     = "2023-06-01"
-	// minThinking is the smallest budget that the format takes, and what is left beside it for the answer.
+	// minThinking is the smallest thinking budget that the format accepts, and the least that is left for the answer.
 	minThinking = 1024
 )
 
-// Options say where to ask and how.
+// Options configure a Model.
 type Options struct {
 	BaseURL string // without /v1; empty means Anthropic's own
 	APIKey  string
-	// Continues lets a trailing assistant message be continued (prefill). Off by default: the models since Claude
-	// Opus 4.6 refuse such requests. Where it is on, a request that continues does so without thinking, which the
-	// format does not allow together with a prefill.
-	Continues bool
-	Times     model.Options
+	// Prefill permits that a trailing assistant message is continued (prefill). It is off by default, because the
+	// models since Claude Opus 4.6 refuse such requests. A request with a prefill is sent without thinking, because the
+	// format does not allow both.
+	Prefill bool
+	Client  model.Options
 }
 
-// Model implements actors.Model.
+// Model implements llm.Model.
 type Model struct {
 	client    *model.Client
 	key       string
@@ -46,15 +46,15 @@ type Model struct {
 	messages  sdk.MessageService
 }
 
-var _ actors.Model = (*Model)(nil)
+var _ llm.Model = (*Model)(nil)
 
-// New returns a model, or what is wrong with options.
+// New returns a model, or an error if options are invalid.
 func New(options Options) (*Model, error) {
 	base := model.TrimBase(options.BaseURL, "/v1")
 	if base == "" {
 		base = defaultBaseURL
 	}
-	client, err := model.NewClient(Family, base, options.Times)
+	client, err := model.NewClient(Family, base, options.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -63,25 +63,25 @@ func New(options Options) (*Model, error) {
 		settings = append(settings, option.WithAPIKey(options.APIKey))
 	}
 	return &Model{
-		client: client, key: options.APIKey, continues: options.Continues,
+		client: client, key: options.APIKey, continues: options.Prefill,
 		messages: sdk.NewMessageService(settings...), // not NewClient, which reads the environment
 	}, nil
 }
 
-// Stream implements actors.Model.
-func (m *Model) Stream(ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error) error {
-	return m.client.Ask(ctx, request, emit, func(ctx context.Context, call *model.Call) error {
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
+	return m.client.Stream(ctx, request, emit, func(ctx context.Context, call *model.Call) error {
 		return m.attempt(ctx, request, call)
 	})
 }
 
-// Continues implements actors.Model.
+// Continues implements llm.Model.
 func (m *Model) Continues() bool { return m.continues }
 
-// Family implements actors.Model.
+// Family implements llm.Model.
 func (m *Model) Family() string { return Family }
 
-// Ready implements actors.Model.
+// Ready implements llm.Model.
 func (m *Model) Ready(ctx context.Context) error {
 	header := http.Header{"Anthropic-Version": {apiVersion}}
 	if m.key != "" {
@@ -90,8 +90,8 @@ func (m *Model) Ready(ctx context.Context) error {
 	return m.client.Ready(ctx, "v1/models", header)
 }
 
-// paramsOf also returns the white space that messagesOf took away.
-func paramsOf(request actors.ModelRequest) (sdk.MessageNewParams, string) {
+// paramsOf returns the parameters of a request, and the white space that messagesOf removed.
+func paramsOf(request llm.Request) (sdk.MessageNewParams, string) {
 	messages, trimmed := messagesOf(request.Messages)
 	params := sdk.MessageNewParams{
 		Model: request.Model, Messages: messages, MaxTokens: int64(request.MaxOutputTokens),
@@ -115,8 +115,8 @@ func paramsOf(request actors.ModelRequest) (sdk.MessageNewParams, string) {
 	return params, trimmed
 }
 
-// budgetModels think within a budget of tokens; models after them choose for themselves, by effort; models before them
-// do not think.
+// silentModels do not think. budgetModels, which are newer, think within a budget of tokens. All later models choose
+// how much they think, guided by the effort.
 var (
 	silentModels = []string{
 		"claude-2", "claude-instant", "claude-3-haiku", "claude-3-sonnet", "claude-3-opus", "claude-3-5",
@@ -152,19 +152,19 @@ func anyPrefix(name string, prefixes []string) bool {
 	return false
 }
 
-// continues says whether the last message is an assistant's text to go on from.
-func continues(messages []actors.ModelMessage) bool {
+// continues reports whether the last message is an assistant's text that is to be continued.
+func continues(messages []llm.Message) bool {
 	return len(messages) > 0 && messages[len(messages)-1].Role == "assistant"
 }
 
-// messagesOf joins neighbours of one role, as the format's alternation wants it: tool results and what the user says
-// after them are one message. Of a text to be continued it takes the white space at the end away, which the format
-// refuses, and returns it: the continuation may begin with it again.
-func messagesOf(messages []actors.ModelMessage) (joined []sdk.MessageParam, trimmed string) {
+// messagesOf joins adjacent messages of one role, because the format requires alternating roles: tool results and the
+// user's text after them become one message. It removes trailing white space from a text to be continued, because the
+// format refuses it, and returns it as trimmed: the continuation may start with the same white space.
+func messagesOf(messages []llm.Message) (joined []sdk.MessageParam, trimmed string) {
 	for i, message := range messages {
 		if i == len(messages)-1 && continues(messages) {
-			kept := strings.TrimRight(message.Text, " \t\r\n")
-			message.Text, trimmed = kept, message.Text[len(kept):]
+			text := strings.TrimRight(message.Text, " \t\r\n")
+			message.Text, trimmed = text, message.Text[len(text):]
 		}
 		role, blocks := blocksOf(message)
 		if last := len(joined) - 1; last >= 0 && joined[last].Role == role {
@@ -176,20 +176,20 @@ func messagesOf(messages []actors.ModelMessage) (joined []sdk.MessageParam, trim
 	return joined, trimmed
 }
 
-func blocksOf(message actors.ModelMessage) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion) {
+func blocksOf(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion) {
 	var blocks []sdk.ContentBlockParamUnion
 	add := func(block sdk.ContentBlockParamUnion) { blocks = append(blocks, block) }
 	switch message.Role {
 	case "assistant":
 		model.Replay(message, Family,
 			func(raw json.RawMessage) {
-				var kept thought
+				var block thought
 				switch {
-				case json.Unmarshal(raw, &kept) != nil:
-				case kept.Redacted != "":
-					add(sdk.NewRedactedThinkingBlock(kept.Redacted))
+				case json.Unmarshal(raw, &block) != nil:
+				case block.Redacted != "":
+					add(sdk.NewRedactedThinkingBlock(block.Redacted))
 				default:
-					add(sdk.NewThinkingBlock(kept.Signature, kept.Thinking))
+					add(sdk.NewThinkingBlock(block.Signature, block.Thinking))
 				}
 			},
 			func(text string) {
@@ -197,7 +197,7 @@ func blocksOf(message actors.ModelMessage) (sdk.MessageParamRole, []sdk.ContentB
 					add(sdk.NewTextBlock(text))
 				}
 			},
-			func(call actors.ModelToolCall) { add(sdk.NewToolUseBlock(call.ID, call.Input, call.Name)) })
+			func(call llm.ToolCall) { add(sdk.NewToolUseBlock(call.ID, call.Input, call.Name)) })
 		return sdk.MessageParamRoleAssistant, blocks
 	case "tool":
 		add(sdk.NewToolResultBlock(message.ToolCallID, message.Text, message.ToolFailed))

@@ -3,7 +3,7 @@ package anthropic_test
 import (
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 	"turnstone/providers/model/anthropic"
 	"turnstone/providers/model/modeltest"
@@ -12,8 +12,8 @@ import (
 func subject() modeltest.Subject {
 	return modeltest.Subject{
 		Wire: modeltest.Anthropic, Family: anthropic.Family, SendsSealed: true,
-		New: func(baseURL, key string, times model.Options) (actors.Model, error) {
-			return anthropic.New(anthropic.Options{BaseURL: baseURL, APIKey: key, Times: times})
+		New: func(baseURL, key string, options model.Options) (llm.Model, error) {
+			return anthropic.New(anthropic.Options{BaseURL: baseURL, APIKey: key, Client: options})
 		},
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model/modeltest"
 )
 
 func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 	for _, each := range []struct{ prefix, continuation, whole string }{
 		{"A small wader", " of the shore.", "A small wader of the shore."},
-		{"A small wader ", " of the shore.", "A small wader of the shore."}, // the white space that was not sent comes again
+		{"A small wader ", " of the shore.", "A small wader of the shore."}, // the model repeats the white space that was not sent
 		{"A small wader ", "of the shore.", "A small wader of the shore."},
 		{"First.\n\n", "\n\nSecond.", "First.\n\nSecond."},
 		{"First.\n\n", "\nSecond.", "First.\n\nSecond."},
@@ -20,28 +20,28 @@ func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 		server := modeltest.NewServer(modeltest.Anthropic, modeltest.Script{Steps: []modeltest.Step{
 			{Text: []string{each.continuation[:1], each.continuation[1:]}},
 		}})
-		asked, err := New(Options{BaseURL: server.URL, Continues: true})
+		provider, err := New(Options{BaseURL: server.URL, Prefill: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		chunks, err := modeltest.Ask(t.Context(), t, asked, actors.ModelRequest{
+		chunks, err := modeltest.Collect(t.Context(), t, provider, llm.Request{
 			Model: "claude-sonnet-4-5", MaxOutputTokens: 8000, ReasoningEffort: "high",
-			Messages: []actors.ModelMessage{{Role: "user", Text: "What is it?"}, {Role: "assistant", Text: each.prefix}},
+			Messages: []llm.Message{{Role: "user", Text: "What is it?"}, {Role: "assistant", Text: each.prefix}},
 		})
 		if got := each.prefix + modeltest.TextOf(chunks); err != nil || got != each.whole {
 			t.Errorf("%q and %q gave %q, %v", each.prefix, each.continuation, got, err)
 		}
 		if raw := string(server.Requests()[0].Raw); strings.Contains(raw, `"thinking"`) {
-			t.Errorf("a continuation must not think: %s", raw)
+			t.Errorf("a continuation requests thinking: %s", raw)
 		}
-		if !asked.Continues() {
-			t.Error("continues")
+		if !provider.Continues() {
+			t.Error("Continues returns false")
 		}
 		server.Close()
 	}
 }
 
-func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
+func TestThinkingIsRequestedAsTheModelRequires(t *testing.T) {
 	for name, want := range map[string]string{
 		"claude-3-5-haiku-latest":  ``,
 		"claude-sonnet-4-20250514": `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
@@ -49,8 +49,8 @@ func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
 		"claude-opus-4-6":          `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
 		"a-model-of-next-year":     `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
 	} {
-		params, _ := paramsOf(actors.ModelRequest{
-			Model: name, MaxOutputTokens: 4000, ReasoningEffort: "high", Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
+		params, _ := paramsOf(llm.Request{
+			Model: name, MaxOutputTokens: 4000, ReasoningEffort: "high", Messages: []llm.Message{{Role: "user", Text: "hi"}},
 		})
 		raw, err := json.Marshal(params)
 		if err != nil {
@@ -70,13 +70,13 @@ func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
 }
 
 func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
-	messages, _ := messagesOf([]actors.ModelMessage{
+	messages, _ := messagesOf([]llm.Message{
 		{Role: "user", Text: "one"},
 		{Role: "user", Text: " "},
 		{Role: "user", Text: "two"},
-		{Role: "assistant"}, // nothing was said: no message
+		{Role: "assistant"}, // no content: no message
 		{Role: "user", Text: "three"},
-		{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: "a", Name: "f", Input: json.RawMessage(`{}`)}}},
+		{Role: "assistant", ToolCalls: []llm.ToolCall{{ID: "a", Name: "f", Input: json.RawMessage(`{}`)}}},
 		{Role: "tool", ToolCallID: "a", Text: "r", ToolFailed: true},
 		{Role: "user", Text: "four"},
 	})
@@ -88,16 +88,16 @@ func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
 		t.Error(got)
 	}
 	if result := messages[2].Content[0].OfToolResult; result == nil || !result.IsError.Value {
-		t.Error("the failed result must come first and say so")
+		t.Error("the failed result must come first and be marked as an error")
 	}
 }
 
-func TestRedactedThinkingGoesBackAsItCame(t *testing.T) {
+func TestRedactedThinkingIsSentBackUnchanged(t *testing.T) {
 	raw, err := json.Marshal([]map[string]any{{"raw": thought{Redacted: "xyz"}}, {"text": 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, blocks := blocksOf(actors.ModelMessage{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
+	_, blocks := blocksOf(llm.Message{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
 	if len(blocks) != 2 || blocks[0].OfRedactedThinking == nil || blocks[0].OfRedactedThinking.Data != "xyz" {
 		t.Errorf("got %+v", blocks)
 	}
@@ -112,12 +112,12 @@ func TestTheEnvironmentIsNotRead(t *testing.T) {
 	}
 	server := modeltest.NewServer(modeltest.Anthropic, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"ok"}}}})
 	defer server.Close()
-	asked, err := New(Options{BaseURL: server.URL + "/v1/", APIKey: "ours"})
+	provider, err := New(Options{BaseURL: server.URL + "/v1/", APIKey: "ours"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := modeltest.Ask(t.Context(), t, asked, actors.ModelRequest{
-		Model: "m", MaxOutputTokens: 10, Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
+	if _, err := modeltest.Collect(t.Context(), t, provider, llm.Request{
+		Model: "m", MaxOutputTokens: 10, Messages: []llm.Message{{Role: "user", Text: "hi"}},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 package anthropic
 
 import (
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// scanDelta reads the event that most of an answer is made of: a block's delta that brings text or thinking. It refuses
-// (ok is false) whatever else an event may say.
-func scanDelta(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
+// scanDelta parses the most frequent event of an answer: the delta of a block, with text or thinking. For any other
+// event, ok is false.
+func scanDelta(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
 	c := model.NewCursor(data)
 	typed, found := false, false
 	c.Open('{')
@@ -22,7 +22,7 @@ func scanDelta(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
 			c.Integer()
 		case "delta":
 			if found {
-				c.Fail() // which of them counts is for the decoder to say
+				c.Fail() // the decoder decides which one counts
 			}
 			found = true
 			kind, raw = scanText(&c)
@@ -33,8 +33,8 @@ func scanDelta(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
 	return kind, raw, c.End() && typed && kind != 0 && raw != nil
 }
 
-func scanText(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
-	var field actors.ChunkKind // that raw stood in
+func scanText(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
+	var field llm.ChunkKind // the field that contains raw
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {
 		if string(key) == "type" {
@@ -56,8 +56,8 @@ func scanText(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
 	return kind, raw
 }
 
-// The deltas that bring text, and the field in which each has it.
+// The types of deltas that carry text, and the names of the fields that contain it.
 var (
-	kinds  = map[string]actors.ChunkKind{"text_delta": actors.ChunkText, "thinking_delta": actors.ChunkReasoning}
-	fields = map[string]actors.ChunkKind{"text": actors.ChunkText, "thinking": actors.ChunkReasoning}
+	kinds  = map[string]llm.ChunkKind{"text_delta": llm.ChunkText, "thinking_delta": llm.ChunkReasoning}
+	fields = map[string]llm.ChunkKind{"text": llm.ChunkText, "thinking": llm.ChunkReasoning}
 )

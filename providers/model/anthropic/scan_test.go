@@ -10,11 +10,11 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// What servers send most of the time: each must be walked, not decoded.
+// The events that servers send most of the time. Each must be scanned, not decoded.
 var usual = []string{
 	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" wäder"}}`,
 	`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"a\n\"b\" \ud83d\udc26"}}`,
@@ -22,7 +22,7 @@ var usual = []string{
 	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`,
 }
 
-// What the walk must leave to the decoder.
+// The events that the scan must leave to the decoder.
 var unusual = []string{
 	`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{"}}`,
 	`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}`,
@@ -40,48 +40,48 @@ var unusual = []string{
 	`{"type":"message_stop"}`, `{"type":"ping"}`, `{}`, `[]`, `null`, ``, `{`,
 }
 
-// same holds a walk to the decoder, and says whether there was a walk.
-func same(t *testing.T, data []byte) (walked bool) {
+// compareWithDecoder compares a scan with the decoder, and reports whether the event was scanned.
+func compareWithDecoder(t *testing.T, data []byte) (scanned bool) {
 	t.Helper()
-	kind, raw, walked := scanDelta(data)
-	text, sure := model.AppendUnquoted(nil, raw)
-	if !walked || !sure {
+	kind, raw, scanned := scanDelta(data)
+	text, ok := model.AppendUnquoted(nil, raw)
+	if !scanned || !ok {
 		return false
 	}
 	var event sdk.MessageStreamEventUnion
 	if err := json.Unmarshal(data, &event); err != nil {
-		t.Errorf("%q was walked, and is not even JSON: %v", data, err)
+		t.Errorf("%q was scanned, but is not JSON: %v", data, err)
 		return true
 	}
 	want := map[string]string{"text_delta": event.Delta.Text, "thinking_delta": event.Delta.Thinking}[event.Delta.Type]
-	wantKind := map[string]actors.ChunkKind{"text_delta": actors.ChunkText, "thinking_delta": actors.ChunkReasoning}[event.Delta.Type]
+	wantKind := map[string]llm.ChunkKind{"text_delta": llm.ChunkText, "thinking_delta": llm.ChunkReasoning}[event.Delta.Type]
 	if event.Type != "content_block_delta" || kind != wantKind || string(text) != want {
-		t.Errorf("%q: walked %d %q, decoded %+v", data, kind, text, event)
+		t.Errorf("%q: scanned %d %q, decoded %+v", data, kind, text, event)
 	}
 	return true
 }
 
-func TestTheUsualDeltasAreWalked(t *testing.T) {
+func TestUsualDeltasAreScanned(t *testing.T) {
 	for _, data := range usual {
-		if !same(t, []byte(data)) {
-			t.Errorf("not walked: %s", data)
+		if !compareWithDecoder(t, []byte(data)) {
+			t.Errorf("not scanned: %s", data)
 		}
 	}
 	for _, data := range unusual {
-		if same(t, []byte(data)) {
-			t.Errorf("walked: %s", data)
+		if compareWithDecoder(t, []byte(data)) {
+			t.Errorf("scanned: %s", data)
 		}
 	}
 }
 
-// TestAWalkSaysWhatTheDecoderSays breaks usual events with a few random strokes.
-func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
+// TestAScanAgreesWithTheDecoder makes a few random changes to usual events.
+func TestAScanAgreesWithTheDecoder(t *testing.T) {
 	parts := []string{
 		`"type"`, `"delta"`, `"index"`, `"text"`, `"thinking"`, `"text_delta"`, `"content_block_delta"`, `:`, `,`, `{`, `}`, `[`, `]`,
 		`null`, `0`, `-1`, `1.5`, `""`, `"a"`, `"\ud83d"`, "\"\xff\"", ` `, `"text":"b",`, `"index":1,`, `"type":"text_delta",`, `"x":"y",`,
 	}
 	all := append(append([]string(nil), usual...), unusual...)
-	random, walked := rand.New(rand.NewPCG(1, 2)), 0
+	random, scanned := rand.New(rand.NewPCG(1, 2)), 0
 	for range 100_000 {
 		data := all[random.IntN(len(all))]
 		for range 1 + random.IntN(3) {
@@ -98,23 +98,23 @@ func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
 				data = data[:end] + data[at:]
 			}
 		}
-		if same(t, []byte(data)) {
-			walked++
+		if compareWithDecoder(t, []byte(data)) {
+			scanned++
 		}
 	}
-	if walked < 300 {
-		t.Errorf("only %d of what was tried was walked", walked)
+	if scanned < 300 {
+		t.Errorf("only %d of the changed events were scanned", scanned)
 	}
 }
 
-func FuzzAWalkSaysWhatTheDecoderSays(f *testing.F) {
+func FuzzAScanAgreesWithTheDecoder(f *testing.F) {
 	for _, seed := range append(append([]string(nil), usual...), unusual...) {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { same(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { compareWithDecoder(t, data) })
 }
 
-// BenchmarkChunk compares reading one usual event by the SDK's stream with walking it.
+// BenchmarkChunk compares the SDK's stream with a scan for one usual event.
 func BenchmarkChunk(b *testing.B) {
 	b.Run("messages/sdk", func(b *testing.B) {
 		b.ReportAllocs()
@@ -127,20 +127,20 @@ func BenchmarkChunk(b *testing.B) {
 			}
 		}
 	})
-	b.Run("messages/walk", func(b *testing.B) {
+	b.Run("messages/scan", func(b *testing.B) {
 		b.ReportAllocs()
 		data, text := []byte(usual[0]), []byte(nil)
 		for b.Loop() {
-			_, raw, walked := scanDelta(data)
-			var sure bool
-			if text, sure = model.AppendUnquoted(text[:0], raw); !walked || !sure {
-				b.Fatal("not walked")
+			_, raw, scanned := scanDelta(data)
+			var ok bool
+			if text, ok = model.AppendUnquoted(text[:0], raw); !scanned || !ok {
+				b.Fatal("not scanned")
 			}
 		}
 	})
 }
 
-// repeated is a body of one event, again and again.
+// repeated is a body that repeats one event without end.
 type repeated struct {
 	text string
 	at   int

@@ -9,22 +9,22 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// thought is a signed block of thinking as it is kept in a message's opaque part.
+// thought is a signed block of thinking, as it is stored in a message's opaque part.
 type thought struct {
 	Thinking  string `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// attempt asks once. The end is message_stop; a stream without it was cut.
-func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+// attempt sends one request. The end marker is message_stop; a stream without it was cut.
+func (m *Model) attempt(ctx context.Context, request llm.Request, call *model.Call) error {
 	answer := answer{call: call}
 	if err := call.Send(func() (err error) {
-		answer.repeated, err = m.send(ctx, request, call)
+		answer.trimmed, err = m.send(ctx, request, call)
 		return err
 	}); err != nil {
 		return err
@@ -32,18 +32,18 @@ func (m *Model) attempt(ctx context.Context, request actors.ModelRequest, call *
 	return call.Events(answer.read)
 }
 
-// send answers what the request left out at its end.
-func (m *Model) send(ctx context.Context, request actors.ModelRequest, call *model.Call) (trimmed string, err error) {
+// send sends the request, and returns the white space that was removed from its end.
+func (m *Model) send(ctx context.Context, request llm.Request, call *model.Call) (trimmed string, err error) {
 	params, trimmed := paramsOf(request)
 	return trimmed, m.messages.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
 }
 
-// answer gathers what comes in pieces: the open block, the count, the reason of the end.
+// answer collects the data that arrive in pieces: the open block, the usage and the stop reason.
 type answer struct {
-	call     *model.Call
-	repeated string // white space that the caller has already: a continuation must not bring it again
-	reason   sdk.StopReason
-	usage    actors.ModelUsage
+	call    *model.Call
+	trimmed string // white space that the caller already has: it is removed from a continuation
+	reason  sdk.StopReason
+	usage   llm.Usage
 
 	kind      string // of the open block
 	id, name  string
@@ -53,8 +53,8 @@ type answer struct {
 	redacted  string
 }
 
-// read takes an event, and says whether it was the last. Events without a name are not of this format, whatever they
-// hold.
+// read processes an event, and reports whether it was the last. It ignores events without a name, which are not part of
+// the format.
 func (a *answer) read(event model.Event) (last bool, err error) {
 	switch string(event.Name) {
 	case "", "ping":
@@ -62,8 +62,8 @@ func (a *answer) read(event model.Event) (last bool, err error) {
 	case "error":
 		return false, model.ProviderFailure(0, nil, event.Data)
 	}
-	if kind, raw, ok := scanDelta(event.Data); ok && a.repeated == "" {
-		if kind == actors.ChunkReasoning {
+	if kind, raw, ok := scanDelta(event.Data); ok && a.trimmed == "" {
+		if kind == llm.ChunkReasoning {
 			a.thinking, ok = model.AppendUnquoted(a.thinking, raw)
 		}
 		if ok {
@@ -75,7 +75,7 @@ func (a *answer) read(event model.Event) (last bool, err error) {
 	return a.decode(event.Data)
 }
 
-// decode takes an event of any shape.
+// decode processes an event of any shape.
 func (a *answer) decode(data []byte) (last bool, err error) {
 	var event sdk.MessageStreamEventUnion
 	if err := json.Unmarshal(data, &event); err != nil {
@@ -115,8 +115,8 @@ func (a *answer) take(event sdk.MessageStreamEventUnion) error {
 	return nil
 }
 
-// count keeps the larger sums: the last event may leave the input out. The format counts cached input apart, we
-// within.
+// count keeps the larger totals, because the last event may omit the input. The format counts cached input separately;
+// llm.Usage includes it in InputTokens.
 func (a *answer) count(input, read, created int64) {
 	a.usage.InputTokens = max(a.usage.InputTokens, int(input+read+created))
 	a.usage.CachedInputTokens = max(a.usage.CachedInputTokens, int(read))
@@ -147,12 +147,12 @@ func (a *answer) delta(delta sdk.MessageStreamEventUnionDelta) error {
 }
 
 func (a *answer) text(text string) error {
-	for a.repeated != "" && text != "" {
-		if text[0] != a.repeated[0] {
-			a.repeated = ""
+	for a.trimmed != "" && text != "" {
+		if text[0] != a.trimmed[0] {
+			a.trimmed = ""
 			break
 		}
-		text, a.repeated = text[1:], a.repeated[1:]
+		text, a.trimmed = text[1:], a.trimmed[1:]
 	}
 	return a.call.Text(text)
 }
@@ -181,11 +181,11 @@ func (a *answer) finish() error {
 	case "refusal":
 		a.call.Refuse()
 	case "max_tokens", "model_context_window_exceeded":
-		return a.call.Stop(actors.StopMaxTokens)
+		return a.call.Stop(llm.StopMaxTokens)
 	case "":
 		if a.call.Empty() {
-			return model.Protocol(errors.New("the stream holds no answer"))
+			return model.Protocol(errors.New("the stream contains no answer"))
 		}
 	}
-	return a.call.Stop(actors.StopEndTurn)
+	return a.call.Stop(llm.StopEndTurn)
 }

@@ -9,71 +9,71 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
 func testText(t *testing.T, subject Subject) {
-	_, asked := start(t, subject, steps(Step{Text: []string{"A small ", "wäder", " 🐦.\n", "\n"}}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
-	if err != nil || TextOf(chunks) != "A small wäder 🐦.\n\n" || StopOf(chunks) != actors.StopEndTurn {
+	_, provider := start(t, subject, steps(Step{Text: []string{"A small ", "wäder", " 🐦.\n", "\n"}}), model.Options{})
+	chunks, err := Collect(t.Context(), t, provider, simple())
+	if err != nil || TextOf(chunks) != "A small wäder 🐦.\n\n" || StopOf(chunks) != llm.StopEndTurn {
 		t.Errorf("got %q, %s, %v", TextOf(chunks), StopOf(chunks), err)
 	}
-	if asked.Family() != subject.Family {
-		t.Errorf("family %q", asked.Family())
+	if provider.Family() != subject.Family {
+		t.Errorf("family %q", provider.Family())
 	}
 }
 
-// testPromptly lets the provider speak on only after its last piece was passed on: pieces that come together may leave
-// together, but none may wait for the next.
+// testPromptly lets the provider send the next piece only after the previous one was emitted. Pieces that arrive
+// together may be emitted together, but no piece may wait for the next.
 func testPromptly(t *testing.T, subject Subject) {
 	gate := make(chan struct{}, 1)
-	_, asked := start(t, subject, steps(Step{
+	_, provider := start(t, subject, steps(Step{
 		Reasoning: []string{"Hm.", " Well."}, Text: []string{"one ", "two ", "three ", "four"}, Gate: gate,
 	}), model.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	var said []string
-	err := asked.Stream(ctx, simple(), func(chunk actors.ModelChunk) error {
+	var pieces []string
+	err := provider.Stream(ctx, simple(), func(chunk llm.Chunk) error {
 		if chunk.Text != "" {
-			said = append(said, chunk.Text)
+			pieces = append(pieces, chunk.Text)
 			gate <- struct{}{}
 		}
 		return nil
 	})
-	if want := []string{"Hm.", " Well.", "one ", "two ", "three ", "four"}; err != nil || !reflect.DeepEqual(said, want) {
-		t.Errorf("got %q, %v", said, err)
+	if want := []string{"Hm.", " Well.", "one ", "two ", "three ", "four"}; err != nil || !reflect.DeepEqual(pieces, want) {
+		t.Errorf("got %q, %v", pieces, err)
 	}
 }
 
-// testTogether finds all of a long answer however its pieces were cut and joined on the way.
+// testTogether checks that a long answer is complete even if its pieces are split and joined on the way.
 func testTogether(t *testing.T, subject Subject) {
 	var pieces []string
 	for i := range 2000 {
 		pieces = append(pieces, []string{"word ", "\"quoted\"\n", "wäder", "🐦", "\u0001", "\u2028<&>"}[i%6])
 	}
-	_, asked := start(t, subject, steps(Step{Text: pieces}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
+	_, provider := start(t, subject, steps(Step{Text: pieces}), model.Options{})
+	chunks, err := Collect(t.Context(), t, provider, simple())
 	if err != nil || TextOf(chunks) != strings.Join(pieces, "") {
 		t.Errorf("got %d bytes of %d, %v", len(TextOf(chunks)), len(strings.Join(pieces, "")), err)
 	}
-	if n := len(only(chunks, actors.ChunkText)); n > len(pieces) {
+	if n := len(only(chunks, llm.ChunkText)); n > len(pieces) {
 		t.Errorf("%d chunks of %d pieces", n, len(pieces))
 	}
 }
 
 func testRequest(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{Text: []string{"ok"}}), model.Options{})
+	server, provider := start(t, subject, steps(Step{Text: []string{"ok"}}), model.Options{})
 	request := simple()
 	request.ReasoningEffort = "high"
-	request.Tools = []actors.ModelTool{
+	request.Tools = []llm.Tool{
 		{Name: "calculate", Description: "Works out a sum.", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}}}`)},
 		{Name: "bare"},
 	}
-	request.Messages = []actors.ModelMessage{
+	request.Messages = []llm.Message{
 		{Role: "user", Text: "one"}, {Role: "assistant", Text: "two"}, {Role: "user", Text: "three"}, {Role: "user", Text: "four"},
 	}
-	if _, err := Ask(t.Context(), t, asked, request); err != nil {
+	if _, err := Collect(t.Context(), t, provider, request); err != nil {
 		t.Fatal(err)
 	}
 	got := server.Requests()[0]
@@ -89,27 +89,27 @@ func testRequest(t *testing.T, subject Subject) {
 }
 
 func testReasoning(t *testing.T, subject Subject) {
-	_, asked := start(t, subject, steps(Step{Reasoning: []string{"First ", "this."}, Text: []string{"Then that."}}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
-	if err != nil || joined(chunks, actors.ChunkReasoning) != "First this." || TextOf(chunks) != "Then that." {
+	_, provider := start(t, subject, steps(Step{Reasoning: []string{"First ", "this."}, Text: []string{"Then that."}}), model.Options{})
+	chunks, err := Collect(t.Context(), t, provider, simple())
+	if err != nil || joined(chunks, llm.ChunkReasoning) != "First this." || TextOf(chunks) != "Then that." {
 		t.Fatalf("got %+v, %v", chunks, err)
 	}
-	if chunks[0].Kind != actors.ChunkReasoning {
-		t.Errorf("first came %+v", chunks[0])
+	if chunks[0].Kind != llm.ChunkReasoning {
+		t.Errorf("the first chunk is %+v", chunks[0])
 	}
 }
 
 func testSealed(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{
-		Reasoning: []string{"Hm."}, Text: []string{"Let me see. "}, ToolCalls: []actors.ModelToolCall{calculateCall},
+	server, provider := start(t, subject, steps(Step{
+		Reasoning: []string{"Hm."}, Text: []string{"Let me see. "}, ToolCalls: []llm.ToolCall{calculateCall},
 	}), model.Options{})
 	request := simple()
 	request.ReasoningEffort = "low"
-	chunks, err := Ask(t.Context(), t, asked, request)
+	chunks, err := Collect(t.Context(), t, provider, request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opaque := only(chunks, actors.ChunkOpaque)
+	opaque := only(chunks, llm.ChunkOpaque)
 	if (len(opaque) == 1) != subject.SendsSealed {
 		t.Fatalf("opaque parts: %v", opaque)
 	}
@@ -117,11 +117,11 @@ func testSealed(t *testing.T, subject Subject) {
 		return
 	}
 	request.Step = 2
-	request.Messages = append(request.Messages, actors.ModelMessage{
-		Role: "assistant", Text: "Let me see. ", ToolCalls: []actors.ModelToolCall{calculateCall},
+	request.Messages = append(request.Messages, llm.Message{
+		Role: "assistant", Text: "Let me see. ", ToolCalls: []llm.ToolCall{calculateCall},
 		Opaque: opaque[0].Opaque, OpaqueOwner: subject.Family,
-	}, actors.ModelMessage{Role: "tool", Text: "84", ToolCallID: calculateCall.ID})
-	if _, err := Ask(t.Context(), t, asked, request); err != nil {
+	}, llm.Message{Role: "tool", Text: "84", ToolCallID: calculateCall.ID})
+	if _, err := Collect(t.Context(), t, provider, request); err != nil {
 		t.Fatal(err)
 	}
 	got := server.Requests()[1].Messages[1]
@@ -129,99 +129,99 @@ func testSealed(t *testing.T, subject Subject) {
 		t.Errorf("sent back: %+v", got)
 	}
 	request.Messages[1].OpaqueOwner = "another"
-	if _, err := Ask(t.Context(), t, asked, request); err != nil {
+	if _, err := Collect(t.Context(), t, provider, request); err != nil {
 		t.Fatal(err)
 	}
 	if got := server.Requests()[2].Messages[1]; got.Opaque != nil || got.Text != "Let me see. " {
-		t.Errorf("another family's sealed part was sent: %+v", got)
+		t.Errorf("the sealed part of another family was sent: %+v", got)
 	}
 }
 
-var calculateCall = actors.ModelToolCall{ID: "call_7", Name: "calculate", Input: json.RawMessage(`{"expression":"12*7"}`)}
+var calculateCall = llm.ToolCall{ID: "call_7", Name: "calculate", Input: json.RawMessage(`{"expression":"12*7"}`)}
 
 func testTools(t *testing.T, subject Subject) {
-	second := actors.ModelToolCall{ID: "call_8", Name: "current_time", Input: json.RawMessage(`{}`)}
-	server, asked := start(t, subject, Script{React: func(request Request) Step {
+	second := llm.ToolCall{ID: "call_8", Name: "current_time", Input: json.RawMessage(`{}`)}
+	server, provider := start(t, subject, Script{Respond: func(request Request) Step {
 		if len(request.Messages) == 1 {
-			return Step{ToolCalls: []actors.ModelToolCall{calculateCall, second}}
+			return Step{ToolCalls: []llm.ToolCall{calculateCall, second}}
 		}
 		return Step{Text: []string{"It is 84."}}
 	}}, model.Options{})
 	request := simple()
-	chunks, err := Ask(t.Context(), t, asked, request)
-	if err != nil || StopOf(chunks) != actors.StopToolCalls {
+	chunks, err := Collect(t.Context(), t, provider, request)
+	if err != nil || StopOf(chunks) != llm.StopToolCalls {
 		t.Fatalf("stop %s, %v", StopOf(chunks), err)
 	}
-	calls := only(chunks, actors.ChunkToolCall)
+	calls := only(chunks, llm.ChunkToolCall)
 	if len(calls) != 2 || !reflect.DeepEqual(calls[0].ToolCall, calculateCall) || !reflect.DeepEqual(calls[1].ToolCall, second) {
 		t.Fatalf("calls %+v", calls)
 	}
 	request.Messages = append(request.Messages,
-		actors.ModelMessage{Role: "assistant", ToolCalls: []actors.ModelToolCall{calculateCall, second}},
-		actors.ModelMessage{Role: "tool", Text: "84", ToolCallID: calculateCall.ID},
-		actors.ModelMessage{Role: "tool", Text: "no clock", ToolCallID: second.ID, ToolFailed: true},
-		actors.ModelMessage{Role: "user", Text: "and briefly"})
-	chunks, err = Ask(t.Context(), t, asked, request)
+		llm.Message{Role: "assistant", ToolCalls: []llm.ToolCall{calculateCall, second}},
+		llm.Message{Role: "tool", Text: "84", ToolCallID: calculateCall.ID},
+		llm.Message{Role: "tool", Text: "no clock", ToolCallID: second.ID, ToolFailed: true},
+		llm.Message{Role: "user", Text: "and briefly"})
+	chunks, err = Collect(t.Context(), t, provider, request)
 	if err != nil || TextOf(chunks) != "It is 84." {
 		t.Fatalf("got %q, %v", TextOf(chunks), err)
 	}
 	got := server.Requests()[1].Messages
 	if len(got) != 5 || !reflect.DeepEqual(got[1].ToolCalls, request.Messages[1].ToolCalls) || got[2].Text != "84" ||
 		got[4].Text != "and briefly" {
-		t.Errorf("the second request says %+v", got)
+		t.Errorf("the messages of the second request are %+v", got)
 	}
 	if failed := got[3]; !failed.ToolFailed && failed.Text != "Error: no clock" {
-		t.Errorf("the failure of a tool was not told: %+v", failed)
+		t.Errorf("the failure of a tool was not sent: %+v", failed)
 	}
 }
 
 func testUsage(t *testing.T, subject Subject) {
-	want := actors.ModelUsage{InputTokens: 100, OutputTokens: 20, ReasoningTokens: 7, CachedInputTokens: 64}
-	_, asked := start(t, subject, steps(Step{Text: []string{"a", "b"}, Usage: &want}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
-	counts := only(chunks, actors.ChunkUsage)
+	want := llm.Usage{InputTokens: 100, OutputTokens: 20, ReasoningTokens: 7, CachedInputTokens: 64}
+	_, provider := start(t, subject, steps(Step{Text: []string{"a", "b"}, Usage: &want}), model.Options{})
+	chunks, err := Collect(t.Context(), t, provider, simple())
+	counts := only(chunks, llm.ChunkUsage)
 	if err != nil || len(counts) == 0 || counts[len(counts)-1].Usage != want {
 		t.Errorf("got %+v, %v", counts, err)
 	}
 }
 
 func testEstimated(t *testing.T, subject Subject) {
-	_, asked := start(t, subject, steps(Step{Text: []string{"The ruddy turnstone ", "is a small wader."}}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
+	_, provider := start(t, subject, steps(Step{Text: []string{"The ruddy turnstone ", "is a small wader."}}), model.Options{})
+	chunks, err := Collect(t.Context(), t, provider, simple())
 	if err != nil {
 		t.Fatal(err)
 	}
-	usage := only(chunks, actors.ChunkUsage)[0].Usage
+	usage := only(chunks, llm.ChunkUsage)[0].Usage
 	if !usage.Estimated || usage.OutputTokens < 6 || usage.OutputTokens > 15 || usage.InputTokens < 8 || usage.InputTokens > 30 {
 		t.Errorf("got %+v", usage)
 	}
 }
 
 func testStops(t *testing.T, subject Subject) {
-	for _, stop := range []actors.ModelStop{actors.StopEndTurn, actors.StopMaxTokens, actors.StopRefusal} {
-		_, asked := start(t, subject, steps(Step{Text: []string{"So far"}, Stop: stop}), model.Options{})
-		if chunks, err := Ask(t.Context(), t, asked, simple()); err != nil || StopOf(chunks) != stop {
+	for _, stop := range []llm.Stop{llm.StopEndTurn, llm.StopMaxTokens, llm.StopRefusal} {
+		_, provider := start(t, subject, steps(Step{Text: []string{"So far"}, Stop: stop}), model.Options{})
+		if chunks, err := Collect(t.Context(), t, provider, simple()); err != nil || StopOf(chunks) != stop {
 			t.Errorf("want %s, got %s, %v", stop, StopOf(chunks), err)
 		}
 	}
 }
 
 func testLimitedTools(t *testing.T, subject Subject) {
-	_, asked := start(t, subject, steps(Step{
-		Text: []string{"Well"}, ToolCalls: []actors.ModelToolCall{calculateCall}, Stop: actors.StopMaxTokens,
+	_, provider := start(t, subject, steps(Step{
+		Text: []string{"Well"}, ToolCalls: []llm.ToolCall{calculateCall}, Stop: llm.StopMaxTokens,
 	}), model.Options{})
-	chunks, err := Ask(t.Context(), t, asked, simple())
-	if err != nil || StopOf(chunks) != actors.StopMaxTokens || has(chunks, actors.ChunkToolCall) {
+	chunks, err := Collect(t.Context(), t, provider, simple())
+	if err != nil || StopOf(chunks) != llm.StopMaxTokens || has(chunks, llm.ChunkToolCall) {
 		t.Errorf("got %+v, %v", chunks, err)
 	}
 }
 
 func testCancel(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Stall, After: 1}), model.Options{})
+	server, provider := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Stall, After: 1}), model.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	seen := 0
-	err := asked.Stream(ctx, simple(), func(actors.ModelChunk) error {
+	err := provider.Stream(ctx, simple(), func(llm.Chunk) error {
 		seen++
 		cancel()
 		return nil
@@ -229,24 +229,24 @@ func testCancel(t *testing.T, subject Subject) {
 	if !errors.Is(err, context.Canceled) || seen == 0 {
 		t.Errorf("after %d chunks: %v", seen, err)
 	}
-	await(t, server.Aborted(), "the provider did not learn of the cancel")
+	await(t, server.Aborted(), "the cancel did not close the provider's connection")
 }
 
 func await(t *testing.T, signal <-chan struct{}, otherwise string) {
 	t.Helper()
 	select {
 	case <-signal:
-	case <-time.After(patient):
+	case <-time.After(waitLimit):
 		t.Fatal(otherwise)
 	}
 }
 
 func testCancelled(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two", "three"}}), model.Options{})
+	server, provider := start(t, subject, steps(Step{Text: []string{"one", "two", "three"}}), model.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := 0
-	err := asked.Stream(ctx, simple(), func(chunk actors.ModelChunk) error {
-		if chunk.Kind == actors.ChunkText {
+	err := provider.Stream(ctx, simple(), func(chunk llm.Chunk) error {
+		if chunk.Kind == llm.ChunkText {
 			seen++
 			cancel()
 		}
@@ -255,8 +255,8 @@ func testCancelled(t *testing.T, subject Subject) {
 	if seen != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d chunks of text, %v", seen, err)
 	}
-	if chunks, err := Ask(ctx, t, asked, simple()); len(chunks) > 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that is over: %v, %v", chunks, err)
+	if chunks, err := Collect(ctx, t, provider, simple()); len(chunks) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v, %v", chunks, err)
 	}
 	if n := len(server.Requests()); n != 1 {
 		t.Errorf("%d requests", n)
@@ -264,14 +264,14 @@ func testCancelled(t *testing.T, subject Subject) {
 }
 
 func testFailingEmit(t *testing.T, subject Subject) {
-	server, asked := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Stall, After: 1}), model.Options{})
-	gone, seen := errors.New("the turn is gone"), 0
-	err := asked.Stream(t.Context(), simple(), func(actors.ModelChunk) error {
+	server, provider := start(t, subject, steps(Step{Text: []string{"one", "two"}, Fault: Stall, After: 1}), model.Options{})
+	ended, seen := errors.New("the turn has ended"), 0
+	err := provider.Stream(t.Context(), simple(), func(llm.Chunk) error {
 		seen++
-		return gone
+		return ended
 	})
-	if !errors.Is(err, gone) || seen != 1 {
+	if !errors.Is(err, ended) || seen != 1 {
 		t.Errorf("after %d chunks: %v", seen, err)
 	}
-	await(t, server.Aborted(), "the provider did not learn of the end")
+	await(t, server.Aborted(), "the failing emit did not close the provider's connection")
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// parse reads a request as the wire format's vendor would, and refuses what that vendor would refuse.
+// parse parses a request as the vendor of the wire format does, and refuses requests that the vendor refuses.
 func parse(wire string, body []byte) (Request, error) {
 	var common struct {
 		Model     string `json:"model"`
@@ -72,12 +72,12 @@ func parseChat(body []byte, request *Request) error {
 			request.System = text
 			continue
 		}
-		parsed := actors.ModelMessage{Role: message.Role, Text: text, ToolCallID: message.ToolCallID}
+		parsed := llm.Message{Role: message.Role, Text: text, ToolCallID: message.ToolCallID}
 		for _, call := range message.ToolCalls {
 			if call.Type != "function" {
 				return fmt.Errorf("a tool call of type %q", call.Type)
 			}
-			parsed.ToolCalls = append(parsed.ToolCalls, actors.ModelToolCall{
+			parsed.ToolCalls = append(parsed.ToolCalls, llm.ToolCall{
 				ID: call.ID, Name: call.Function.Name, Input: json.RawMessage(call.Function.Arguments),
 			})
 		}
@@ -120,15 +120,15 @@ func parseResponses(body []byte, request *Request) error {
 	for _, item := range wire.Input {
 		switch item.Type {
 		case "", "message":
-			request.add(actors.ModelMessage{Role: item.Role, Text: item.Content})
+			request.add(llm.Message{Role: item.Role, Text: item.Content})
 		case "reasoning":
-			request.add(actors.ModelMessage{Role: "assistant", Opaque: json.RawMessage(`"` + item.Encrypted + `"`)})
+			request.add(llm.Message{Role: "assistant", Opaque: json.RawMessage(`"` + item.Encrypted + `"`)})
 		case "function_call":
-			request.add(actors.ModelMessage{Role: "assistant", ToolCalls: []actors.ModelToolCall{
+			request.add(llm.Message{Role: "assistant", ToolCalls: []llm.ToolCall{
 				{ID: item.CallID, Name: item.Name, Input: json.RawMessage(item.Arguments)},
 			}})
 		case "function_call_output":
-			request.Messages = append(request.Messages, actors.ModelMessage{Role: "tool", Text: item.Output, ToolCallID: item.CallID})
+			request.Messages = append(request.Messages, llm.Message{Role: "tool", Text: item.Output, ToolCallID: item.CallID})
 		default:
 			return fmt.Errorf("an item of type %q", item.Type)
 		}
@@ -200,17 +200,17 @@ func (r *Request) addBlock(role string, raw json.RawMessage) error {
 	}
 	switch {
 	case block.Type == "text" && strings.TrimSpace(block.Text) != "":
-		r.add(actors.ModelMessage{Role: role, Text: block.Text})
+		r.add(llm.Message{Role: role, Text: block.Text})
 	case block.Type == "thinking" && role == "assistant":
-		r.add(actors.ModelMessage{Role: role, Opaque: json.RawMessage(`"` + block.Signature + `"`)})
+		r.add(llm.Message{Role: role, Opaque: json.RawMessage(`"` + block.Signature + `"`)})
 	case block.Type == "tool_use" && role == "assistant":
-		r.add(actors.ModelMessage{Role: role, ToolCalls: []actors.ModelToolCall{{ID: block.ID, Name: block.Name, Input: block.Input}}})
+		r.add(llm.Message{Role: role, ToolCalls: []llm.ToolCall{{ID: block.ID, Name: block.Name, Input: block.Input}}})
 	case block.Type == "tool_result" && role == "user":
 		text := ""
 		for _, part := range block.Content {
 			text += part.Text
 		}
-		r.Messages = append(r.Messages, actors.ModelMessage{
+		r.Messages = append(r.Messages, llm.Message{
 			Role: "tool", Text: text, ToolCallID: block.ToolUseID, ToolFailed: block.Failed,
 		})
 	default:
@@ -219,8 +219,9 @@ func (r *Request) addBlock(role string, raw json.RawMessage) error {
 	return nil
 }
 
-// add joins the parts of one assistant message, which two formats send apart; a sealed part begins a message.
-func (r *Request) add(part actors.ModelMessage) {
+// add joins the parts of one assistant message, which two of the formats send separately. A sealed part starts a new
+// message.
+func (r *Request) add(part llm.Message) {
 	last := len(r.Messages) - 1
 	if part.Role != "assistant" || part.Opaque != nil || last < 0 || r.Messages[last].Role != "assistant" {
 		r.Messages = append(r.Messages, part)

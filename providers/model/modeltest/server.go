@@ -1,6 +1,6 @@
-// Package modeltest holds servers that speak the wire formats of model providers, and the suite that every provider
-// must pass. The servers are strict where vendors are (a tool result without its call is refused), record what they
-// were asked, and can misbehave in every way that a network and a hurried gateway can. Tests of the whole program start
+// Package modeltest contains test servers that speak the wire formats of model providers, and the test suite that every
+// provider must pass. The servers are as strict as the vendors (a tool result without its call is refused), record
+// their requests, and can simulate the faults of a network and of a faulty gateway. Tests of the whole program start
 // them too.
 package modeltest
 
@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
 // The wire formats.
@@ -28,74 +28,74 @@ const (
 	Anthropic = "anthropic" // Anthropic Messages
 )
 
-// Fault is how an answer goes wrong.
+// Fault is a way in which a response goes wrong.
 type Fault int
 
-// The faults. Those that say so happen once Step.After pieces were sent.
+// The faults. Those marked "after" happen once Step.After pieces were sent.
 const (
 	NoFault        Fault = iota
-	SlowHeader           // nothing at all is sent, until the client leaves
-	SlowBody             // the header is sent and nothing else, until the client leaves
-	Stall                // after: silence, until the client leaves
+	SlowHeader           // nothing is sent until the client disconnects
+	SlowBody             // only the header is sent until the client disconnects
+	Stall                // after: nothing is sent until the client disconnects
 	Cut                  // after: the connection breaks in the middle of a frame
-	NoMarker             // after: the answer ends well formed, without its end marker
-	Garbage              // after: bytes that are no event stream, then the end
-	BadJSON              // after: an event whose data is no JSON
+	NoMarker             // after: the response ends well formed, without its end marker
+	Garbage              // after: bytes that are not an event stream, then the end
+	BadJSON              // after: an event whose data is not JSON
 	ErrorEvent           // after: the wire format's error event, with Step.Error
 	EndlessLine          // after: a line that does not end
 	EndlessHeaders       // a header that does not end
-	HTML                 // 200 and a page
+	HTML                 // 200 and an HTML page
 )
 
-// Error is the body of a refusal or of an error event.
+// Error is the body of an error response or of an error event.
 type Error struct{ Type, Code, Message string }
 
-// Step is the answer to one request.
+// Step is the response to one request.
 type Step struct {
-	Status     int    // 0 means 200; anything else is a refusal with Error
+	Status     int    // 0 means 200; any other status is an error response with Error
 	RetryAfter string // header
 	Location   string // header
 	Error      Error
 
 	Reasoning []string // pieces of one summary
 	Text      []string // pieces
-	ToolCalls []actors.ModelToolCall
-	Stop      actors.ModelStop   // empty: as it follows from ToolCalls
-	Usage     *actors.ModelUsage // nil: the provider counts nothing
+	ToolCalls []llm.ToolCall
+	Stop      llm.Stop   // empty: derived from ToolCalls
+	Usage     *llm.Usage // nil: the provider reports no usage
 
-	Late time.Duration   // between the end marker and the end of the body
-	Gate <-chan struct{} // where there is one, each piece but the first waits for a signal
+	EndDelay time.Duration   // between the end marker and the end of the body
+	Gate     <-chan struct{} // if not nil, each piece except the first waits for a signal
 
 	Fault Fault
 	After int // pieces before the fault
 }
 
-// Script is how a server answers.
+// Script sets the responses of a server.
 type Script struct {
-	Steps    []Step             // the answer to the first request, to the second, …; the last is repeated
-	React    func(Request) Step // decides instead of Steps
+	Steps    []Step             // the responses to the first request, the second, …; the last is repeated
+	Respond  func(Request) Step // decides instead of Steps
 	Interval time.Duration      // between pieces
-	Key      string             // the API key that is asked for; empty takes any
+	Key      string             // the required API key; empty accepts any
 	NoModels bool               // the list of models does not exist
-	Header   http.Header        // what every request has to carry, the one for the list of models too
+	Header   http.Header        // required in every request, including those for the list of models
 }
 
-// Request is what a server was asked, in the words of actors.
+// Request is a request to a server, in the types of package llm.
 type Request struct {
 	Header    http.Header
 	Model     string
 	System    string
-	Messages  []actors.ModelMessage
+	Messages  []llm.Message
 	Tools     []string
 	MaxTokens int
 	Effort    string
 	Raw       json.RawMessage
 }
 
-// maxEndless bounds what the endless faults send to a client that does not defend itself.
+// maxEndless limits the bytes that an endless fault sends to a client that sets no limit.
 const maxEndless = 64 << 20
 
-// Server speaks one wire format on a loopback address. Safe for concurrent use.
+// Server speaks one wire format on a loopback address. It is safe for concurrent use.
 type Server struct {
 	URL string // the base URL to configure
 
@@ -131,7 +131,7 @@ func NewServer(wire string, script Script) *Server {
 	return server
 }
 
-// Close ends the answers under way and stops the server. It may be called again.
+// Close ends the responses in progress and stops the server. It may be called more than once.
 func (s *Server) Close() {
 	s.close.Do(func() {
 		close(s.closing)
@@ -140,27 +140,28 @@ func (s *Server) Close() {
 	})
 }
 
-// SetScript changes how the next requests are answered; Steps begin anew after the requests so far.
+// SetScript replaces the script. The next request gets the first step, and Requests forgets the requests so far.
 func (s *Server) SetScript(script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script, s.requests = script, nil
 }
 
-// Requests are the questions so far (since SetScript), the list of models excepted.
+// Requests returns the valid requests since the start or the last SetScript, without those for the list of models.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Aborted yields once for every answer that the client left before it was sent whole.
+// Aborted returns a channel that gets a value for every response whose client disconnected before it was sent
+// completely.
 func (s *Server) Aborted() <-chan struct{} { return s.aborted }
 
-// Sent is how many bytes of answers were written.
+// Sent returns the number of response bytes that were written.
 func (s *Server) Sent() int64 { return s.sent.Load() }
 
-// Connections is how many clients have opened.
+// Connections returns the number of connections that clients have opened.
 func (s *Server) Connections() int64 { return s.conns.Load() }
 
 var paths = map[string]string{
@@ -181,13 +182,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"object":"list","data":[]}`)
 	case r.URL.Path == paths[s.wire] && r.Method == http.MethodPost:
-		s.answer(out, script)
+		s.respond(out, script)
 	default:
 		out.refuse(Step{Status: http.StatusNotFound, Error: Error{Type: "not_found_error", Message: "no such path"}})
 	}
 }
 
-// carries says whether a request has the wanted headers, with exactly their values.
+// carries reports whether a request has the wanted headers, with exactly their values.
 func carries(header, wanted http.Header) bool {
 	for name, values := range wanted {
 		if !slices.Equal(header.Values(name), values) {
@@ -197,7 +198,7 @@ func carries(header, wanted http.Header) bool {
 	return true
 }
 
-func (s *Server) answer(out *writer, script Script) {
+func (s *Server) respond(out *writer, script Script) {
 	body, err := io.ReadAll(out.r.Body)
 	if err != nil {
 		return
@@ -212,23 +213,23 @@ func (s *Server) answer(out *writer, script Script) {
 	}
 	request.Header = out.r.Header
 	s.mu.Lock()
-	turn := len(s.requests)
+	index := len(s.requests)
 	s.requests = append(s.requests, request)
 	s.mu.Unlock()
-	if script.React != nil {
-		out.play(script.React(request), request)
+	if script.Respond != nil {
+		out.play(script.Respond(request), request)
 	} else {
-		out.play(script.Steps[min(turn, len(script.Steps)-1)], request)
+		out.play(script.Steps[min(index, len(script.Steps)-1)], request)
 	}
 }
 
-// check refuses what every vendor refuses.
+// check refuses requests that every vendor refuses.
 func check(wire string, request Request) error {
 	open := map[string]bool{}
 	for i, message := range request.Messages {
 		if message.Role == "tool" {
 			if !open[message.ToolCallID] {
-				return fmt.Errorf("message %d answers no open tool call: %q", i, message.ToolCallID)
+				return fmt.Errorf("message %d is not the result of an open tool call: %q", i, message.ToolCallID)
 			}
 			delete(open, message.ToolCallID)
 		} else if len(open) > 0 {
@@ -248,20 +249,21 @@ func check(wire string, request Request) error {
 	return nil
 }
 
-// ToolThenAnswer reacts like a model that calls tool with input and then answers with its result.
+// ToolThenAnswer returns a function for Script.Respond. It behaves like a model that calls tool with input, and then
+// answers with the tool's result.
 func ToolThenAnswer(tool, input string) func(Request) Step {
 	return func(request Request) Step {
-		usage := &actors.ModelUsage{InputTokens: 20, OutputTokens: 5}
+		usage := &llm.Usage{InputTokens: 20, OutputTokens: 5}
 		if last := request.Messages[len(request.Messages)-1]; last.Role == "tool" {
 			return Step{Text: []string{"The tool ", "says: ", last.Text}, Usage: usage}
 		}
-		return Step{Usage: usage, ToolCalls: []actors.ModelToolCall{
+		return Step{Usage: usage, ToolCalls: []llm.ToolCall{
 			{ID: fmt.Sprintf("call_%d", len(request.Messages)), Name: tool, Input: json.RawMessage(input)},
 		}}
 	}
 }
 
-// writer answers one request.
+// writer writes the response to one request.
 type writer struct {
 	server   *Server
 	wire     string
@@ -272,13 +274,14 @@ type writer struct {
 	step     Step
 }
 
-// left is how a writer unwinds when the client, or the server, is gone.
-type left struct{}
+// unwind is the panic value with which a writer ends a response early: the client has disconnected, the server was
+// closed, or a fault is complete.
+type unwind struct{}
 
 func (o *writer) play(step Step, request Request) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			if _, gone := reason.(left); !gone {
+			if _, ended := reason.(unwind); !ended {
 				panic(reason)
 			}
 		}
@@ -301,26 +304,26 @@ func (o *writer) play(step Step, request Request) {
 		if step.Fault == SlowBody {
 			o.wait()
 		}
-		o.speak(step, request)
+		o.writeAnswer(step, request)
 	}
 }
 
-func (o *writer) speak(step Step, request Request) {
+func (o *writer) writeAnswer(step Step, request Request) {
 	if step.Stop == "" && len(step.ToolCalls) > 0 {
-		step.Stop = actors.StopToolCalls
+		step.Stop = llm.StopToolCalls
 	} else if step.Stop == "" {
-		step.Stop = actors.StopEndTurn
+		step.Stop = llm.StopEndTurn
 	}
 	switch o.wire {
 	case Chat:
-		o.speakChat(step, request)
+		o.writeChat(step, request)
 	case Responses:
-		o.speakResponses(step, request)
+		o.writeResponses(step, request)
 	case Anthropic:
-		o.speakAnthropic(step, request)
+		o.writeAnthropic(step, request)
 	}
-	if step.Late > 0 {
-		timer := time.NewTimer(step.Late)
+	if step.EndDelay > 0 {
+		timer := time.NewTimer(step.EndDelay)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -348,7 +351,8 @@ func (o *writer) errorBody(e Error) map[string]any {
 	return map[string]any{"error": map[string]any{"type": e.Type, "code": e.Code, "message": e.Message, "param": nil}}
 }
 
-// piece is called before each piece of the answer: it keeps the pace and lets the fault happen.
+// piece is called before each piece of the answer. It triggers the fault when the fault is due, and waits for the
+// interval and the gate.
 func (o *writer) piece() {
 	if o.step.Fault != NoFault && o.pieces == o.step.After {
 		o.fault()
@@ -359,7 +363,7 @@ func (o *writer) piece() {
 		select {
 		case <-timer.C:
 		case <-o.server.closing:
-			panic(left{})
+			panic(unwind{})
 		case <-o.r.Context().Done():
 		}
 	}
@@ -367,16 +371,16 @@ func (o *writer) piece() {
 		select {
 		case <-o.step.Gate:
 		case <-o.server.closing:
-			panic(left{})
+			panic(unwind{})
 		case <-o.r.Context().Done():
 		}
 	}
 	if o.r.Context().Err() != nil {
-		o.leave()
+		o.clientGone()
 	}
 }
 
-// end is called before the end of the answer: a fault that waits for more pieces than there were happens now.
+// end is called before the end of the answer. It triggers a fault that waits for more pieces than the answer has.
 func (o *writer) end() {
 	if o.step.Fault != NoFault && o.pieces <= o.step.After {
 		o.fault()
@@ -398,7 +402,7 @@ func (o *writer) fault() {
 		o.frame("content_block_delta", []byte(`{"choices": [{]`))
 	case ErrorEvent:
 		body := o.errorBody(o.step.Error)
-		if o.wire == Responses { // this format has the fields at the top
+		if o.wire == Responses { // this format has the fields at the top level
 			body = map[string]any{"type": "error", "code": o.step.Error.Code, "message": o.step.Error.Message, "param": nil}
 		}
 		o.frame("error", encode(body))
@@ -409,7 +413,7 @@ func (o *writer) fault() {
 			o.flush()
 		}
 	}
-	panic(left{})
+	panic(unwind{})
 }
 
 func (o *writer) endlessHeaders() {
@@ -427,24 +431,24 @@ func (o *writer) endlessHeaders() {
 	}
 }
 
-// wait holds the answer until the client leaves.
+// wait blocks until the client disconnects or the server is closed, and then ends the response.
 func (o *writer) wait() {
 	select {
 	case <-o.server.closing:
-		panic(left{})
+		panic(unwind{})
 	case <-o.r.Context().Done():
-		o.leave()
+		o.clientGone()
 	}
 }
 
-// leave notes that the client is gone.
-func (o *writer) leave() {
+// clientGone records that the client has disconnected, and ends the response.
+func (o *writer) clientGone() {
 	select {
 	case <-o.server.closing:
 	case o.server.aborted <- struct{}{}:
-	default: // nobody has looked for a long time
+	default: // the channel is full: the test does not read it
 	}
-	panic(left{})
+	panic(unwind{})
 }
 
 // frame sends one event.
@@ -460,13 +464,13 @@ func (o *writer) write(data []byte) {
 	n, err := o.w.Write(data)
 	o.server.sent.Add(int64(n))
 	if err != nil {
-		o.leave()
+		o.clientGone()
 	}
 }
 
 func (o *writer) flush() {
 	if http.NewResponseController(o.w).Flush() != nil {
-		o.leave()
+		o.clientGone()
 	}
 }
 

@@ -12,80 +12,83 @@ import (
 	"go.uber.org/goleak"
 
 	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/providers/model"
 )
 
-// Subject is a provider behind one of its wire formats.
+// Subject is the provider under test with one of its wire formats.
 type Subject struct {
 	Wire   string
 	Family string
-	New    func(baseURL, key string, times model.Options) (actors.Model, error)
-	// SendsSealed says that reasoning comes with a sealed part that the provider wants back.
+	New    func(baseURL, key string, options model.Options) (llm.Model, error)
+	// SendsSealed is true if reasoning comes with a sealed part that must be sent back to the provider.
 	SendsSealed bool
 }
 
 const (
-	key     = "key-of-the-suite"
-	patient = 20 * time.Second // how long a test waits for what must come
-	short   = 150 * time.Millisecond
+	key          = "key-of-the-suite"
+	waitLimit    = 20 * time.Second // limits the wait for an expected event
+	shortTimeout = 150 * time.Millisecond
 )
 
-// Run holds a provider to the contract of actors.Model against a server that speaks its wire format.
+// Run checks that a provider meets the contract of llm.Model, against a server that speaks its wire format.
 func Run(t *testing.T, subject Subject) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for name, test := range map[string]func(*testing.T, Subject){
-		"text comes in order and stops once":                testText,
-		"no piece waits for the next":                       testPromptly,
-		"pieces that come together are kept whole":          testTogether,
-		"the request says what the turn says":               testRequest,
-		"reasoning comes before the text":                   testReasoning,
-		"sealed reasoning goes back in its place":           testSealed,
-		"a tool call goes out and its result comes back":    testTools,
-		"usage is the provider's":                           testUsage,
-		"usage is estimated when there is none":             testEstimated,
-		"the reasons of the end":                            testStops,
-		"a limit drops the tool calls that it may have cut": testLimitedTools,
-		"a cancel reaches the provider":                     testCancel,
-		"nothing is emitted after a cancel":                 testCancelled,
-		"a failing emit ends the stream":                    testFailingEmit,
-		"failures are retried before the first chunk":       testRetry,
-		"retries end":                                  testRetriesEnd,
-		"a cut answer is not retried":                  testCut,
-		"Retry-After is waited for, within reason":     testRetryAfter,
-		"refusals have codes":                          testRefusals,
-		"what is not the wire format":                  testProtocol,
-		"an endless line is not swallowed":             testEndlessLine,
-		"silence before the first byte ends":           testFirstByte,
-		"silence within the answer ends":               testIdle,
-		"a slow reader is not the provider's silence":  testSlowReader,
-		"a connection is used again":                   testReuse,
-		"many at once":                                 testConcurrent,
-		"ready":                                        testReady,
-		"the operator's headers go with every request": testHeaders,
+		"text arrives in order and has one stop": testText,
+		"no piece waits for the next":            testPromptly,
+		"pieces that arrive together":            testTogether,
+		"the request is encoded completely":      testRequest,
+		"reasoning comes before the text":        testReasoning,
+		"sealed reasoning is sent back in order": testSealed,
+		"tool calls and their results":           testTools,
+		"usage is that of the provider":          testUsage,
+		"missing usage is estimated":             testEstimated,
+		"stop reasons":                           testStops,
+		"tool calls that a limit may have cut":   testLimitedTools,
+		"a cancel closes the connection":         testCancel,
+		"nothing is emitted after a cancel":      testCancelled,
+		"a failing emit ends the stream":         testFailingEmit,
+		"a failure before any chunk is retried":  testRetry,
+		"the number of retries is limited":       testRetriesEnd,
+		"a cut answer is not retried":            testCut,
+		"only a short Retry-After is awaited":    testRetryAfter,
+		"refusals have codes":                    testRefusals,
+		"a response in another format":           testProtocol,
+		"an endless line ends the stream":        testEndlessLine,
+		"the wait for the first byte is limited": testFirstByte,
+		"a silence in the answer is limited":     testIdle,
+		"a slow reader does not cause a timeout": testSlowReader,
+		"a connection is reused":                 testReuse,
+		"concurrent calls":                       testConcurrent,
+		"readiness":                              testReady,
+		"configured headers in every request":    testHeaders,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, subject) })
 	}
 }
 
-// Ask streams an answer and checks what every answer must keep: chunks from one goroutine, exactly one stop, last,
-// after the usage; none beside an error.
-func Ask(ctx context.Context, t *testing.T, asked actors.Model, request actors.ModelRequest) ([]actors.ModelChunk, error) {
+// Collect streams an answer and checks the rules for every answer: chunks come from one goroutine (the race detector
+// finds others), a successful answer has exactly one stop as its last chunk, after the usage, and a failed one has
+// none.
+func Collect(ctx context.Context, t *testing.T, provider llm.Model, request llm.Request) ([]llm.Chunk, error) {
 	t.Helper()
-	var chunks []actors.ModelChunk
-	err := asked.Stream(ctx, request, func(chunk actors.ModelChunk) error {
+	var chunks []llm.Chunk
+	err := provider.Stream(ctx, request, func(chunk llm.Chunk) error {
 		chunks = append(chunks, chunk)
 		return nil
 	})
 	for i, chunk := range chunks {
-		if last := i == len(chunks)-1; (chunk.Kind == actors.ChunkStop) != (last && err == nil) {
+		if last := i == len(chunks)-1; (chunk.Kind == llm.ChunkStop) != (last && err == nil) {
 			t.Errorf("chunk %d of %d is of kind %d, with error %v", i, len(chunks), chunk.Kind, err)
 		}
-		if chunk.Kind == actors.ChunkToolCall && (chunk.ToolCall.ID == "" || !isObject(chunk.ToolCall.Input)) {
+		if chunk.Kind == llm.ChunkToolCall && (chunk.ToolCall.ID == "" || !isObject(chunk.ToolCall.Input)) {
 			t.Errorf("a tool call without identifier or input: %+v", chunk.ToolCall)
 		}
 	}
-	if err == nil && (len(chunks) < 2 || !has(chunks, actors.ChunkUsage)) {
+	if err == nil && (len(chunks) < 2 || !has(chunks, llm.ChunkUsage)) {
 		t.Errorf("an answer without usage or stop: %v", chunks)
 	}
 	return chunks, err
@@ -96,10 +99,10 @@ func isObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &object) == nil && object != nil
 }
 
-func has(chunks []actors.ModelChunk, kind actors.ChunkKind) bool { return len(only(chunks, kind)) > 0 }
+func has(chunks []llm.Chunk, kind llm.ChunkKind) bool { return len(only(chunks, kind)) > 0 }
 
-func only(chunks []actors.ModelChunk, kind actors.ChunkKind) []actors.ModelChunk {
-	var found []actors.ModelChunk
+func only(chunks []llm.Chunk, kind llm.ChunkKind) []llm.Chunk {
+	var found []llm.Chunk
 	for _, chunk := range chunks {
 		if chunk.Kind == kind {
 			found = append(found, chunk)
@@ -109,9 +112,9 @@ func only(chunks []actors.ModelChunk, kind actors.ChunkKind) []actors.ModelChunk
 }
 
 // TextOf joins the text of an answer.
-func TextOf(chunks []actors.ModelChunk) string { return joined(chunks, actors.ChunkText) }
+func TextOf(chunks []llm.Chunk) string { return joined(chunks, llm.ChunkText) }
 
-func joined(chunks []actors.ModelChunk, kind actors.ChunkKind) string {
+func joined(chunks []llm.Chunk, kind llm.ChunkKind) string {
 	var all strings.Builder
 	for _, chunk := range only(chunks, kind) {
 		all.WriteString(chunk.Text)
@@ -119,48 +122,48 @@ func joined(chunks []actors.ModelChunk, kind actors.ChunkKind) string {
 	return all.String()
 }
 
-// StopOf is the reason of the end; empty where there is none.
-func StopOf(chunks []actors.ModelChunk) actors.ModelStop {
+// StopOf returns the stop reason of an answer, or "" if there is none.
+func StopOf(chunks []llm.Chunk) llm.Stop {
 	if len(chunks) == 0 {
 		return ""
 	}
 	return chunks[len(chunks)-1].Stop
 }
 
-// simple is a request of one message.
-func simple() actors.ModelRequest {
-	return actors.ModelRequest{
+// simple returns a request with one message.
+func simple() llm.Request {
+	return llm.Request{
 		Model: "some-model", System: "Be brief.", MaxOutputTokens: 4096, Step: 1,
-		Messages: []actors.ModelMessage{{Role: "user", Text: "What is a turnstone?"}},
+		Messages: []llm.Message{{Role: "user", Text: "What is a turnstone?"}},
 	}
 }
 
-func start(t *testing.T, subject Subject, script Script, times model.Options) (*Server, actors.Model) {
+func start(t *testing.T, subject Subject, script Script, options model.Options) (*Server, llm.Model) {
 	t.Helper()
 	script.Key = key
 	server := NewServer(subject.Wire, script)
 	t.Cleanup(server.Close)
-	return server, open(t, subject, server.URL, key, times)
+	return server, open(t, subject, server.URL, key, options)
 }
 
-func open(t *testing.T, subject Subject, url, key string, times model.Options) actors.Model {
+func open(t *testing.T, subject Subject, url, key string, options model.Options) llm.Model {
 	t.Helper()
-	if times.Backoff == 0 {
-		times.Backoff = time.Millisecond
+	if options.Backoff == 0 {
+		options.Backoff = time.Millisecond
 	}
-	made, err := subject.New(url, key, times)
+	provider, err := subject.New(url, key, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return provider
 }
 
 func steps(steps ...Step) Script { return Script{Steps: steps} }
 
 // wantError checks code, Cut and Retryable of a failed answer.
-func wantError(t *testing.T, err error, code string, cut, retryable bool) *actors.ModelError {
+func wantError(t *testing.T, err error, code protocol.TurnErrorCode, cut, retryable bool) *llm.Error {
 	t.Helper()
-	var failure *actors.ModelError
+	var failure *llm.Error
 	if !errors.As(err, &failure) {
 		t.Fatalf("want %s, got %v", code, err)
 	}
@@ -168,35 +171,35 @@ func wantError(t *testing.T, err error, code string, cut, retryable bool) *actor
 		t.Errorf("want %s cut=%v retryable=%v, got %+v", code, cut, retryable, *failure)
 	}
 	if failure.Err == nil || strings.Contains(failure.Error(), "turnstone?") {
-		t.Errorf("an error for the log must say something, and nothing of the user: %v", failure)
+		t.Errorf("the error is empty or contains the user's text: %v", failure)
 	}
 	return failure
 }
 
-// testHeaders asks a gateway that refuses every request without its headers: answers, a retry, a title and the question
-// whether the provider is there. One of them takes the place of the API key.
+// testHeaders uses a gateway that refuses every request without its headers. It tests answers, a retry, a title and
+// readiness. One of the headers replaces the API key.
 func testHeaders(t *testing.T, subject Subject) {
 	wanted := http.Header{"X-Gateway-Team": {"blue"}, "Authorization": {"Basic YTpi"}, "User-Agent": {"turnstone-test"}}
 	server := NewServer(subject.Wire, Script{
 		Header: wanted, Steps: []Step{{Status: http.StatusServiceUnavailable}, {Text: []string{"A title"}}},
 	})
 	t.Cleanup(server.Close)
-	made := open(t, subject, server.URL, "", model.Options{Headers: wanted})
-	if err := made.Ready(t.Context()); err != nil {
+	provider := open(t, subject, server.URL, "", model.Options{Headers: wanted})
+	if err := provider.Ready(t.Context()); err != nil {
 		t.Errorf("ready: %v", err)
 	}
-	if chunks, err := Ask(t.Context(), t, made, simple()); err != nil || TextOf(chunks) != "A title" {
+	if chunks, err := Collect(t.Context(), t, provider, simple()); err != nil || TextOf(chunks) != "A title" {
 		t.Errorf("%q, %v", TextOf(chunks), err)
 	}
-	metered := &actors.MeteredModel{Model: made}
-	if title, _, err := actors.WriteTitle(t.Context(), metered, protocol.NewAccountID(), actors.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
+	metered := &actors.MeteredModel{Model: provider}
+	if title, _, err := actors.WriteTitle(t.Context(), metered, protocol.NewAccountID(), routing.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
 		t.Errorf("title %q, %v", title, err)
 	}
-	if asked := len(server.Requests()); asked != 3 { // the refused one, its retry and the title
-		t.Errorf("%d requests", asked)
+	if n := len(server.Requests()); n != 3 { // the refused one, its retry and the title
+		t.Errorf("%d requests", n)
 	}
 	without := open(t, subject, server.URL, key, model.Options{})
-	_, err := Ask(t.Context(), t, without, simple())
+	_, err := Collect(t.Context(), t, without, simple())
 	wantError(t, err, "model_unauthorized", false, false)
 	if err := without.Ready(t.Context()); err == nil {
 		t.Error("ready without the headers")

@@ -11,14 +11,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 	"turnstone/providers/model/anthropic"
 	"turnstone/providers/model/openai"
 )
 
-// FuzzAnswer: whatever a provider answers with, in any wire format, a call ends with one stop behind everything else, or
-// with a ModelError; what was emitted is what the contract of actors.Model allows.
+// FuzzAnswer checks that for any response, in any wire format, a call ends either with exactly one stop as its last
+// chunk or with an llm.Error, and that every emitted chunk is allowed by the contract of llm.Model.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -39,34 +39,34 @@ func FuzzAnswer(f *testing.F) {
 		_, _ = w.Write(*body.Load())
 	}))
 	f.Cleanup(server.Close)
-	times := model.Options{Backoff: time.Nanosecond, Idle: 10 * time.Second, FirstByte: 10 * time.Second}
-	subjects := map[string]actors.Model{}
+	options := model.Options{Backoff: time.Nanosecond, Idle: 10 * time.Second, FirstByte: 10 * time.Second}
+	subjects := map[string]llm.Model{}
 	for _, api := range []string{openai.APIChat, openai.APIResponses} {
-		m, err := openai.New(openai.Options{BaseURL: server.URL, APIKey: "k", API: api, Times: times})
+		m, err := openai.New(openai.Options{BaseURL: server.URL, APIKey: "k", API: api, Client: options})
 		if err != nil {
 			f.Fatal(err)
 		}
 		subjects[api] = m
 	}
-	m, err := anthropic.New(anthropic.Options{BaseURL: server.URL, APIKey: "k", Times: times})
+	m, err := anthropic.New(anthropic.Options{BaseURL: server.URL, APIKey: "k", Client: options})
 	if err != nil {
 		f.Fatal(err)
 	}
 	subjects["messages"] = m
-	request := actors.ModelRequest{
-		Model: "m", Messages: []actors.ModelMessage{{Role: "user", Text: "hello"}}, MaxOutputTokens: 100, Step: 1,
-		Tools: []actors.ModelTool{{Name: "f", Description: "f", Schema: json.RawMessage(`{"type":"object"}`)}},
+	request := llm.Request{
+		Model: "m", Messages: []llm.Message{{Role: "user", Text: "hello"}}, MaxOutputTokens: 100, Step: 1,
+		Tools: []llm.Tool{{Name: "f", Description: "f", Schema: json.RawMessage(`{"type":"object"}`)}},
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		answer = bytes.Clone(answer)
 		body.Store(&answer)
 		for wire, subject := range subjects {
-			var chunks []actors.ModelChunk
-			err := subject.Stream(t.Context(), request, func(chunk actors.ModelChunk) error {
+			var chunks []llm.Chunk
+			err := subject.Stream(t.Context(), request, func(chunk llm.Chunk) error {
 				chunks = append(chunks, chunk)
 				return nil
 			})
-			var failure *actors.ModelError
+			var failure *llm.Error
 			if err != nil && (!errors.As(err, &failure) || failure.Code == "") {
 				t.Errorf("%s: %q ends with %v", wire, answer, err)
 			}
@@ -78,10 +78,10 @@ func FuzzAnswer(f *testing.F) {
 				if fault := wrong(chunk); fault != "" {
 					t.Errorf("%s: %q: %s: %+v", wire, answer, fault, chunk)
 				}
-				if chunk.Kind == actors.ChunkStop {
+				if chunk.Kind == llm.ChunkStop {
 					stops++
 					if i != len(chunks)-1 {
-						t.Errorf("%s: %q goes on behind its stop", wire, answer)
+						t.Errorf("%s: %q continues after its stop", wire, answer)
 					}
 				}
 			}
@@ -92,35 +92,35 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// wrong says what of a chunk the contract does not allow.
-func wrong(chunk actors.ModelChunk) string {
+// wrong returns what is wrong with a chunk by the contract of llm.Model, or "" if the chunk is valid.
+func wrong(chunk llm.Chunk) string {
 	switch chunk.Kind {
-	case actors.ChunkText, actors.ChunkReasoning:
+	case llm.ChunkText, llm.ChunkReasoning:
 		if chunk.Text == "" || !utf8.ValidString(chunk.Text) {
 			return "no text"
 		}
-	case actors.ChunkToolCall:
+	case llm.ChunkToolCall:
 		var input map[string]json.RawMessage
 		if json.Unmarshal(chunk.ToolCall.Input, &input) != nil || input == nil {
-			return "the input is no object"
+			return "the input is not an object"
 		}
 		if chunk.ToolCall.Name == "" || chunk.ToolCall.ID == "" {
 			return "a call without a name"
 		}
-	case actors.ChunkUsage:
+	case llm.ChunkUsage:
 		if chunk.Usage.InputTokens < 0 || chunk.Usage.OutputTokens < 0 {
-			return "a usage below zero"
+			return "a negative usage"
 		}
-	case actors.ChunkOpaque:
+	case llm.ChunkOpaque:
 		if !json.Valid(chunk.Opaque) {
-			return "the opaque state is no JSON"
+			return "the opaque state is not JSON"
 		}
-	case actors.ChunkStop:
+	case llm.ChunkStop:
 		if chunk.Stop == "" {
 			return "a stop without a reason"
 		}
 	default:
-		return "no kind"
+		return "an unknown kind"
 	}
 	return ""
 }

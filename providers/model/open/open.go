@@ -1,41 +1,43 @@
-// Package open turns configuration into a model. It knows every provider, and nothing else does: a new one is a folder
-// beside this one and a case here.
+// Package open creates a model from the configuration. It is the only package that imports every provider: a new
+// provider needs a folder next to this one and a case in Model.
 package open
 
 import (
 	"fmt"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 	"turnstone/providers/model/anthropic"
 	"turnstone/providers/model/openai"
 	"turnstone/providers/model/scripted"
 )
 
-// Config says which provider to ask and how.
+// Config selects the provider and sets its options.
 type Config struct {
 	Provider string // "scripted" (also when empty), "openai" or "anthropic"
 	API      string // of "openai": "chat" (also when empty) or "responses"
 	BaseURL  string // empty means the vendor's own
-	APIKey   string // empty sends none
-	// Prefill lets an answer that was cut be continued, where provider and model can: "anthropic", before Opus 4.6.
+	APIKey   string // empty: no key is sent
+	// Prefill permits that a cut answer is continued, if provider and model support it: "anthropic", with models before
+	// Opus 4.6.
 	Prefill  bool
-	Times    model.Options
+	Client   model.Options
 	Scripted scripted.Options
 }
 
-// Model returns the model that config describes, or what is wrong with it. It asks nobody; Model.Ready does.
-func Model(config Config) (actors.Model, error) {
+// Model returns the model that config describes, or an error if config is invalid. It sends no request; the model's
+// Ready does.
+func Model(config Config) (llm.Model, error) {
 	switch config.Provider {
 	case "", scripted.Family:
 		return scripted.New(config.Scripted), nil
 	case openai.Family:
 		return openai.New(openai.Options{
-			BaseURL: config.BaseURL, APIKey: config.APIKey, API: config.API, Times: config.Times,
+			BaseURL: config.BaseURL, APIKey: config.APIKey, API: config.API, Client: config.Client,
 		})
 	case anthropic.Family:
 		return anthropic.New(anthropic.Options{
-			BaseURL: config.BaseURL, APIKey: config.APIKey, Continues: config.Prefill, Times: config.Times,
+			BaseURL: config.BaseURL, APIKey: config.APIKey, Prefill: config.Prefill, Client: config.Client,
 		})
 	}
 	return nil, fmt.Errorf("the model provider must be %q, %q or %q, not %q",

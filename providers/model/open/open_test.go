@@ -19,7 +19,7 @@ func TestEveryProviderIsKnown(t *testing.T) {
 		{Provider: "other"}, {Provider: "openai", API: "other"}, {Provider: "openai", BaseURL: "nowhere"}, {Provider: "anthropic", BaseURL: "ftp://x"},
 	} {
 		if _, err := open.Model(wrong); err == nil {
-			t.Errorf("%+v was taken", wrong)
+			t.Errorf("%+v was accepted", wrong)
 		}
 	}
 }

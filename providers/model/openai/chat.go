@@ -8,14 +8,14 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// streamChat asks once by Chat Completions. Compatible servers differ in what they leave out (usage, tool identifiers,
-// choices, the reason of the end), so only two things are required: that the stream ends with [DONE], and that it held
-// something.
-func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+// streamChat sends one request in the Chat Completions format. Compatible servers omit different parts (usage, tool
+// identifiers, choices, the stop reason), so only two things are required: the stream ends with [DONE], and it has
+// content.
+func (m *Model) streamChat(ctx context.Context, request llm.Request, call *model.Call) error {
 	if err := call.Send(func() error { return m.sendChat(ctx, request, call) }); err != nil {
 		return err
 	}
@@ -32,17 +32,17 @@ func (m *Model) streamChat(ctx context.Context, request actors.ModelRequest, cal
 	return answer.finish()
 }
 
-func (m *Model) sendChat(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+func (m *Model) sendChat(ctx context.Context, request llm.Request, call *model.Call) error {
 	body, err := m.encodeChat(request)
 	if err != nil {
 		return err
 	}
-	// As the whole body, and not as parameters, which the SDK would decode and encode twice more.
+	// The body is passed as a whole. The SDK would decode and encode parameters two more times.
 	whole := option.WithRequestBody("application/json", body)
 	return m.chat.NewStreaming(ctx, sdk.ChatCompletionNewParams{}, whole, option.WithHTTPClient(call.HTTP())).Err()
 }
 
-// chatAnswer gathers what comes in pieces: tool calls, and why it ended.
+// chatAnswer collects the data that arrive in pieces: the tool calls and the stop reason.
 type chatAnswer struct {
 	call   *model.Call
 	pieces []toolPiece
@@ -63,7 +63,7 @@ func (a *chatAnswer) take(data []byte) error {
 	return a.decode(data)
 }
 
-// decode takes a chunk of any shape.
+// decode processes a chunk of any shape.
 func (a *chatAnswer) decode(data []byte) error {
 	if err := namedError(data); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *chatAnswer) decode(data []byte) error {
 		return model.Protocol(err)
 	}
 	if chunk.JSON.Usage.Valid() {
-		a.call.Usage(actors.ModelUsage{
+		a.call.Usage(llm.Usage{
 			InputTokens:       int(chunk.Usage.PromptTokens),
 			OutputTokens:      int(chunk.Usage.CompletionTokens),
 			ReasoningTokens:   int(chunk.Usage.CompletionTokensDetails.ReasoningTokens),
@@ -82,7 +82,7 @@ func (a *chatAnswer) decode(data []byte) error {
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
-			continue // one answer was asked for
+			continue // only one choice was requested
 		}
 		if choice.FinishReason != "" {
 			a.reason = choice.FinishReason
@@ -107,15 +107,15 @@ func (a *chatAnswer) takeDelta(delta sdk.ChatCompletionChunkChoiceDelta) error {
 	for _, tool := range delta.ToolCalls {
 		a.takeTool(tool.Index, tool.ID, tool.Function.Name, tool.Function.Arguments)
 	}
-	//nolint:staticcheck // deprecated there, still sent by older gateways
+	//nolint:staticcheck // deprecated in the SDK, still sent by older gateways
 	if function := delta.FunctionCall; function.Name != "" || function.Arguments != "" {
 		a.takeTool(0, "", function.Name, function.Arguments)
 	}
 	return nil
 }
 
-// takeTool joins the pieces of a call by their index. Some servers send every call whole under index 0: another
-// identifier with a name begins another call.
+// takeTool joins the pieces of a call by their index. Some servers send every call complete and with index 0, so a name
+// with another identifier starts another call.
 func (a *chatAnswer) takeTool(index int64, id, name, arguments string) {
 	for i := len(a.pieces) - 1; i >= 0; i-- {
 		piece := &a.pieces[i]
@@ -137,7 +137,8 @@ func (a *chatAnswer) takeTool(index int64, id, name, arguments string) {
 	a.pieces = append(a.pieces, toolPiece{index: index, id: id, name: name, arguments: arguments})
 }
 
-// reasoningOf reads the fields by which compatible servers stream what a model thinks; OpenAI's own streams none here.
+// reasoningOf returns the reasoning of a delta, from the fields in which compatible servers send it. OpenAI sends none
+// in this format.
 func reasoningOf(delta sdk.ChatCompletionChunkChoiceDelta) string {
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		var text string
@@ -152,14 +153,14 @@ func reasoningOf(delta sdk.ChatCompletionChunkChoiceDelta) string {
 func (a *chatAnswer) finish() error {
 	switch a.reason {
 	case "length":
-		return a.call.Stop(actors.StopMaxTokens)
+		return a.call.Stop(llm.StopMaxTokens)
 	case "content_filter":
 		a.call.Refuse()
 	case "error", "abort":
 		return model.Unavailable(errors.New("the provider ended the answer with finish_reason=" + a.reason))
 	case "":
 		if a.call.Empty() && len(a.pieces) == 0 {
-			return model.Protocol(errors.New("the stream holds no answer"))
+			return model.Protocol(errors.New("the stream contains no answer"))
 		}
 	}
 	for _, piece := range a.pieces {
@@ -167,5 +168,5 @@ func (a *chatAnswer) finish() error {
 			return err
 		}
 	}
-	return a.call.Stop(actors.StopEndTurn)
+	return a.call.Stop(llm.StopEndTurn)
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"sync"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// chatBody is the body of a request. The SDK's own types walk each message three
-// times by reflection; these fields are all of theirs that are ever set.
+// chatBody is the body of a request. The SDK's own types traverse each message three times by reflection. These are the
+// only fields that are ever set.
 type chatBody struct {
-	Stream              bool          `json:"stream"` // first, since the SDK looks for it and sets it again
+	Stream              bool          `json:"stream"` // first, because the SDK looks for it and sets it again
 	Model               string        `json:"model"`
 	Messages            []chatMessage `json:"messages"`
 	MaxTokens           int           `json:"max_tokens,omitzero"`
@@ -26,7 +26,7 @@ type chatBody struct {
 
 type chatMessage struct {
 	Role       string         `json:"role"`
-	Content    *string        `json:"content,omitempty"` // nil beside tool calls only
+	Content    *string        `json:"content,omitempty"` // nil only if there are tool calls
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
 }
@@ -53,23 +53,23 @@ type chatFunction struct {
 
 const typeFunction = "function"
 
-// maxSchemas is how many schemas are kept: those that the operator chose.
+// maxSchemas limits the number of cached schemas. They belong to the tools that the operator chose.
 const maxSchemas = 256
 
-// schemas keeps the encoded parameters of tools, which are the same in every request. Its zero value is ready; its method
-// may be called from any goroutine.
+// schemas caches the encoded parameters of tools, which are the same in every request. Its zero value is ready to use.
+// Its method may be called from any goroutine.
 type schemas struct {
 	mu     sync.RWMutex
-	byText map[string]json.RawMessage // by the tool's own spelling; guarded by mu
+	byText map[string]json.RawMessage // by the text of the tool's schema; guarded by mu
 }
 
-// encoded is what parameters makes of the tool's schema.
-func (s *schemas) encoded(tool actors.ModelTool) (json.RawMessage, error) {
+// encoded returns the result of parameters for a tool, as JSON.
+func (s *schemas) encoded(tool llm.Tool) (json.RawMessage, error) {
 	s.mu.RLock()
-	kept := s.byText[string(tool.Schema)]
+	cached := s.byText[string(tool.Schema)]
 	s.mu.RUnlock()
-	if kept != nil {
-		return kept, nil
+	if cached != nil {
+		return cached, nil
 	}
 	schema, err := parameters(tool)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *schemas) encoded(tool actors.ModelTool) (json.RawMessage, error) {
 }
 
 // encodeChat encodes the body of a request.
-func (m *Model) encodeChat(request actors.ModelRequest) ([]byte, error) {
+func (m *Model) encodeChat(request llm.Request) ([]byte, error) {
 	body := chatBody{Stream: true, Model: request.Model, Messages: chatMessages(request), ReasoningEffort: request.ReasoningEffort}
 	body.StreamOptions.IncludeUsage = true
 	if m.native {
@@ -108,14 +108,14 @@ func (m *Model) encodeChat(request actors.ModelRequest) ([]byte, error) {
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // it is read by a model's server, and code is full of these characters
+	encoder.SetEscapeHTML(false) // no browser reads it, and code contains many of these characters
 	if err := encoder.Encode(&body); err != nil {
 		return nil, fmt.Errorf("encoding a request to the model: %w", err)
 	}
 	return text.Bytes(), nil
 }
 
-func chatMessages(request actors.ModelRequest) []chatMessage {
+func chatMessages(request llm.Request) []chatMessage {
 	messages := make([]chatMessage, 0, len(request.Messages)+1)
 	if request.System != "" {
 		messages = append(messages, chatMessage{Role: "system", Content: &request.System})
@@ -135,15 +135,15 @@ func chatMessages(request actors.ModelRequest) []chatMessage {
 	return messages
 }
 
-func chatAssistant(message *actors.ModelMessage) chatMessage {
+func chatAssistant(message *llm.Message) chatMessage {
 	assistant := chatMessage{Role: "assistant"}
 	if message.Text != "" || len(message.ToolCalls) == 0 {
 		assistant.Content = &message.Text
 	}
 	for _, call := range message.ToolCalls {
-		made := chatToolCall{ID: call.ID, Type: typeFunction}
-		made.Function.Name, made.Function.Arguments = call.Name, string(call.Input)
-		assistant.ToolCalls = append(assistant.ToolCalls, made)
+		toolCall := chatToolCall{ID: call.ID, Type: typeFunction}
+		toolCall.Function.Name, toolCall.Function.Arguments = call.Name, string(call.Input)
+		assistant.ToolCalls = append(assistant.ToolCalls, toolCall)
 	}
 	return assistant
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-var requestsToEncode = map[string]actors.ModelRequest{
-	"bare": {Model: "m", Messages: []actors.ModelMessage{{Role: "user", Text: "hello"}}},
+var requestsToEncode = map[string]llm.Request{
+	"bare": {Model: "m", Messages: []llm.Message{{Role: "user", Text: "hello"}}},
 	"full": {
 		Model: "m", System: "be <brief> & \"kind\"\u2028", ReasoningEffort: "high", MaxOutputTokens: 77,
-		Messages: []actors.ModelMessage{
+		Messages: []llm.Message{
 			{Role: "user", Text: "if a < b && c > d {\n\t\x00\xff}"},
-			{Role: "assistant", Text: "let me see", ToolCalls: []actors.ModelToolCall{
+			{Role: "assistant", Text: "let me see", ToolCalls: []llm.ToolCall{
 				{ID: "1", Name: "calculate", Input: json.RawMessage(`{"expression":"6*7"}`)}, {ID: "2", Name: "clock", Input: json.RawMessage(`{}`)},
 			}},
 			{Role: "tool", ToolCallID: "1", Text: "42"},
 			{Role: "tool", ToolCallID: "2", Text: "broken", ToolFailed: true},
-			{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: "3", Name: "clock", Input: json.RawMessage(`{}`)}}},
+			{Role: "assistant", ToolCalls: []llm.ToolCall{{ID: "3", Name: "clock", Input: json.RawMessage(`{}`)}}},
 			{Role: "tool", ToolCallID: "3", Text: ""},
 			{Role: "assistant"},
 			{Role: "user", Text: "😀"},
 		},
-		Tools: []actors.ModelTool{
+		Tools: []llm.Tool{
 			{Name: "clock"},
 			{Name: "calculate", Description: "Calculates.", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","maxLength":100}},"required":["expression"]}`)},
 		},
@@ -39,7 +39,7 @@ func TestTheBodyOfARequestIsWhatTheSDKWouldSend(t *testing.T) {
 	for name, request := range requestsToEncode {
 		for _, native := range []bool{false, true} {
 			m := &Model{native: native}
-			if _, err := m.encodeChat(request); err != nil { // the second one finds the schemas
+			if _, err := m.encodeChat(request); err != nil { // the second call finds the schemas in the cache
 				t.Fatal(err)
 			}
 			ours, err := m.encodeChat(request)
@@ -53,13 +53,13 @@ func TestTheBodyOfARequestIsWhatTheSDKWouldSend(t *testing.T) {
 			want := read(t, theirs)
 			want["stream"] = true // which the SDK adds last
 			if got := read(t, ours); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: the body says\n%v, want\n%v", name, got, want)
+				t.Errorf("%s: the body is\n%v, want\n%v", name, got, want)
 			}
 		}
 	}
 }
 
-// read is what a server reads.
+// read decodes a body as a server does.
 func read(t *testing.T, text []byte) (body map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(text, &body); err != nil {
@@ -70,9 +70,9 @@ func read(t *testing.T, text []byte) (body map[string]any) {
 
 func BenchmarkChatRequest(b *testing.B) {
 	m := &Model{}
-	for name, encode := range map[string]func(actors.ModelRequest) ([]byte, error){
+	for name, encode := range map[string]func(llm.Request) ([]byte, error){
 		"ours":  m.encodeChat,
-		"SDK's": func(request actors.ModelRequest) ([]byte, error) { return sdkBody(m, request) },
+		"SDK's": func(request llm.Request) ([]byte, error) { return sdkBody(m, request) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -85,7 +85,7 @@ func BenchmarkChatRequest(b *testing.B) {
 	}
 }
 
-func sdkBody(m *Model, request actors.ModelRequest) ([]byte, error) {
+func sdkBody(m *Model, request llm.Request) ([]byte, error) {
 	params, err := sdkParams(m, request)
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func sdkBody(m *Model, request actors.ModelRequest) ([]byte, error) {
 	return params.MarshalJSON()
 }
 
-// sdkParams is a request in the SDK's own types.
-func sdkParams(m *Model, request actors.ModelRequest) (sdk.ChatCompletionNewParams, error) {
+// sdkParams returns a request in the SDK's own types.
+func sdkParams(m *Model, request llm.Request) (sdk.ChatCompletionNewParams, error) {
 	params := sdk.ChatCompletionNewParams{
 		Model:           request.Model,
 		Messages:        sdkMessages(request),
@@ -118,7 +118,7 @@ func sdkParams(m *Model, request actors.ModelRequest) (sdk.ChatCompletionNewPara
 	return params, nil
 }
 
-func sdkMessages(request actors.ModelRequest) []sdk.ChatCompletionMessageParamUnion {
+func sdkMessages(request llm.Request) []sdk.ChatCompletionMessageParamUnion {
 	messages := make([]sdk.ChatCompletionMessageParamUnion, 0, len(request.Messages)+1)
 	if request.System != "" {
 		messages = append(messages, sdk.SystemMessage(request.System))
@@ -136,7 +136,7 @@ func sdkMessages(request actors.ModelRequest) []sdk.ChatCompletionMessageParamUn
 	return messages
 }
 
-func sdkAssistant(message actors.ModelMessage) sdk.ChatCompletionMessageParamUnion {
+func sdkAssistant(message llm.Message) sdk.ChatCompletionMessageParamUnion {
 	assistant := sdk.ChatCompletionAssistantMessageParam{}
 	if message.Text != "" || len(message.ToolCalls) == 0 {
 		assistant.Content.OfString = param.NewOpt(message.Text)

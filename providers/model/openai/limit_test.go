@@ -3,11 +3,11 @@ package openai
 import (
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// OpenAI's reasoning models refuse max_tokens; many compatible servers know nothing else.
-func TestTheLimitHasTwoNames(t *testing.T) {
+// OpenAI's reasoning models refuse max_tokens; many compatible servers support nothing else.
+func TestTheOutputLimitFieldDependsOnTheServer(t *testing.T) {
 	for base, native := range map[string]bool{
 		"": true, "https://api.openai.com/v1": true, "https://x.openai.azure.com/openai/v1": true, "http://localhost:11434/v1": false,
 	} {
@@ -15,7 +15,7 @@ func TestTheLimitHasTwoNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := made.encodeChat(actors.ModelRequest{MaxOutputTokens: 7})
+		text, err := made.encodeChat(llm.Request{MaxOutputTokens: 7})
 		body := read(t, text)
 		if err != nil || (body["max_completion_tokens"] == 7.0) != native || (body["max_tokens"] == 7.0) == native {
 			t.Errorf("%s: %v, %v", base, body, err)

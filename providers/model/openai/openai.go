@@ -1,7 +1,7 @@
-// Package openai asks models through OpenAI's two wire formats, by the official SDK: Chat Completions ("chat"), which
-// Ollama, llama.cpp, vLLM and most gateways speak too, and Responses ("responses"), which carries reasoning summaries
-// and sealed reasoning from step to step. Nothing is stored at the provider (store is false), nothing is read from
-// the environment.
+// Package openai calls models in OpenAI's two wire formats, with the official SDK: Chat Completions ("chat"), which
+// Ollama, llama.cpp, vLLM and most gateways also speak, and Responses ("responses"), which carries reasoning summaries
+// and encrypted reasoning from step to step. Responses requests set store to false, so that the provider stores
+// nothing. No environment variables are read.
 package openai
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// Family is what Model.Family answers.
+// Family is the result of Model.Family.
 const Family = "openai"
 
 // The wire formats.
@@ -30,28 +30,28 @@ const (
 
 const defaultBaseURL = "https://api.openai.com/v1"
 
-// Options say where to ask and how.
+// Options configure a Model.
 type Options struct {
-	BaseURL string // up to and without /chat/completions; empty means OpenAI's own
-	APIKey  string // empty sends none, as local servers want it
+	BaseURL string // without /chat/completions or /responses; empty means OpenAI's own
+	APIKey  string // empty: no key is sent, for local servers
 	API     string // APIChat (also when empty) or APIResponses
-	Times   model.Options
+	Client  model.Options
 }
 
-// Model implements actors.Model.
+// Model implements llm.Model.
 type Model struct {
 	client    *model.Client
 	key       string
 	api       string
-	native    bool // OpenAI itself, or its models at Azure: max_tokens is refused there and needed elsewhere
+	native    bool // OpenAI itself or Azure OpenAI: they refuse max_tokens, other servers need it
 	chat      sdk.ChatCompletionService
 	responses responses.ResponseService
-	schemas   schemas // of requests by Chat Completions
+	schemas   schemas // of Chat Completions requests
 }
 
-var _ actors.Model = (*Model)(nil)
+var _ llm.Model = (*Model)(nil)
 
-// New returns a model, or what is wrong with options.
+// New returns a model, or an error if options are invalid.
 func New(options Options) (*Model, error) {
 	base := model.TrimBase(options.BaseURL, "")
 	if base == "" {
@@ -64,7 +64,7 @@ func New(options Options) (*Model, error) {
 	if api != APIChat && api != APIResponses {
 		return nil, fmt.Errorf("the model API must be %q or %q", APIChat, APIResponses)
 	}
-	client, err := model.NewClient(Family, base, options.Times)
+	client, err := model.NewClient(Family, base, options.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -81,24 +81,25 @@ func New(options Options) (*Model, error) {
 	}, nil
 }
 
-// Stream implements actors.Model.
-func (m *Model) Stream(ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error) error {
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	attempt := m.streamChat
 	if m.api == APIResponses {
 		attempt = m.streamResponses
 	}
-	return m.client.Ask(ctx, request, emit, func(ctx context.Context, call *model.Call) error {
+	return m.client.Stream(ctx, request, emit, func(ctx context.Context, call *model.Call) error {
 		return attempt(ctx, request, call)
 	})
 }
 
-// Continues is false: neither format promises to go on from a trailing assistant message.
+// Continues implements llm.Model. It returns false, because neither format guarantees that a trailing assistant
+// message is continued.
 func (m *Model) Continues() bool { return false }
 
-// Family implements actors.Model.
+// Family implements llm.Model.
 func (m *Model) Family() string { return Family }
 
-// Ready implements actors.Model.
+// Ready implements llm.Model.
 func (m *Model) Ready(ctx context.Context) error {
 	header := http.Header{}
 	if m.key != "" {
@@ -107,8 +108,8 @@ func (m *Model) Ready(ctx context.Context) error {
 	return m.client.Ready(ctx, "models", header)
 }
 
-// namedError is the error that an event of either format names in place of what was asked for. Gateways that copy the
-// field into every event say null there.
+// namedError returns the error that an event of either format contains in place of content, or nil. Some gateways set
+// the error field of every event to null.
 func namedError(data []byte) error {
 	var event struct {
 		Error json.RawMessage `json:"error"`
@@ -122,8 +123,8 @@ func namedError(data []byte) error {
 	return nil
 }
 
-// parameters is the tool's schema as the SDK wants it.
-func parameters(tool actors.ModelTool) (map[string]any, error) {
+// parameters returns the tool's schema in the form that the SDK requires.
+func parameters(tool llm.Tool) (map[string]any, error) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{}}
 	if len(tool.Schema) == 0 {
 		return schema, nil
@@ -134,8 +135,9 @@ func parameters(tool actors.ModelTool) (map[string]any, error) {
 	return schema, nil
 }
 
-// toolResult marks failures in the text: neither format has a field for them.
-func toolResult(message actors.ModelMessage) string {
+// toolResult returns the text of a tool result. It marks a failure in the text, because neither format has a field for
+// it.
+func toolResult(message llm.Message) string {
 	if message.ToolFailed {
 		return "Error: " + message.Text
 	}

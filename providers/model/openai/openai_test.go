@@ -3,7 +3,7 @@ package openai_test
 import (
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/openai"
@@ -12,8 +12,8 @@ import (
 func subject(wire string) modeltest.Subject {
 	return modeltest.Subject{
 		Wire: wire, Family: openai.Family, SendsSealed: wire == modeltest.Responses,
-		New: func(baseURL, key string, times model.Options) (actors.Model, error) {
-			return openai.New(openai.Options{BaseURL: baseURL, APIKey: key, API: wire, Times: times})
+		New: func(baseURL, key string, options model.Options) (llm.Model, error) {
+			return openai.New(openai.Options{BaseURL: baseURL, APIKey: key, API: wire, Client: options})
 		},
 	}
 }

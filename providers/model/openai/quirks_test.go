@@ -9,14 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
+	"turnstone/protocol"
 	"turnstone/providers/model"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/openai"
 )
 
-// ask lets a server answer with exactly this body.
-func ask(t *testing.T, api, contentType string, lines ...string) ([]actors.ModelChunk, error) {
+// ask requests an answer from a server that sends exactly these lines as its events.
+func ask(t *testing.T, api, contentType string, lines ...string) ([]llm.Chunk, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if contentType != "" {
@@ -29,12 +30,12 @@ func ask(t *testing.T, api, contentType string, lines ...string) ([]actors.Model
 		}
 	}))
 	defer server.Close()
-	asked, err := openai.New(openai.Options{BaseURL: server.URL + "/", API: api, Times: model.Options{Backoff: 1}})
+	provider, err := openai.New(openai.Options{BaseURL: server.URL + "/", API: api, Client: model.Options{Backoff: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return modeltest.Ask(t.Context(), t, asked, actors.ModelRequest{
-		Model: "m", MaxOutputTokens: 10, Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
+	return modeltest.Collect(t.Context(), t, provider, llm.Request{
+		Model: "m", MaxOutputTokens: 10, Messages: []llm.Message{{Role: "user", Text: "hi"}},
 	})
 }
 
@@ -44,23 +45,24 @@ func choice(delta, finish string) string {
 	return `{"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 }
 
-// describe joins neighbours: what comes together may leave together.
-func describe(chunks []actors.ModelChunk) string {
+// describe returns the chunks as text. It joins adjacent chunks of one kind, because pieces that arrive together may be
+// emitted together.
+func describe(chunks []llm.Chunk) string {
 	var all []string
 	for i, chunk := range chunks {
 		joined := i > 0 && chunks[i-1].Kind == chunk.Kind
 		switch {
-		case chunk.Kind == actors.ChunkText && joined:
+		case chunk.Kind == llm.ChunkText && joined:
 			all[len(all)-1] += chunk.Text
-		case chunk.Kind == actors.ChunkText:
+		case chunk.Kind == llm.ChunkText:
 			all = append(all, chunk.Text)
-		case chunk.Kind == actors.ChunkReasoning && joined:
+		case chunk.Kind == llm.ChunkReasoning && joined:
 			all[len(all)-1] = strings.TrimSuffix(all[len(all)-1], ")") + chunk.Text + ")"
-		case chunk.Kind == actors.ChunkReasoning:
+		case chunk.Kind == llm.ChunkReasoning:
 			all = append(all, "("+chunk.Text+")")
-		case chunk.Kind == actors.ChunkToolCall:
+		case chunk.Kind == llm.ChunkToolCall:
 			all = append(all, chunk.ToolCall.Name+string(chunk.ToolCall.Input))
-		case chunk.Kind == actors.ChunkStop:
+		case chunk.Kind == llm.ChunkStop:
 			all = append(all, string(chunk.Stop))
 		}
 	}
@@ -72,7 +74,7 @@ func TestChatToleratesWhatCompatibleServersDo(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"calls without identifiers, all whole, an end called stop": {[]string{
+		"complete calls without identifiers that end with stop": {[]string{
 			choice(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":1,"function":{"name":"g","arguments":""}}]}`, `"stop"`),
 		}, "f{} g{} tool_calls"},
 		"every call under index 0": {[]string{
@@ -83,21 +85,21 @@ func TestChatToleratesWhatCompatibleServersDo(t *testing.T) {
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`, `null`),
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":":1}"}}]}`, `"tool_calls"`),
 		}, `f{"x":1} tool_calls`},
-		"the old function_call": {[]string{
+		"the deprecated function_call": {[]string{
 			choice(`{"function_call":{"name":"f","arguments":""}}`, `null`), choice(`{"function_call":{"arguments":"{\"x\":1}"}}`, `"function_call"`),
 		}, `f{"x":1} tool_calls`},
-		"arguments that are no JSON": {[]string{
+		"arguments that are not JSON": {[]string{
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"x = 1"}}]}`, `"tool_calls"`),
 		}, `f{"invalid_arguments":"x = 1"} tool_calls`},
 		"no choices, null choices, another choice": {[]string{
 			`{"choices":[]}`, `{"choices":null}`, `{}`, `{"choices":[{"index":1,"delta":{"content":"other"}}]}`, choice(`{"content":"a"}`, `"stop"`),
 		}, "a end_turn"},
-		"no error in every chunk": {[]string{
+		"a null error in every chunk": {[]string{
 			`{"choices":[{"index":0,"delta":{"content":"a"}}],"error":null}`,
 			`{"error":null,"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}]}`,
 			`{"error": null ,"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
 		}, "ab end_turn"},
-		"data without anything": {[]string{"", choice(`{"content":"a"}`, `"stop"`), ""}, "a end_turn"},
+		"events without data":   {[]string{"", choice(`{"content":"a"}`, `"stop"`), ""}, "a end_turn"},
 		"no reason for the end": {[]string{choice(`{"content":"a"}`, `null`)}, "a end_turn"},
 		"an unknown reason":     {[]string{choice(`{"content":"a"}`, `"eos"`)}, "a end_turn"},
 		"reasoning by either name": {[]string{
@@ -115,23 +117,23 @@ func TestChatToleratesWhatCompatibleServersDo(t *testing.T) {
 	}
 }
 
-func TestChatRefusesWhatIsNoAnswer(t *testing.T) {
+func TestChatRefusesStreamsWithoutAnAnswer(t *testing.T) {
 	for name, each := range map[string]struct {
 		contentType string
 		lines       []string
-		code        string
+		code        protocol.TurnErrorCode
 	}{
 		"nothing but the marker":    {stream, []string{"[DONE]"}, "model_protocol"},
 		"an empty body":             {stream, nil, "model_unavailable"},
 		"an error with 200":         {"application/json", []string{}, "model_protocol"},
-		"the provider gave up":      {stream, []string{choice(`{}`, `"error"`), "[DONE]"}, "model_unavailable"},
+		"the finish reason error":   {stream, []string{choice(`{}`, `"error"`), "[DONE]"}, "model_unavailable"},
 		"an error, then the marker": {stream, []string{`{"error":{"message":"boom","type":"server_error"}}`, "[DONE]"}, "model_unavailable"},
 		"a call without a name": {stream, []string{
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`, `"tool_calls"`), "[DONE]",
 		}, "model_protocol"},
 	} {
 		_, err := ask(t, openai.APIChat, each.contentType, each.lines...)
-		var failure *actors.ModelError
+		var failure *llm.Error
 		if !errors.As(err, &failure) || failure.Code != each.code || failure.Cut {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -141,16 +143,16 @@ func TestChatRefusesWhatIsNoAnswer(t *testing.T) {
 func TestResponsesFailInTheirOwnWay(t *testing.T) {
 	for name, each := range map[string]struct {
 		line string
-		code string
+		code protocol.TurnErrorCode
 	}{
-		"failed":          {`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`, "model_unavailable"},
-		"too long":        {`{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"no"}}}`, "model_context_exceeded"},
-		"rate limit":      {`{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`, "model_rate_limited"},
-		"a nested error":  {`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`, "model_rejected"},
-		"the wrong words": {`{"type":"something.else"}`, "model_unavailable"},
+		"failed":         {`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`, "model_unavailable"},
+		"too long":       {`{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"no"}}}`, "model_context_exceeded"},
+		"rate limit":     {`{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`, "model_rate_limited"},
+		"a nested error": {`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`, "model_rejected"},
+		"unknown events": {`{"type":"something.else"}`, "model_unavailable"},
 	} {
 		_, err := ask(t, openai.APIResponses, stream, each.line)
-		var failure *actors.ModelError
+		var failure *llm.Error
 		if !errors.As(err, &failure) || failure.Code != each.code {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -176,13 +178,13 @@ func TestTheEnvironmentIsNotRead(t *testing.T) {
 	}
 	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"ok"}}}})
 	defer server.Close()
-	asked, err := openai.New(openai.Options{BaseURL: server.URL})
+	provider, err := openai.New(openai.Options{BaseURL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = asked.Stream(context.Background(), actors.ModelRequest{
-		Model: "m", MaxOutputTokens: 10, Messages: []actors.ModelMessage{{Role: "user", Text: "hi"}},
-	}, func(actors.ModelChunk) error { return nil })
+	err = provider.Stream(context.Background(), llm.Request{
+		Model: "m", MaxOutputTokens: 10, Messages: []llm.Message{{Role: "user", Text: "hi"}},
+	}, func(llm.Chunk) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,16 +195,16 @@ func TestTheEnvironmentIsNotRead(t *testing.T) {
 }
 
 func TestABadSchemaIsARejectedRequest(t *testing.T) {
-	asked, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1"})
+	provider, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = asked.Stream(t.Context(), actors.ModelRequest{Tools: []actors.ModelTool{{Name: "f", Schema: []byte("{")}}}, nil)
-	var failure *actors.ModelError
+	err = provider.Stream(t.Context(), llm.Request{Tools: []llm.Tool{{Name: "f", Schema: []byte("{")}}}, nil)
+	var failure *llm.Error
 	if !errors.As(err, &failure) || failure.Code != "model_rejected" {
 		t.Error(err)
 	}
 	if _, err := openai.New(openai.Options{API: "assistants"}); err == nil {
-		t.Error("an unknown API was taken")
+		t.Error("an unknown API was accepted")
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// streamResponses asks once by the Responses format. Its end is an event of its own (completed, incomplete or failed);
-// a stream without one was cut.
-func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+// streamResponses sends one request in the Responses format. A stream ends with one of the events completed, incomplete
+// and failed; a stream without one was cut.
+func (m *Model) streamResponses(ctx context.Context, request llm.Request, call *model.Call) error {
 	if err := call.Send(func() error { return m.sendResponses(ctx, request, call) }); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (m *Model) streamResponses(ctx context.Context, request actors.ModelRequest
 	})
 }
 
-func (m *Model) sendResponses(ctx context.Context, request actors.ModelRequest, call *model.Call) error {
+func (m *Model) sendResponses(ctx context.Context, request llm.Request, call *model.Call) error {
 	params, err := responseParams(request)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (m *Model) sendResponses(ctx context.Context, request actors.ModelRequest, 
 	return m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
 }
 
-// takeResponse takes an event, and says whether it was the last.
+// takeResponse processes an event, and reports whether it was the last.
 func takeResponse(data []byte, call *model.Call) (last bool, err error) {
 	if kind, raw, ok := scanResponse(data); ok {
 		if taken, err := call.Quoted(kind, raw); taken {
@@ -45,7 +45,7 @@ func takeResponse(data []byte, call *model.Call) (last bool, err error) {
 	return decodeResponse(data, call)
 }
 
-// decodeResponse takes an event of any shape.
+// decodeResponse processes an event of any shape.
 func decodeResponse(data []byte, call *model.Call) (last bool, err error) {
 	if err := namedError(data); err != nil {
 		return false, err
@@ -65,7 +65,7 @@ func decodeResponse(data []byte, call *model.Call) (last bool, err error) {
 	return false, takeEvent(event, call)
 }
 
-func responseParams(request actors.ModelRequest) (responses.ResponseNewParams, error) {
+func responseParams(request llm.Request) (responses.ResponseNewParams, error) {
 	params := responses.ResponseNewParams{
 		Model: request.Model,
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responseItems(request.Messages)},
@@ -77,7 +77,7 @@ func responseParams(request actors.ModelRequest) (responses.ResponseNewParams, e
 	if request.MaxOutputTokens > 0 {
 		params.MaxOutputTokens = param.NewOpt(int64(request.MaxOutputTokens))
 	}
-	if request.ReasoningEffort != "" { // models that do not reason refuse all three
+	if request.ReasoningEffort != "" { // models without reasoning refuse all three fields
 		params.Reasoning = shared.ReasoningParam{
 			Effort: shared.ReasoningEffort(request.ReasoningEffort), Summary: shared.ReasoningSummaryAuto,
 		}
@@ -95,10 +95,10 @@ func responseParams(request actors.ModelRequest) (responses.ResponseNewParams, e
 	return params, nil
 }
 
-func responseItems(messages []actors.ModelMessage) responses.ResponseInputParam {
+func responseItems(messages []llm.Message) responses.ResponseInputParam {
 	items := make(responses.ResponseInputParam, 0, len(messages))
 	add := func(item responses.ResponseInputItemUnionParam) { items = append(items, item) }
-	say := func(role responses.EasyInputMessageRole) func(string) {
+	addText := func(role responses.EasyInputMessageRole) func(string) {
 		return func(text string) { add(responses.ResponseInputItemParamOfMessage(text, role)) }
 	}
 	for _, message := range messages {
@@ -111,8 +111,8 @@ func responseItems(messages []actors.ModelMessage) responses.ResponseInputParam 
 						add(responses.ResponseInputItemUnionParam{OfReasoning: &item})
 					}
 				},
-				say(responses.EasyInputMessageRoleAssistant),
-				func(call actors.ModelToolCall) {
+				addText(responses.EasyInputMessageRoleAssistant),
+				func(call llm.ToolCall) {
 					add(responses.ResponseInputItemParamOfFunctionCall(string(call.Input), call.ID, call.Name))
 				})
 		case "tool":
@@ -121,7 +121,7 @@ func responseItems(messages []actors.ModelMessage) responses.ResponseInputParam 
 				Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(toolResult(message))},
 			}})
 		default:
-			say(responses.EasyInputMessageRoleUser)(message.Text)
+			addText(responses.EasyInputMessageRoleUser)(message.Text)
 		}
 	}
 	return items
@@ -150,13 +150,13 @@ func takeItem(item responses.ResponseOutputItemUnion, call *model.Call) error {
 	switch {
 	case item.Type == "function_call" && item.Status != "incomplete":
 		return call.ToolCall(item.CallID, item.Name, item.Arguments.OfString)
-	case item.Type == "reasoning" && item.EncryptedContent != "": // without it the provider cannot read it again
-		sealed := responses.ResponseReasoningItemParam{ID: item.ID, EncryptedContent: param.NewOpt(item.EncryptedContent)}
-		sealed.Summary = []responses.ResponseReasoningItemSummaryParam{} // required, also when empty
+	case item.Type == "reasoning" && item.EncryptedContent != "": // else the provider cannot use the item again
+		reasoning := responses.ResponseReasoningItemParam{ID: item.ID, EncryptedContent: param.NewOpt(item.EncryptedContent)}
+		reasoning.Summary = []responses.ResponseReasoningItemSummaryParam{} // required, even if empty
 		for _, summary := range item.Summary {
-			sealed.Summary = append(sealed.Summary, responses.ResponseReasoningItemSummaryParam{Text: summary.Text})
+			reasoning.Summary = append(reasoning.Summary, responses.ResponseReasoningItemSummaryParam{Text: summary.Text})
 		}
-		raw, err := json.Marshal(sealed)
+		raw, err := json.Marshal(reasoning)
 		if err != nil {
 			return model.Protocol(err)
 		}
@@ -167,7 +167,7 @@ func takeItem(item responses.ResponseOutputItemUnion, call *model.Call) error {
 
 func finishResponse(response responses.Response, call *model.Call) error {
 	if response.JSON.Usage.Valid() {
-		call.Usage(actors.ModelUsage{
+		call.Usage(llm.Usage{
 			InputTokens:       int(response.Usage.InputTokens),
 			OutputTokens:      int(response.Usage.OutputTokens),
 			ReasoningTokens:   int(response.Usage.OutputTokensDetails.ReasoningTokens),
@@ -176,9 +176,9 @@ func finishResponse(response responses.Response, call *model.Call) error {
 	}
 	switch response.IncompleteDetails.Reason {
 	case "":
-		return call.Stop(actors.StopEndTurn)
+		return call.Stop(llm.StopEndTurn)
 	case "content_filter":
 		call.Refuse()
 	}
-	return call.Stop(actors.StopMaxTokens)
+	return call.Stop(llm.StopMaxTokens)
 }

@@ -1,14 +1,14 @@
 package openai
 
 import (
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// scanChat reads the chunk that most of an answer is made of: one choice, the first, whose delta brings text or
-// reasoning and nothing else. It refuses (ok is false) whatever else a chunk may say; what it passes over, by name and
-// type, says nothing to us.
-func scanChat(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
+// scanChat parses the most frequent chunk of an answer: one choice, with index 0, whose delta has text or reasoning and
+// nothing else. For any other chunk, ok is false. It skips fields that the service does not use, if they have the
+// expected name and type.
+func scanChat(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
 	c := model.NewCursor(data)
 	found := false
 	c.Open('{')
@@ -24,7 +24,7 @@ func scanChat(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
 			c.Null()
 		case "choices":
 			if found {
-				c.Fail() // which of them counts is for the decoder to say
+				c.Fail() // the decoder decides which one counts
 			}
 			found = true
 			kind, raw = scanChoices(&c)
@@ -35,7 +35,7 @@ func scanChat(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
 	return kind, raw, c.End() && raw != nil
 }
 
-func scanChoices(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
+func scanChoices(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
 	c.Open('[')
 	if !c.Element() {
 		c.Fail()
@@ -64,10 +64,10 @@ func scanChoices(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
 	return kind, raw
 }
 
-// scanDelta finds the one string of a delta that is not empty. An empty one counts when there is no other.
-func scanDelta(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
-	var content, summary, thought bool // seen; two of a name are for the decoder
-	take := func(of actors.ChunkKind, seen *bool) {
+// scanDelta returns the only non-empty string of a delta, or an empty string if there is none.
+func scanDelta(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
+	var content, summary, thought bool // the fields seen so far; the decoder handles a repeated field
+	take := func(of llm.ChunkKind, seen *bool) {
 		text := c.OptionalString()
 		if *seen || len(raw) > 0 && len(text) > 0 {
 			c.Fail()
@@ -85,11 +85,11 @@ func scanDelta(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
 		case "refusal", "function_call", "tool_calls", "audio":
 			c.Null()
 		case "content":
-			take(actors.ChunkText, &content)
+			take(llm.ChunkText, &content)
 		case "reasoning_content":
-			take(actors.ChunkReasoning, &summary)
+			take(llm.ChunkReasoning, &summary)
 		case "reasoning":
-			take(actors.ChunkReasoning, &thought)
+			take(llm.ChunkReasoning, &thought)
 		default:
 			c.Fail()
 		}
@@ -97,8 +97,9 @@ func scanDelta(c *model.Cursor) (kind actors.ChunkKind, raw []byte) {
 	return kind, raw
 }
 
-// scanResponse reads the events of the Responses format that bring text or reasoning.
-func scanResponse(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
+// scanResponse parses the events of the Responses format that carry text or reasoning. For any other event, ok is
+// false.
+func scanResponse(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
 	c := model.NewCursor(data)
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {
@@ -109,9 +110,9 @@ func scanResponse(data []byte) (kind actors.ChunkKind, raw []byte, ok bool) {
 			}
 			switch string(c.String()) {
 			case "response.output_text.delta":
-				kind = actors.ChunkText
+				kind = llm.ChunkText
 			case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-				kind = actors.ChunkReasoning
+				kind = llm.ChunkReasoning
 			default:
 				c.Fail()
 			}

@@ -14,11 +14,11 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model"
 )
 
-// What servers send most of the time: each must be walked, not decoded.
+// The events that servers send most of the time. Each must be scanned, not decoded.
 var (
 	usualChat = []string{
 		`{"id":"chatcmpl-9","object":"chat.completion.chunk","created":1712345678,"model":"gpt-x","service_tier":"default","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" wäder"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"aB3"}`,
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// What the walk must leave to the decoder.
+// The events that the scan must leave to the decoder.
 var unusual = []string{
 	`{"choices":[{"index":1,"delta":{"content":"other"}}]}`, `{"choices":[{"index":00,"delta":{"content":"a"}}]}`,
 	`{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`,
@@ -57,10 +57,10 @@ var unusual = []string{
 	`{"type":"response.output_text.delta","delta":"a","logprobs":[1]}`, `{"type":"response.output_text.delta","delta":null}`,
 }
 
-// decoded is what the SDK's types make of a chunk, as far as a walk may say it too.
+// decoded is the content of a chunk in the SDK's types, limited to what a scan can return.
 type decoded struct {
 	reasoning, text string
-	more            bool // it says more than text
+	more            bool // it has content other than text
 	failed          bool
 }
 
@@ -69,18 +69,18 @@ func decodeChat(data []byte) decoded {
 	if namedError(data) != nil || json.Unmarshal(data, &chunk) != nil {
 		return decoded{failed: true}
 	}
-	made := decoded{more: chunk.JSON.Usage.Valid()}
+	content := decoded{more: chunk.JSON.Usage.Valid()}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
 			continue
 		}
 		delta := choice.Delta
-		made.more = made.more || choice.FinishReason != "" || delta.Refusal != "" || len(delta.ToolCalls) > 0 ||
-			delta.FunctionCall.Name != "" || delta.FunctionCall.Arguments != "" //nolint:staticcheck // still sent
-		made.reasoning += reasoningOf(delta)
-		made.text += delta.Content
+		content.more = content.more || choice.FinishReason != "" || delta.Refusal != "" || len(delta.ToolCalls) > 0 ||
+			delta.FunctionCall.Name != "" || delta.FunctionCall.Arguments != "" //nolint:staticcheck // still sent by older gateways
+		content.reasoning += reasoningOf(delta)
+		content.text += delta.Content
 	}
-	return made
+	return content
 }
 
 func decodeEvent(data []byte) decoded {
@@ -97,57 +97,57 @@ func decodeEvent(data []byte) decoded {
 	return decoded{more: true}
 }
 
-// same holds a walk to the decoder, and says whether there was a walk.
-func same(t *testing.T, data []byte) (chat, response bool) {
+// compareWithDecoder compares a scan with the decoder, and reports whether the event was scanned.
+func compareWithDecoder(t *testing.T, data []byte) (chat, response bool) {
 	t.Helper()
-	hold := func(kind actors.ChunkKind, raw []byte, walked bool, decode func([]byte) decoded) bool {
-		text, sure := model.AppendUnquoted(nil, raw)
-		if !walked || !sure {
+	compare := func(kind llm.ChunkKind, raw []byte, scanned bool, decode func([]byte) decoded) bool {
+		text, ok := model.AppendUnquoted(nil, raw)
+		if !scanned || !ok {
 			return false
 		}
 		want, got := decode(data), decoded{text: string(text)}
-		if kind == actors.ChunkReasoning {
+		if kind == llm.ChunkReasoning {
 			got = decoded{reasoning: string(text)}
 		}
 		if got != want {
-			t.Errorf("%q: walked %+v, decoded %+v", data, got, want)
+			t.Errorf("%q: scanned %+v, decoded %+v", data, got, want)
 		}
 		return true
 	}
-	kind, raw, walked := scanChat(data)
-	chat = hold(kind, raw, walked, decodeChat)
-	kind, raw, walked = scanResponse(data)
-	return chat, hold(kind, raw, walked, decodeEvent)
+	kind, raw, scanned := scanChat(data)
+	chat = compare(kind, raw, scanned, decodeChat)
+	kind, raw, scanned = scanResponse(data)
+	return chat, compare(kind, raw, scanned, decodeEvent)
 }
 
-func TestTheUsualChunksAreWalked(t *testing.T) {
+func TestUsualChunksAreScanned(t *testing.T) {
 	for _, data := range usualChat {
-		if chat, _ := same(t, []byte(data)); !chat {
-			t.Errorf("not walked: %s", data)
+		if chat, _ := compareWithDecoder(t, []byte(data)); !chat {
+			t.Errorf("not scanned: %s", data)
 		}
 	}
 	for _, data := range usualResponses {
-		if _, response := same(t, []byte(data)); !response {
-			t.Errorf("not walked: %s", data)
+		if _, response := compareWithDecoder(t, []byte(data)); !response {
+			t.Errorf("not scanned: %s", data)
 		}
 	}
 	for _, data := range unusual {
-		if chat, response := same(t, []byte(data)); chat || response {
-			t.Errorf("walked: %s", data)
+		if chat, response := compareWithDecoder(t, []byte(data)); chat || response {
+			t.Errorf("scanned: %s", data)
 		}
 	}
 }
 
-// TestAWalkSaysWhatTheDecoderSays breaks usual chunks in every way that a few random strokes find: cuts, doublings,
-// swaps of what chunks are made of.
-func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
+// TestAScanAgreesWithTheDecoder makes a few random changes to usual chunks: it deletes, doubles, inserts and replaces
+// pieces.
+func TestAScanAgreesWithTheDecoder(t *testing.T) {
 	parts := []string{
 		`"content"`, `"delta"`, `"choices"`, `"index"`, `"reasoning"`, `"type"`, `"error"`, `"usage"`, `"finish_reason"`, `"role"`,
 		`:`, `,`, `{`, `}`, `[`, `]`, `null`, `0`, `1`, `-0`, `0.0`, `1e3`, `""`, `"a"`, `"\ud83d"`, `"\u0000"`, "\"\xff\"", `true`, ` `,
 		`"content":"b",`, `"content":null,`, `"index":0,`, `"index":1,`, `"error":null,`, `"refusal":null,`, `"refusal":"n",`,
 	}
 	all := append(append(append([]string(nil), usualChat...), usualResponses...), unusual...)
-	random, walked := rand.New(rand.NewPCG(1, 2)), 0
+	random, scanned := rand.New(rand.NewPCG(1, 2)), 0
 	for range 150_000 {
 		data := all[random.IntN(len(all))]
 		for range 1 + random.IntN(3) {
@@ -164,30 +164,30 @@ func TestAWalkSaysWhatTheDecoderSays(t *testing.T) {
 				data = data[:end] + data[at:]
 			}
 		}
-		if chat, response := same(t, []byte(data)); chat || response {
-			walked++
+		if chat, response := compareWithDecoder(t, []byte(data)); chat || response {
+			scanned++
 		}
 	}
-	if walked < 1000 {
-		t.Errorf("only %d of what was tried was walked", walked)
+	if scanned < 1000 {
+		t.Errorf("only %d of the changed events were scanned", scanned)
 	}
 }
 
-func FuzzAWalkSaysWhatTheDecoderSays(f *testing.F) {
+func FuzzAScanAgreesWithTheDecoder(f *testing.F) {
 	for _, seeds := range [][]string{usualChat, usualResponses, unusual} {
 		for _, seed := range seeds {
 			f.Add([]byte(seed))
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { same(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { compareWithDecoder(t, data) })
 }
 
-// BenchmarkChunk compares reading one usual chunk by the SDK's stream with walking it.
+// BenchmarkChunk compares the SDK's stream with a scan for one usual chunk.
 func BenchmarkChunk(b *testing.B) {
 	for name, each := range map[string]struct {
 		data string
 		sdk  func(ssestream.Decoder) interface{ Next() bool }
-		walk func([]byte) (actors.ChunkKind, []byte, bool)
+		scan func([]byte) (llm.ChunkKind, []byte, bool)
 	}{
 		"chat": {usualChat[0], func(d ssestream.Decoder) interface{ Next() bool } {
 			return ssestream.NewStream[sdk.ChatCompletionChunk](d, nil)
@@ -206,14 +206,14 @@ func BenchmarkChunk(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name+"/walk", func(b *testing.B) {
+		b.Run(name+"/scan", func(b *testing.B) {
 			b.ReportAllocs()
 			data, text := []byte(each.data), []byte(nil)
 			for b.Loop() {
-				_, raw, walked := each.walk(data)
-				var sure bool
-				if text, sure = model.AppendUnquoted(text[:0], raw); !walked || !sure {
-					b.Fatal("not walked")
+				_, raw, scanned := each.scan(data)
+				var ok bool
+				if text, ok = model.AppendUnquoted(text[:0], raw); !scanned || !ok {
+					b.Fatal("not scanned")
 				}
 			}
 			if !strings.Contains(string(text), "wäder") || !bytes.Contains(data, text) {
@@ -223,7 +223,7 @@ func BenchmarkChunk(b *testing.B) {
 	}
 }
 
-// repeated is a body of one event, again and again.
+// repeated is a body that repeats one event without end.
 type repeated struct {
 	text string
 	at   int

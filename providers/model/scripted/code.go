@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// defaultLanguage is what code is written in when nobody says.
+// defaultLanguage is the language of an example if the request names none.
 const defaultLanguage = "go"
 
 var languageNamed = regexp.MustCompile(`(?i)\b(go|golang|python|javascript|typescript|rust|sql|bash|shell|html)\b`)
 
 var languageNames = map[string]string{"golang": "go", "shell": "bash"}
 
-// snippets are the examples; each is complete.
+// snippets are complete examples by language.
 var snippets = map[string]string{
 	"go": `package main
 
@@ -73,7 +73,7 @@ greet "turnstone"`,
 </html>`,
 }
 
-// languageOf is the language that a request names.
+// languageOf returns the language that a request names, or defaultLanguage.
 func languageOf(about string) string {
 	named := strings.ToLower(languageNamed.FindString(about))
 	if known, found := languageNames[named]; found {
@@ -85,7 +85,7 @@ func languageOf(about string) string {
 	return named
 }
 
-// fence is a fenced block in language; a language without an example gets three plain lines.
+// fence returns a fenced code block in language. A language without an example gets three simple lines.
 func fence(language string) string {
 	code, known := snippets[language]
 	if !known {

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
-// directiveOpen begins a directive: [[script key=value …]].
+// directiveOpen and directiveClose enclose a directive: [[script key=value …]].
 const (
 	directiveOpen  = "[[script"
 	directiveClose = "]]"
 )
 
-// What a directive may ask for at most: anybody who may chat may write one.
+// The limits of a directive. Every user who may chat can write one.
 const (
 	maxTokens = 200_000
 	maxTools  = 20
@@ -22,15 +22,15 @@ const (
 	maxWait   = 10 * time.Minute
 )
 
-// Script is a directive that was understood.
+// Script is a parsed directive.
 type Script struct {
 	Tokens    int           // words of text
-	TTFT      time.Duration // before the first chunk; below 0: the model's own
-	Interval  time.Duration // between tokens; below 0: the model's own
+	TTFT      time.Duration // before the first chunk; negative: the model's default
+	Interval  time.Duration // between tokens; negative: the model's default
 	Tools     []Tool        // called together, before any text
 	Code      string        // language of a fenced block in the middle of the text; empty for none
 	Reasoning int           // words of a reasoning summary
-	Fail      int           // a ModelError once this many tokens of text stand; below 0: never
+	Fail      int           // return an llm.Error after this many tokens of text; negative: never
 	Stall     Stall
 	Holds     []Hold
 }
@@ -38,18 +38,18 @@ type Script struct {
 // Tool is one call of a directive.
 type Tool struct {
 	Name string
-	Wait time.Duration // before it is called
+	Wait time.Duration // before the call
 	Fail bool          // with an input that the tool refuses
 }
 
 // Stall is a pause within the text.
 type Stall struct {
-	At  int // token; below 0: never
+	At  int // token; negative: never
 	For time.Duration
 }
 
-// Hold is a place within the text where the answer waits while a test holds its name. Only a build with the tag
-// failpoint waits.
+// Hold is a position in the text at which the answer waits while a test holds Name; see failpoint.Hold. Only a build
+// with the tag failpoint waits.
 type Hold struct {
 	At   int // token
 	Name string
@@ -59,8 +59,8 @@ const defaultTokens = 40
 
 var unscripted = Script{TTFT: -1, Interval: -1, Fail: -1, Stall: Stall{At: -1}}
 
-// Parse reads the first directive in text, and says whether there is one. Keys and values that it does not know are
-// left out: other parts of the service read the same directive.
+// Parse parses the first directive in text, and reports whether there is one. It ignores unknown keys and values,
+// because other parts of the service read the same directive.
 func Parse(text string) (Script, bool) {
 	_, rest, found := strings.Cut(text, directiveOpen)
 	if !found {
@@ -120,7 +120,7 @@ func setCount(target *int, value string) {
 	}
 }
 
-// setWait takes 150ms, 2s and, as milliseconds, plain numbers.
+// setWait parses a duration, for example 150ms or 2s. A plain number counts milliseconds.
 func setWait(target *time.Duration, value string) {
 	wait, err := time.ParseDuration(value)
 	if err != nil {
@@ -131,7 +131,7 @@ func setWait(target *time.Duration, value string) {
 	}
 }
 
-// Text is what an answer to the directive says, whole, where nothing breaks it and nobody steers.
+// Text returns the complete text of an answer to the directive, without faults and without steering.
 func (s Script) Text() string { return s.text().String() }
 
 func (s Script) text() text {
@@ -151,8 +151,9 @@ func withoutDirective(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// exampleInput is a sensible input of the tools that exist, or one that they refuse.
-func exampleInput(request actors.ModelRequest, tool Tool) map[string]any {
+// exampleInput returns a valid input for a tool of the service or, if tool.Fail is set, one that the tool refuses. For
+// any other tool the input is {} or {"fail": true}.
+func exampleInput(request llm.Request, tool Tool) map[string]any {
 	switch tool.Name {
 	case toolCalculate:
 		expression := "6*7"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 )
 
 // The tools that the model knows how to use; it calls one only when the request offers it.
@@ -18,25 +18,26 @@ const (
 	toolTime      = "current_time"
 )
 
-// replyHeldAt is the place in a plain answer where a test may hold it, by the text of the question.
-const replyHeldAt = 40
+// replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
+// of the question.
+const replyHoldToken = 40
 
-// What a message is about. The order in reply decides where several match.
+// The patterns that classify a message. If several match, the order in reply decides.
 var (
-	greeting   = regexp.MustCompile(`(?i)^\W*(hi|hello|hey|good (morning|afternoon|evening)|greetings|moin|hallo)\b`)
-	thanking   = regexp.MustCompile(`(?i)^\W*(thanks|thank you|cheers)\b`)
-	aboutSelf  = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
-	timeAsked  = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
-	codeAsked  = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
-	whyAsked   = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
-	arithmetic = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
-	plainDate  = regexp.MustCompile(`^\d+(-\d+)+$`)
-	spoken     = strings.NewReplacer("×", "*", "÷", "/", " times ", " * ", " plus ", " + ", " minus ", " - ",
+	greeting      = regexp.MustCompile(`(?i)^\W*(hi|hello|hey|good (morning|afternoon|evening)|greetings|moin|hallo)\b`)
+	thanking      = regexp.MustCompile(`(?i)^\W*(thanks|thank you|cheers)\b`)
+	aboutSelf     = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
+	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
+	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
+	whyAsked      = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
+	arithmetic    = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
+	plainDate     = regexp.MustCompile(`^\d+(-\d+)+$`)
+	operatorWords = strings.NewReplacer("×", "*", "÷", "/", " times ", " * ", " plus ", " + ", " minus ", " - ",
 		" divided by ", " / ", " multiplied by ", " * ", " x ", " * ")
 )
 
 // reply answers plain text.
-func reply(request actors.ModelRequest, turn turn) answer {
+func reply(request llm.Request, turn turn) answer {
 	built := answer{script: unscripted}
 	about := turn.original
 	if turn.answered && len(turn.steering) > 0 {
@@ -48,7 +49,7 @@ func reply(request actors.ModelRequest, turn turn) answer {
 		return built
 	}
 	if call, wanted := toolFor(request, turn, about); wanted {
-		built.calls = []plannedCall{{ModelToolCall: call}}
+		built.calls = []plannedCall{{ToolCall: call}}
 		return built
 	}
 	body := ""
@@ -65,8 +66,8 @@ func reply(request actors.ModelRequest, turn turn) answer {
 	case aboutSelf.MatchString(about):
 		body = sayAbout
 	case whyAsked.MatchString(about):
-		if !turn.thought {
-			built.thoughts.head = split(fmt.Sprintf(
+		if !turn.hadStep {
+			built.reasoning.head = split(fmt.Sprintf(
 				"The request is about “%s”. First gather what is known, then order it from cause to effect, then check it against a counter-example.",
 				clip(about, 120)))
 		}
@@ -75,7 +76,7 @@ func reply(request actors.ModelRequest, turn turn) answer {
 		body = sayEcho(about)
 	}
 	built.text.head = split(opening + body)
-	built.script.Holds = []Hold{{At: replyHeldAt, Name: about}}
+	built.script.Holds = []Hold{{At: replyHoldToken, Name: about}}
 	return built
 }
 
@@ -130,23 +131,23 @@ func longest(words []string) string {
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// toolFor chooses a tool for what was asked, once a turn.
-func toolFor(request actors.ModelRequest, turn turn, about string) (actors.ModelToolCall, bool) {
-	if expression := expressionIn(about); expression != "" && offered(request, toolCalculate) && !turn.asked {
+// toolFor chooses a tool call for the question, once per question.
+func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) {
+	if expression := expressionIn(about); expression != "" && offered(request, toolCalculate) && !turn.calledTools {
 		name := inputName(request, toolCalculate, "expression")
 		return newCall(request, 0, toolCalculate, map[string]any{name: expression}), true
 	}
-	if timeAsked.MatchString(about) && offered(request, toolTime) && !turn.asked {
+	if timeAsked.MatchString(about) && offered(request, toolTime) && !turn.calledTools {
 		name := inputName(request, toolTime, "timezone")
 		return newCall(request, 0, toolTime, map[string]any{name: zoneIn(about)}), true
 	}
-	return actors.ModelToolCall{}, false
+	return llm.ToolCall{}, false
 }
 
 func expressionIn(about string) string {
-	found := strings.TrimSpace(arithmetic.FindString(spoken.Replace(about)))
+	found := strings.TrimSpace(arithmetic.FindString(operatorWords.Replace(about)))
 	if plainDate.MatchString(found) && !strings.Contains(strings.ToLower(about), "what is") {
-		return "" // 2024-05-17 and 555-1234 are no sums
+		return "" // 2024-05-17 and 555-1234 are not calculations
 	}
 	return found
 }
@@ -166,12 +167,13 @@ func zoneIn(about string) string {
 	return "UTC"
 }
 
-func offered(request actors.ModelRequest, name string) bool {
-	return slices.ContainsFunc(request.Tools, func(tool actors.ModelTool) bool { return tool.Name == name })
+func offered(request llm.Request, name string) bool {
+	return slices.ContainsFunc(request.Tools, func(tool llm.Tool) bool { return tool.Name == name })
 }
 
-// inputName is how the offered tool calls its input: usual where its schema has that name, else its only property.
-func inputName(request actors.ModelRequest, name, usual string) string {
+// inputName returns the name of an input of the offered tool: usual if the schema has that name, otherwise the schema's
+// only property.
+func inputName(request llm.Request, name, usual string) string {
 	for _, tool := range request.Tools {
 		var schema struct {
 			Properties map[string]json.RawMessage `json:"properties"`
@@ -188,22 +190,22 @@ func inputName(request actors.ModelRequest, name, usual string) string {
 	return usual
 }
 
-// fromResults says what the tools of the last step brought.
+// fromResults describes the results of the last step's tools.
 func fromResults(turn turn) string {
-	var said []string
+	var texts []string
 	for _, result := range turn.results {
-		var call actors.ModelToolCall
-		for _, made := range turn.calls {
-			if made.ID == result.ToolCallID {
-				call = made
+		var call llm.ToolCall
+		for _, candidate := range turn.calls {
+			if candidate.ID == result.ToolCallID {
+				call = candidate
 			}
 		}
-		said = append(said, fromResult(call, result))
+		texts = append(texts, fromResult(call, result))
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
-func fromResult(call actors.ModelToolCall, result actors.ModelMessage) string {
+func fromResult(call llm.ToolCall, result llm.Message) string {
 	value := clip(plainResult(result.Text), 400)
 	asked := onlyValue(call.Input)
 	switch {
@@ -217,7 +219,7 @@ func fromResult(call actors.ModelToolCall, result actors.ModelMessage) string {
 	return "The tool answered: " + value
 }
 
-// plainResult takes the value out of a result that is a small JSON object.
+// plainResult extracts the value from a result that is a small JSON object.
 func plainResult(text string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(text), &fields) == nil {
@@ -240,15 +242,15 @@ func onlyValue(input json.RawMessage) string {
 	return string(input)
 }
 
-// The length of a title, and of a word in it: some scripts have no spaces.
+// The words of a title, and the characters of a word: some writing systems have no spaces.
 const (
 	minTitle     = 3
 	maxTitle     = 6
 	maxTitleWord = 24
 )
 
-// title is made of the first words of the first message.
-func title(messages []actors.ModelMessage) string {
+// title returns a title made of the first words of the first user message.
+func title(messages []llm.Message) string {
 	var words []string
 	for _, message := range messages {
 		if message.Role == "user" {

@@ -1,10 +1,10 @@
-// Package scripted is a language model without a model: what it answers is a pure function of the request. It is the
-// embedded default, so that a first look needs no key, the double of the tests, and the load tester's model, so a token
-// must cost next to nothing.
+// Package scripted simulates a language model. Its answer is a pure function of the request. It is the default
+// provider, so that a first trial needs no API key. It is also the model of the tests and of the load tester, so a
+// token must need very little time.
 //
-// Plain text gets a pleasant plain answer (reply.go). A directive in a user message of the turn shapes the answer
-// (directive.go): its tokens come from a fixed passage, token i is always Token(i), and a continuation is therefore
-// predictable to the byte.
+// Plain text gets a short plain answer (reply.go). A directive in a user message of the turn controls the answer
+// (directive.go): its tokens come from a fixed passage, and token i is always Token(i), so every byte of a continuation
+// is predictable.
 package scripted
 
 import (
@@ -15,49 +15,49 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/protocol/failpoint"
 )
 
-// Family is what Model.Family answers.
+// Family is the result of Model.Family.
 const Family = "scripted"
 
-// The pace where neither Options nor a directive sets one; about that of a quick hosted model.
+// The pace of DefaultOptions, which is about that of a fast hosted model.
 const (
 	DefaultTTFT     = 150 * time.Millisecond
 	DefaultInterval = 20 * time.Millisecond
 )
 
-// Options are the pace and the abilities of a Model.
+// Options set the pace and the abilities of a Model.
 type Options struct {
 	TTFT     time.Duration // before the first chunk
 	Interval time.Duration // between tokens
-	// NoContinue makes Continues false, to play a provider that must start a cut answer again.
+	// NoContinue makes Continues return false, to simulate a provider that must start a cut answer again.
 	NoContinue bool
 }
 
-// DefaultOptions are what a person should see; tests take the zero value, which does not wait.
+// DefaultOptions returns the options for interactive use. Tests use the zero value of Options, which does not wait.
 func DefaultOptions() Options { return Options{TTFT: DefaultTTFT, Interval: DefaultInterval} }
 
-// Model implements actors.Model.
+// Model implements llm.Model.
 type Model struct{ options Options }
 
-var _ actors.Model = (*Model)(nil)
+var _ llm.Model = (*Model)(nil)
 
 // New returns a model.
 func New(options Options) *Model { return &Model{options: options} }
 
-// Continues implements actors.Model: given a trailing assistant message, the answer goes on after it.
+// Continues implements llm.Model. After a trailing assistant message, the answer continues that message.
 func (m *Model) Continues() bool { return !m.options.NoContinue }
 
-// Ready implements actors.Model.
+// Ready implements llm.Model.
 func (m *Model) Ready(ctx context.Context) error { return ctx.Err() }
 
-// Family implements actors.Model.
+// Family implements llm.Model.
 func (m *Model) Family() string { return Family }
 
-// Stream implements actors.Model.
-func (m *Model) Stream(ctx context.Context, request actors.ModelRequest, emit func(actors.ModelChunk) error) error {
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	turn := readTurn(request)
 	answer := answerTo(request, turn)
 	stream := &stream{ctx: ctx, emit: emit, interval: m.options.Interval}
@@ -72,21 +72,21 @@ func (m *Model) Stream(ctx context.Context, request actors.ModelRequest, emit fu
 	if err := stream.sleep(ttft); err != nil {
 		return err
 	}
-	stop, err := stream.play(answer, turn.prefix, request.MaxOutputTokens)
+	stop, err := stream.emitAnswer(answer, turn.prefix, request.MaxOutputTokens)
 	if err != nil {
 		return err
 	}
-	usage := actors.ModelUsage{
+	usage := llm.Usage{
 		InputTokens: inputTokens(request), OutputTokens: stream.tokens + stream.reasoning, ReasoningTokens: stream.reasoning,
 	}
-	if err := stream.send(actors.ModelChunk{Kind: actors.ChunkUsage, Usage: usage}); err != nil {
+	if err := stream.send(llm.Chunk{Kind: llm.ChunkUsage, Usage: usage}); err != nil {
 		return err
 	}
-	return stream.send(actors.ModelChunk{Kind: actors.ChunkStop, Stop: stop})
+	return stream.send(llm.Chunk{Kind: llm.ChunkStop, Stop: stop})
 }
 
-// inputTokens is a count, not a tokenizer: four bytes a token.
-func inputTokens(request actors.ModelRequest) int {
+// inputTokens counts four bytes as one token. It uses no tokenizer.
+func inputTokens(request llm.Request) int {
 	bytes := len(request.System)
 	for _, message := range request.Messages {
 		bytes += len(message.Text)
@@ -94,10 +94,10 @@ func inputTokens(request actors.ModelRequest) int {
 	return bytes/4 + len(request.Messages) + 1
 }
 
-// stream emits at a pace, with one timer for all of it.
+// stream emits chunks at a pace. It uses one timer for all of them.
 type stream struct {
 	ctx       context.Context
-	emit      func(actors.ModelChunk) error
+	emit      func(llm.Chunk) error
 	interval  time.Duration
 	timer     *time.Timer
 	next      time.Time // when the next token is due
@@ -106,10 +106,10 @@ type stream struct {
 	sent      bool
 }
 
-func (s *stream) play(answer answer, prefix string, limit int) (actors.ModelStop, error) {
+func (s *stream) emitAnswer(answer answer, prefix string, limit int) (llm.Stop, error) {
 	if prefix == "" {
-		for i := range answer.thoughts.length() {
-			if err := s.token(actors.ChunkReasoning, answer.thoughts.at(i)); err != nil {
+		for i := range answer.reasoning.length() {
+			if err := s.token(llm.ChunkReasoning, answer.reasoning.at(i)); err != nil {
 				return "", err
 			}
 			s.reasoning++
@@ -119,19 +119,20 @@ func (s *stream) play(answer answer, prefix string, limit int) (actors.ModelStop
 		if err := s.sleep(call.wait); err != nil {
 			return "", err
 		}
-		if err := s.send(actors.ModelChunk{Kind: actors.ChunkToolCall, ToolCall: call.ModelToolCall}); err != nil {
+		if err := s.send(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: call.ToolCall}); err != nil {
 			return "", err
 		}
 	}
 	if len(answer.calls) > 0 {
-		return actors.StopToolCalls, nil
+		return llm.StopToolCalls, nil
 	}
-	return s.speak(answer, prefix, limit)
+	return s.emitText(answer, prefix, limit)
 }
 
-// speak emits the text after prefix. Places of faults count from the beginning of the whole text, and a call that
-// begins behind one does not meet it again: a continuation gets past the place where its forerunner broke.
-func (s *stream) speak(answer answer, prefix string, limit int) (actors.ModelStop, error) {
+// emitText emits the text after prefix. The positions of faults count from the start of the whole text. A call that
+// continues at or after the position of a fault skips that fault, so a continuation gets past the position where the
+// call before it failed.
+func (s *stream) emitText(answer answer, prefix string, limit int) (llm.Stop, error) {
 	first, rest := answer.text.after(prefix)
 	script := answer.script
 	for i := first; ; i++ {
@@ -151,29 +152,29 @@ func (s *stream) speak(answer answer, prefix string, limit int) (actors.ModelSto
 			s.next = time.Time{}
 		}
 		if i == script.Fail && (i > first || first == 0) {
-			return "", &actors.ModelError{
+			return "", &llm.Error{
 				Code: "model_unavailable", Retryable: true, Cut: s.sent, Err: fmt.Errorf("the script fails at token %d", i),
 			}
 		}
 		if i >= answer.text.length() {
-			return actors.StopEndTurn, nil
+			return llm.StopEndTurn, nil
 		}
 		if limit > 0 && s.tokens >= limit {
-			return actors.StopMaxTokens, nil
+			return llm.StopMaxTokens, nil
 		}
 		token := answer.text.at(i)
 		if i == first {
 			token = token[rest:]
 		}
-		if err := s.token(actors.ChunkText, token); err != nil {
+		if err := s.token(llm.ChunkText, token); err != nil {
 			return "", err
 		}
 		s.tokens++
 	}
 }
 
-// token waits for its place in the schedule. A late one does not make the others hurry.
-func (s *stream) token(kind actors.ChunkKind, text string) error {
+// token waits until the token is due and emits it. After a late token, the others are not sent faster to catch up.
+func (s *stream) token(kind llm.ChunkKind, text string) error {
 	if s.interval > 0 && s.sent {
 		now := time.Now()
 		if s.next = s.next.Add(s.interval); s.next.Before(now.Add(-s.interval)) {
@@ -183,10 +184,10 @@ func (s *stream) token(kind actors.ChunkKind, text string) error {
 			return err
 		}
 	}
-	return s.send(actors.ModelChunk{Kind: kind, Text: text})
+	return s.send(llm.Chunk{Kind: kind, Text: text})
 }
 
-func (s *stream) send(chunk actors.ModelChunk) error {
+func (s *stream) send(chunk llm.Chunk) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
@@ -217,23 +218,23 @@ func (s *stream) stop() {
 	}
 }
 
-// turn is what a request says about the turn that it belongs to.
+// turn describes the turn that a request belongs to.
 type turn struct {
-	original string   // what the user asked
-	steering []string // what the user said since and no answer has taken into account
-	scripted string   // the last user message of the turn that holds a directive
-	answered bool     // the turn has a text of an earlier step: only steering is left to answer
-	asked    bool     // since the message that is to be answered, tools were called
-	thought  bool     // since that message there was a step
-	calls    []actors.ModelToolCall
-	results  []actors.ModelMessage // of the last step's calls
-	prefix   string                // the text to go on from
+	original    string   // what the user asked
+	steering    []string // the user's later messages that no answer has taken into account
+	directive   string   // the last user message of the turn that contains a directive
+	answered    bool     // an earlier step of the turn has a text: only steering is left to answer
+	calledTools bool     // tools were called after the message that is to be answered
+	hadStep     bool     // there was a step after that message
+	calls       []llm.ToolCall
+	results     []llm.Message // of the last step's calls
+	prefix      string        // the text to continue
 }
 
-// readTurn finds the turn in the conversation. Where the request does not say where it begins, its earlier steps left
-// Step-1 assistant messages, and the user message before them began it: a user message still before that is taken for
-// an earlier turn's, which ended without an answer.
-func readTurn(request actors.ModelRequest) turn {
+// readTurn finds the turn in the conversation. If the request does not name the turn's first message, readTurn infers
+// it: the earlier steps left Step-1 assistant messages, and the user message before them started the turn. It treats an
+// earlier user message as that of another turn, which ended without an answer.
+func readTurn(request llm.Request) turn {
 	messages := request.Messages
 	var found turn
 	if last := len(messages) - 1; last >= 0 && messages[last].Role == "assistant" {
@@ -250,7 +251,7 @@ func readTurn(request actors.ModelRequest) turn {
 	return found
 }
 
-func guessStart(messages []actors.ModelMessage, steps int) int {
+func guessStart(messages []llm.Message, steps int) int {
 	for start := len(messages) - 1; start > 0; start-- {
 		if role := messages[start].Role; role == "assistant" {
 			steps--
@@ -261,20 +262,20 @@ func guessStart(messages []actors.ModelMessage, steps int) int {
 	return 0
 }
 
-func (t *turn) read(message actors.ModelMessage, first bool) {
+func (t *turn) read(message llm.Message, first bool) {
 	switch message.Role {
 	case "assistant":
-		t.steering, t.results, t.thought = nil, nil, true
+		t.steering, t.results, t.hadStep = nil, nil, true
 		t.answered = t.answered || message.Text != "" && len(message.ToolCalls) == 0
 		t.calls = message.ToolCalls
-		t.asked = t.asked || len(message.ToolCalls) > 0
+		t.calledTools = t.calledTools || len(message.ToolCalls) > 0
 	case "tool":
 		t.results = append(t.results, message)
 	default:
 		if strings.Contains(message.Text, directiveOpen) {
-			t.scripted, t.asked, t.thought = message.Text, false, false
-		} else if t.answered && t.scripted == "" {
-			t.asked, t.thought = false, false // steering after an answer in plain words is a question of its own
+			t.directive, t.calledTools, t.hadStep = message.Text, false, false
+		} else if t.answered && t.directive == "" {
+			t.calledTools, t.hadStep = false, false // steering after a plain answer counts as a new question
 		}
 		if text := withoutDirective(message.Text); first {
 			t.original = text
@@ -284,50 +285,51 @@ func (t *turn) read(message actors.ModelMessage, first bool) {
 	}
 }
 
-// plannedCall is a tool call and how long the model thinks about it.
+// plannedCall is a tool call and the wait before it.
 type plannedCall struct {
-	actors.ModelToolCall
+	llm.ToolCall
 	wait time.Duration
 }
 
 // answer is what one step emits.
 type answer struct {
-	script   Script // no directive: nothing set
-	thoughts text
-	calls    []plannedCall // if any, the step has no text
-	text     text
+	script    Script // unscripted without a directive
+	reasoning text
+	calls     []plannedCall // if any, the step has no text
+	text      text
 }
 
-func answerTo(request actors.ModelRequest, turn turn) answer {
+func answerTo(request llm.Request, turn turn) answer {
 	if strings.HasPrefix(request.System, "Write a title") {
 		return answer{script: unscripted, text: text{head: split(title(request.Messages))}}
 	}
-	script, scripted := Parse(turn.scripted)
+	script, scripted := Parse(turn.directive)
 	if !scripted {
 		return reply(request, turn)
 	}
 	built := answer{script: script, text: script.text()}
 	built.text.head = split(acknowledge(turn.steering))
-	if !turn.thought {
-		built.thoughts = text{passage: thoughts, tokens: script.Reasoning}
+	if !turn.hadStep {
+		built.reasoning = text{passage: reasoningText, tokens: script.Reasoning}
 	}
-	if !turn.asked {
+	if !turn.calledTools {
 		for i, tool := range script.Tools {
 			built.calls = append(built.calls, plannedCall{
-				ModelToolCall: newCall(request, i, tool.Name, exampleInput(request, tool)), wait: tool.Wait,
+				ToolCall: newCall(request, i, tool.Name, exampleInput(request, tool)), wait: tool.Wait,
 			})
 		}
 	}
 	return built
 }
 
-// newCall numbers calls by their place in the conversation, so that a step that is asked again calls the same.
-func newCall(request actors.ModelRequest, index int, name string, input map[string]any) actors.ModelToolCall {
+// newCall derives the identifier of a call from its position in the conversation, so that a repeated step has the
+// same calls.
+func newCall(request llm.Request, index int, name string, input map[string]any) llm.ToolCall {
 	raw, err := json.Marshal(input)
 	if err != nil {
-		panic(errors.Join(errors.New("scripted: an input of plain values"), err))
+		panic(errors.Join(errors.New("scripted: encoding an input of plain values"), err))
 	}
-	return actors.ModelToolCall{ID: fmt.Sprintf("call_%d_%d", len(request.Messages), index), Name: name, Input: raw}
+	return llm.ToolCall{ID: fmt.Sprintf("call_%d_%d", len(request.Messages), index), Name: name, Input: raw}
 }
 
 func acknowledge(steering []string) string {

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"turnstone/actors"
+	"turnstone/actors/llm"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
@@ -20,52 +20,53 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quick = scripted.New(scripted.Options{})
 
-var tools = []actors.ModelTool{
+var tools = []llm.Tool{
 	{Name: "calculate", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}}}`)},
 	{Name: "current_time", Schema: json.RawMessage(`{"type":"object","properties":{"zone":{"type":"string"}}}`)},
 }
 
-func user(text string) actors.ModelMessage { return actors.ModelMessage{Role: "user", Text: text} }
-func assistant(text string) actors.ModelMessage {
-	return actors.ModelMessage{Role: "assistant", Text: text}
+func user(text string) llm.Message { return llm.Message{Role: "user", Text: text} }
+func assistant(text string) llm.Message {
+	return llm.Message{Role: "assistant", Text: text}
 }
 
-func calls(id, name, input string) actors.ModelMessage {
-	return actors.ModelMessage{Role: "assistant", ToolCalls: []actors.ModelToolCall{{ID: id, Name: name, Input: json.RawMessage(input)}}}
+func calls(id, name, input string) llm.Message {
+	return llm.Message{Role: "assistant", ToolCalls: []llm.ToolCall{{ID: id, Name: name, Input: json.RawMessage(input)}}}
 }
 
-func result(id, text string, failed bool) actors.ModelMessage {
-	return actors.ModelMessage{Role: "tool", ToolCallID: id, Text: text, ToolFailed: failed}
+func result(id, text string, failed bool) llm.Message {
+	return llm.Message{Role: "tool", ToolCallID: id, Text: text, ToolFailed: failed}
 }
 
-// step is a request whose messages end in this step of a turn.
-func step(n int, messages ...actors.ModelMessage) actors.ModelRequest {
-	return actors.ModelRequest{Model: "scripted", Step: n, Messages: messages, Tools: tools}
+// step returns the request for step n of a turn.
+func step(n int, messages ...llm.Message) llm.Request {
+	return llm.Request{Model: "scripted", Step: n, Messages: messages, Tools: tools}
 }
 
-// begins says which message, from 1, began the turn.
-func begins(input int, request actors.ModelRequest) actors.ModelRequest {
+// begins sets which message, counted from 1, started the turn.
+func begins(input int, request llm.Request) llm.Request {
 	request.TurnInput = input
 	return request
 }
 
-// ask answers and describes: reasoning in parentheses, calls with their input, the text, the stop.
-func ask(t *testing.T, request actors.ModelRequest) string {
+// ask sends a request to the model and describes the answer: reasoning in parentheses, calls with their input, the
+// text, and the stop.
+func ask(t *testing.T, request llm.Request) string {
 	t.Helper()
-	chunks, err := modeltest.Ask(t.Context(), t, quick, request)
+	chunks, err := modeltest.Collect(t.Context(), t, quick, request)
 	var all strings.Builder
 	open := false
 	for _, chunk := range chunks {
-		if (chunk.Kind == actors.ChunkReasoning) != open {
+		if (chunk.Kind == llm.ChunkReasoning) != open {
 			all.WriteString(map[bool]string{true: ")", false: "("}[open])
 			open = !open
 		}
 		switch chunk.Kind {
-		case actors.ChunkText, actors.ChunkReasoning:
+		case llm.ChunkText, llm.ChunkReasoning:
 			all.WriteString(chunk.Text)
-		case actors.ChunkToolCall:
+		case llm.ChunkToolCall:
 			fmt.Fprintf(&all, "%s%s ", chunk.ToolCall.Name, chunk.ToolCall.Input)
-		case actors.ChunkStop:
+		case llm.ChunkStop:
 			all.WriteString("|" + string(chunk.Stop))
 		}
 	}
@@ -87,7 +88,7 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 	tool := user("[[script tokens=3 tool=calculate:0:ok tool=current_time:0:fail tool=other:0:fail reasoning=2]]")
 	called := calls("a", "calculate", `{"expression":"6*7"}`)
 	for name, each := range map[string]struct {
-		request actors.ModelRequest
+		request llm.Request
 		want    string
 	}{
 		"tokens":          {step(1, user("hi [[script tokens=500 approval=low:reversible x]] there")), recited(500) + "|end_turn"},
@@ -123,7 +124,7 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAnAnswerGoesOnFromEveryByte(t *testing.T) {
+func TestACutAnswerContinuesFromEveryByte(t *testing.T) {
 	for _, question := range []string{"[[script tokens=60 code=go]]", "hello", "explain tides", "write a function"} {
 		whole := strings.TrimSuffix(ask(t, step(1, user(question))), "|end_turn")
 		if i := strings.Index(whole, ")"); whole[0] == '(' {
@@ -137,7 +138,7 @@ func TestAnAnswerGoesOnFromEveryByte(t *testing.T) {
 	}
 	script, found := scripted.Parse("[[script tokens=60 code=go]]")
 	if want := ask(t, step(1, user("[[script tokens=60 code=go]]"))); !found || script.Text()+"|end_turn" != want {
-		t.Errorf("Text says %q", script.Text())
+		t.Errorf("Text returns %q", script.Text())
 	}
 	if got := ask(t, step(1, user("[[script tokens=2]]"), assistant("something else"))); got != recited(2)+"|end_turn" {
 		t.Errorf("a foreign prefix: %q", got)
@@ -145,7 +146,7 @@ func TestAnAnswerGoesOnFromEveryByte(t *testing.T) {
 }
 
 func TestPlainTextGetsAPlainAnswer(t *testing.T) {
-	sum := []actors.ModelMessage{user("what is 12*7?"), calls("a", "calculate", `{"expression":"12*7"}`)}
+	sum := []llm.Message{user("what is 12*7?"), calls("a", "calculate", `{"expression":"12*7"}`)}
 	for question, want := range map[string]string{
 		"Hello there!":                   "Hello! It is good",
 		"thanks a lot":                   "You are welcome",
@@ -166,7 +167,7 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 		}
 	}
 	for name, each := range map[string]struct {
-		request actors.ModelRequest
+		request llm.Request
 		want    string
 	}{
 		"a sum":              {step(2, append(sum, result("a", `{"result":84}`, false))...), "`12*7` is **84**.|end_turn"},
@@ -205,8 +206,8 @@ func TestTitles(t *testing.T) {
 func TestLimitsAndCounts(t *testing.T) {
 	request := step(1, user("[[script tokens=50 reasoning=5]]"))
 	request.MaxOutputTokens = 20
-	chunks, err := modeltest.Ask(t.Context(), t, quick, request)
-	if err != nil || modeltest.StopOf(chunks) != actors.StopMaxTokens || modeltest.TextOf(chunks) != recited(20) {
+	chunks, err := modeltest.Collect(t.Context(), t, quick, request)
+	if err != nil || modeltest.StopOf(chunks) != llm.StopMaxTokens || modeltest.TextOf(chunks) != recited(20) {
 		t.Errorf("got %q, %s, %v", modeltest.TextOf(chunks), modeltest.StopOf(chunks), err)
 	}
 	usage := chunks[len(chunks)-2].Usage
@@ -215,10 +216,10 @@ func TestLimitsAndCounts(t *testing.T) {
 	}
 }
 
-func TestFailuresSayWhetherTextWasSeen(t *testing.T) {
+func TestFailuresReportWhetherTextWasEmitted(t *testing.T) {
 	for directive, cut := range map[string]bool{"[[script fail=0]]": false, "[[script fail=3]]": true} {
-		_, err := modeltest.Ask(t.Context(), t, quick, step(1, user(directive)))
-		var failure *actors.ModelError
+		_, err := modeltest.Collect(t.Context(), t, quick, step(1, user(directive)))
+		var failure *llm.Error
 		if !errors.As(err, &failure) || failure.Cut != cut || !failure.Retryable {
 			t.Errorf("%s: %v", directive, err)
 		}
@@ -237,7 +238,7 @@ func TestThePaceIsKeptAndEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
 		go func() {
-			stopped <- quick.Stream(ctx, step(1, user(directive)), func(actors.ModelChunk) error { return nil })
+			stopped <- quick.Stream(ctx, step(1, user(directive)), func(llm.Chunk) error { return nil })
 		}()
 		cancel()
 		if err := <-stopped; !errors.Is(err, context.Canceled) {
@@ -247,31 +248,31 @@ func TestThePaceIsKeptAndEndsWithTheContext(t *testing.T) {
 }
 
 func TestItKeepsTheContract(t *testing.T) {
-	gone := errors.New("gone")
+	ended := errors.New("the turn has ended")
 	seen := 0
-	err := quick.Stream(t.Context(), step(1, user("hello")), func(actors.ModelChunk) error { seen++; return gone })
-	if !errors.Is(err, gone) || seen != 1 {
+	err := quick.Stream(t.Context(), step(1, user("hello")), func(llm.Chunk) error { seen++; return ended })
+	if !errors.Is(err, ended) || seen != 1 {
 		t.Errorf("after %d: %v", seen, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if chunks, err := modeltest.Ask(ctx, t, quick, step(1, user("hello"))); len(chunks) > 0 || !errors.Is(err, context.Canceled) {
+	if chunks, err := modeltest.Collect(ctx, t, quick, step(1, user("hello"))); len(chunks) > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", chunks, err)
 	}
 	if err := quick.Ready(t.Context()); err != nil || quick.Family() != "scripted" || !quick.Continues() {
 		t.Error(err)
 	}
 	if scripted.New(scripted.Options{NoContinue: true}).Continues() {
-		t.Error("it was told not to continue")
+		t.Error("Continues returns true despite NoContinue")
 	}
 }
 
-// The load tester's model: a token should cost about as much as the call that takes it.
+// The load tester uses this model. A token should cost about as much as the call of emit that takes it.
 func BenchmarkToken(b *testing.B) {
 	request := step(1, user(fmt.Sprintf("[[script tokens=%d]]", min(b.N, 200_000))))
 	b.ReportAllocs()
 	for left := b.N; left > 0; left -= 200_000 {
-		if err := quick.Stream(b.Context(), request, func(actors.ModelChunk) error { return nil }); err != nil {
+		if err := quick.Stream(b.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,8 +2,8 @@ package scripted
 
 import "strings"
 
-// text is a list of tokens that is never built: a head of its own, then tokens of a passage that repeats, with an
-// inset after the first insetAt of these.
+// text is a list of tokens that is not stored as a whole: a head, and then tokens of a passage that repeats, with an
+// inset after the first insetAt tokens of the passage.
 type text struct {
 	head    []string
 	passage []string
@@ -28,8 +28,9 @@ func (t text) at(i int) string {
 	return t.passage[(i-len(t.inset)+t.insetAt)%len(t.passage)]
 }
 
-// after finds where a text goes on that was cut after prefix: the token, and how many of its bytes are there already.
-// A prefix that this text does not begin with is not continued; the text begins anew.
+// after returns the position at which a text that was cut after prefix continues: the index of the token, and the
+// number of its bytes that prefix contains. If the text does not start with prefix, the position is the start of the
+// text.
 func (t text) after(prefix string) (token, rest int) {
 	for i := range t.length() {
 		if prefix == "" {
@@ -58,10 +59,10 @@ func (t text) String() string {
 	return all.String()
 }
 
-// Token is token i of the text of every directive.
+// Token returns token i of the text of every directive.
 func Token(i int) string { return passage[i%len(passage)] }
 
-// split cuts after each run of white space.
+// split splits text after each run of white space.
 func split(text string) []string {
 	var tokens []string
 	start := 0
@@ -79,7 +80,7 @@ func split(text string) []string {
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' }
 
-// clip keeps at most limit characters.
+// clip returns at most limit characters of text, and "…" if it has left out any.
 func clip(text string, limit int) string {
 	for i := range text {
 		if limit == 0 {
@@ -90,7 +91,7 @@ func clip(text string, limit int) string {
 	return text
 }
 
-// passage is what directives recite; it ends a paragraph, so that it can follow itself.
+// passage is the text of answers to directives. It ends with a complete paragraph, so that it can be repeated.
 var passage = split(`The ruddy turnstone is a small wader that walks the tide line in all seasons. It is named for its ` +
 	`habit: it pushes pebbles, shells and weed aside with a short, strong bill, and eats what was hidden below. A flock ` +
 	`works along the shore in a loose row, and what one bird uncovers the next one may take.
@@ -107,7 +108,7 @@ var passage = split(`The ruddy turnstone is a small wader that walks the tide li
 
 `)
 
-// thoughts are what directives recite as their reasoning.
-var thoughts = split(`Reading the question once more, and looking for what is asked and what is not. Weighing two ways to ` +
+// reasoningText is the reasoning of answers to directives.
+var reasoningText = split(`Reading the question once more, and looking for what is asked and what is not. Weighing two ways to ` +
 	`answer: a short one that leaves the reader to fill in the steps, and a longer one that walks through them. ` +
 	`Checking the order of the parts, then choosing the plainest words that still say all of it. `)

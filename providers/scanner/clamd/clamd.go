@@ -1,7 +1,7 @@
-// Package clamd asks a ClamAV daemon, over its INSTREAM protocol, on a unix socket or TCP.
+// Package clamd is a scanner that uses a ClamAV daemon, with its INSTREAM protocol, on a unix socket or TCP.
 //
-// The daemon must be set up to refuse what it does not scan: AlertExceedsMax yes, and StreamMaxLength, MaxFileSize and
-// MaxScanSize at least the upload limit. Its answer "OK" means nothing otherwise.
+// The daemon must be configured to refuse content that it does not scan: AlertExceedsMax yes, and StreamMaxLength,
+// MaxFileSize and MaxScanSize at least the upload limit. Otherwise its reply "OK" means nothing.
 package clamd
 
 import (
@@ -27,26 +27,27 @@ const (
 	scanBase       = 30 * time.Second
 	scanEachMiB    = time.Second
 	scanCap        = 180 * time.Second
-	// maxDatabaseAge: readiness fails with signatures that are older.
+	// maxDatabaseAge is the age of signatures above which Ready fails.
 	maxDatabaseAge = 7 * 24 * time.Hour
-	// databaseDate is how VERSION writes it: "ClamAV 1.4.6/27800/Wed Oct 22 09:41:12 2026".
+	// databaseDate is the layout of the date in the reply to VERSION: "ClamAV 1.4.6/27800/Wed Oct 22 09:41:12 2026".
 	databaseDate = time.ANSIC
 	maxReply     = 4 << 10
 	chunk        = 64 << 10
 )
 
-// Scanner is a client of one daemon; it keeps no connection.
+// Scanner is a client of one daemon. It opens a connection for each command.
 type Scanner struct {
 	network, address string
 }
 
 var _ scanner.Scanner = (*Scanner)(nil)
 
-// New takes host:port, or a path or unix:path of a socket. It asks the daemon nothing.
+// New returns a Scanner for an address: host:port, tcp:host:port, or the path of a socket, with or without "unix:"
+// before it. It does not contact the daemon.
 func New(address string) (*Scanner, error) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix || strings.HasPrefix(address, "/") {
 		if path == "" {
-			return nil, errors.New("malware scanner: the path of its socket is empty")
+			return nil, errors.New("malware scanner: the path of the socket is empty")
 		}
 		return &Scanner{network: "unix", address: path}, nil
 	}
@@ -69,32 +70,32 @@ func (s *Scanner) Scan(ctx context.Context, body io.Reader, size int64) (scanner
 	sendErr := stream(connection, body)
 	var fromBody bodyError
 	if errors.As(sendErr, &fromBody) {
-		return scanner.Verdict{}, fmt.Errorf("reading what is to be scanned: %w", fromBody.error)
+		return scanner.Verdict{}, fmt.Errorf("reading the body to be scanned: %w", fromBody.error)
 	}
-	reply, err := connection.reply() // also when sending failed: the daemon hangs up after it said why
+	reply, err := connection.reply() // also if sending failed: the daemon sends the reason first
 	if err != nil {
 		return scanner.Verdict{}, unavailable(ctx, errors.Join(sendErr, err))
 	}
-	return judge(reply)
+	return parseVerdict(reply)
 }
 
-// judge takes the daemon's answer at its word, and nothing else for a word.
-func judge(reply string) (scanner.Verdict, error) {
-	answer, ofStream := strings.CutPrefix(reply, "stream: ")
-	signature, found := strings.CutSuffix(answer, " FOUND")
+// parseVerdict turns the daemon's reply into a verdict. Any reply that is not exactly a known one is an error.
+func parseVerdict(reply string) (scanner.Verdict, error) {
+	result, ofStream := strings.CutPrefix(reply, "stream: ")
+	signature, found := strings.CutSuffix(result, " FOUND")
 	switch {
-	case ofStream && answer == "OK":
+	case ofStream && result == "OK":
 		return scanner.Verdict{Clean: true, Engine: engine}, nil
 	case ofStream && found && signature != "":
 		return scanner.Verdict{Signature: signature, Engine: engine}, nil
 	case strings.HasPrefix(reply, "INSTREAM size limit exceeded"):
-		return scanner.Verdict{}, protocol.Errorf(protocol.CodeTooLarge, "larger than the malware scanner takes")
+		return scanner.Verdict{}, protocol.Errorf(protocol.CodeTooLarge, "larger than the malware scanner accepts")
 	default:
 		return scanner.Verdict{}, protocol.Errorf(protocol.CodeUnavailable, "the malware scanner gave no verdict: %q", reply)
 	}
 }
 
-// stream sends the body in the chunks of INSTREAM: length, bytes; length 0 at the end.
+// stream sends the body in the chunks of INSTREAM, each a length and bytes. Length 0 ends it.
 func stream(to io.Writer, body io.Reader) error {
 	const header = 4
 	buffer := make([]byte, header+chunk)
@@ -116,16 +117,16 @@ func stream(to io.Writer, body io.Reader) error {
 	}
 }
 
-// Ready implements scanner.Scanner: the daemon answers and its signatures are of this week.
+// Ready implements scanner.Scanner: the daemon responds, and its signatures are not older than maxDatabaseAge.
 func (s *Scanner) Ready(ctx context.Context) error {
-	pong, err := s.ask(ctx, "PING")
+	pong, err := s.command(ctx, "PING")
 	if err != nil {
 		return err
 	}
 	if pong != "PONG" {
-		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner answers PING with %q", pong)
+		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner responds to PING with %q", pong)
 	}
-	version, err := s.ask(ctx, "VERSION")
+	version, err := s.command(ctx, "VERSION")
 	if err != nil {
 		return err
 	}
@@ -133,11 +134,11 @@ func (s *Scanner) Ready(ctx context.Context) error {
 	if len(parts) != 3 {
 		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner has no signatures: %q", version)
 	}
-	made, err := time.ParseInLocation(databaseDate, parts[2], time.Local) // it writes its own local time
+	date, err := time.ParseInLocation(databaseDate, parts[2], time.Local) // the daemon writes its local time
 	if err != nil {
 		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner's signatures have no date: %q", version)
 	}
-	if age := time.Since(made); age > maxDatabaseAge {
+	if age := time.Since(date); age > maxDatabaseAge {
 		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner's signatures are %d days old", int(age.Hours()/24))
 	}
 	return nil
@@ -146,7 +147,7 @@ func (s *Scanner) Ready(ctx context.Context) error {
 // Engine implements scanner.Scanner.
 func (s *Scanner) Engine() string { return engine }
 
-func (s *Scanner) ask(ctx context.Context, command string) (string, error) {
+func (s *Scanner) command(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	connection, err := s.connect(ctx, command)
@@ -161,10 +162,10 @@ func (s *Scanner) ask(ctx context.Context, command string) (string, error) {
 	return reply, nil
 }
 
-// session is one connection with one command; the end of its context ends it.
+// session is one connection with one command. It ends with its context.
 type session struct {
 	net.Conn
-	forget func() bool
+	stopAfterFunc func() bool
 }
 
 func (s *Scanner) connect(ctx context.Context, command string) (*session, error) {
@@ -173,9 +174,9 @@ func (s *Scanner) connect(ctx context.Context, command string) (*session, error)
 	if err != nil {
 		return nil, unavailable(ctx, err)
 	}
-	// A deadline in the past wakes whoever reads or writes. It fails only on a closed connection.
-	forget := context.AfterFunc(ctx, func() { _ = connection.SetDeadline(time.Unix(1, 0)) })
-	opened := &session{Conn: connection, forget: forget}
+	// A deadline in the past ends a read or write that is waiting. Setting it fails only on a closed connection.
+	stop := context.AfterFunc(ctx, func() { _ = connection.SetDeadline(time.Unix(1, 0)) })
+	opened := &session{Conn: connection, stopAfterFunc: stop}
 	if _, err := fmt.Fprintf(opened, "z%s\x00", command); err != nil {
 		opened.close()
 		return nil, unavailable(ctx, err)
@@ -186,21 +187,21 @@ func (s *Scanner) connect(ctx context.Context, command string) (*session, error)
 func (s *session) reply() (string, error) {
 	text, err := bufio.NewReader(io.LimitReader(s, maxReply)).ReadString(0)
 	if err != nil {
-		return "", fmt.Errorf("reading its answer: %w", err)
+		return "", fmt.Errorf("reading the reply: %w", err)
 	}
 	return strings.TrimSuffix(text, "\x00"), nil
 }
 
 func (s *session) close() {
-	s.forget()
-	_ = s.Close() // nothing is lost with it
+	s.stopAfterFunc()
+	_ = s.Close() // the result does not depend on it
 }
 
 func scanTime(size int64) time.Duration {
 	return min(scanBase+time.Duration(max(size, 0)>>20)*scanEachMiB, scanCap)
 }
 
-// unavailable is the scanner's failure, unless the caller gave up.
+// unavailable returns err as a failure of the scanner, or the error of ctx if the caller cancelled.
 func unavailable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -208,5 +209,5 @@ func unavailable(ctx context.Context, err error) error {
 	return protocol.Errorf(protocol.CodeUnavailable, "malware scanner: %w", err)
 }
 
-// bodyError tells failures of the body from failures of the connection.
+// bodyError distinguishes errors of the body from errors of the connection.
 type bodyError struct{ error }

@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// daemon speaks clamd's protocol. Empty fields mean what a good one does.
+// daemon is a server that speaks clamd's protocol. With the zero values of its fields it behaves correctly.
 type daemon struct {
 	t        *testing.T
 	listener net.Listener
 
 	// Set before it serves.
-	verdict   string // instead of a judgement
+	verdict   string // the reply, instead of one that depends on the content
 	version   string
 	pong      string
 	streamMax int64
-	hang      bool // takes the command and says nothing
+	hang      bool // reads the command and sends no reply
 }
 
 func serve(t *testing.T, d *daemon, network, address string) *Scanner {
@@ -52,7 +52,7 @@ func serve(t *testing.T, d *daemon, network, address string) *Scanner {
 			}
 			group.Go(func() {
 				defer func() { _ = connection.Close() }()
-				d.answer(connection)
+				d.respond(connection)
 			})
 		}
 	})
@@ -69,14 +69,14 @@ func serve(t *testing.T, d *daemon, network, address string) *Scanner {
 
 func serveTCP(t *testing.T, d *daemon) *Scanner { return serve(t, d, "tcp", "127.0.0.1:0") }
 
-func (d *daemon) answer(connection net.Conn) {
+func (d *daemon) respond(connection net.Conn) {
 	reader := bufio.NewReader(connection)
 	command, err := reader.ReadString(0)
 	if err != nil {
 		return
 	}
 	if d.hang {
-		_, _ = io.Copy(io.Discard, reader) // until the client goes
+		_, _ = io.Copy(io.Discard, reader) // until the client disconnects
 		return
 	}
 	reply := ""
@@ -86,16 +86,16 @@ func (d *daemon) answer(connection net.Conn) {
 	case "zVERSION\x00":
 		reply = or(d.version, "ClamAV 1.4.6/27800/"+time.Now().Format(databaseDate))
 	case "zINSTREAM\x00":
-		if reply = d.judge(reader); reply == "" {
+		if reply = d.scan(reader); reply == "" {
 			return
 		}
 	default:
 		reply = "UNKNOWN COMMAND"
 	}
-	_, _ = fmt.Fprintf(connection, "%s\x00", reply) // a client that is gone is its own business
+	_, _ = fmt.Fprintf(connection, "%s\x00", reply) // an error means that the client has disconnected
 }
 
-func (d *daemon) judge(reader io.Reader) string {
+func (d *daemon) scan(reader io.Reader) string {
 	var body bytes.Buffer
 	for {
 		var size uint32
@@ -148,11 +148,11 @@ func TestOnlyAnExactOKIsClean(t *testing.T) {
 	verdict, err := serveTCP(t, &daemon{verdict: "stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND"}).
 		Scan(t.Context(), strings.NewReader("x"), 1)
 	if err != nil || verdict.Clean || verdict.Signature != "Heuristics.Limits.Exceeded.MaxFileSize" {
-		t.Errorf("what was not scanned whole: %+v, %v", verdict, err)
+		t.Errorf("content that was not scanned completely: %+v, %v", verdict, err)
 	}
 }
 
-func TestMoreThanItTakesIsTooLarge(t *testing.T) {
+func TestABodyOverTheDaemonsLimitIsTooLarge(t *testing.T) {
 	s := serveTCP(t, &daemon{streamMax: 100})
 	_, err := s.Scan(t.Context(), strings.NewReader(strings.Repeat("x", 101)), 101)
 	if protocol.CodeOf(err) != protocol.CodeTooLarge {
@@ -160,16 +160,16 @@ func TestMoreThanItTakesIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsAwayOrHangsIsUnavailable(t *testing.T) {
-	gone, err := New(filepath.Join(t.TempDir(), "nothing"))
+func TestAnUnreachableOrHangingDaemonIsUnavailable(t *testing.T) {
+	unreachable, err := New(filepath.Join(t.TempDir(), "nothing"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gone.Scan(t.Context(), strings.NewReader("x"), 1); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("away: %v", err)
+	if _, err := unreachable.Scan(t.Context(), strings.NewReader("x"), 1); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("unreachable: %v", err)
 	}
-	if err := gone.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
-		t.Errorf("away, ready: %v", err)
+	if err := unreachable.Ready(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("unreachable, Ready: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -180,7 +180,7 @@ func TestADaemonThatIsAwayOrHangsIsUnavailable(t *testing.T) {
 	cancelled, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := hanging.Scan(cancelled, strings.NewReader("x"), 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("cancelled: %v", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, address := range []string{"", "clamd", "unix:"} {
 		if got, err := New(address); err == nil {
-			t.Errorf("%q is taken for %+v", address, got)
+			t.Errorf("%q was accepted as %+v", address, got)
 		}
 	}
 }

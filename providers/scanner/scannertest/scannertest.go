@@ -1,4 +1,4 @@
-// Package scannertest is the suite that every scanner passes. Only tests import it.
+// Package scannertest is the test suite that every scanner must pass. Only tests import it.
 package scannertest
 
 import (
@@ -13,12 +13,12 @@ import (
 	"turnstone/providers/scanner"
 )
 
-// EICAR is the test file that every scanner finds.
+// EICAR is the test file that every scanner must detect.
 var EICAR = `X5O!P%@AP[4\PZX54(P^)7CC)7}$` + "EICAR-STANDARD-ANTIVIRUS" + `-TEST-FILE!$H+H*`
 
-// Run holds a scanner to the contract of scanner.Scanner.
+// Run checks that a scanner meets the contract of scanner.Scanner.
 func Run(t *testing.T, s scanner.Scanner) {
-	t.Run("what has nothing is clean", func(t *testing.T) {
+	t.Run("content without malware is clean", func(t *testing.T) {
 		for _, body := range []string{"", "plain text", strings.Repeat("long ", 100_000)} {
 			verdict, err := s.Scan(t.Context(), strings.NewReader(body), int64(len(body)))
 			if err != nil || verdict != (scanner.Verdict{Clean: true, Engine: s.Engine()}) {
@@ -26,10 +26,10 @@ func Run(t *testing.T, s scanner.Scanner) {
 			}
 		}
 	})
-	t.Run("the test file is found however it arrives", func(t *testing.T) {
+	t.Run("the test file is found in any division into reads", func(t *testing.T) {
 		for name, body := range map[string]io.Reader{
 			"whole":                    strings.NewReader(EICAR),
-			"by byte":                  iotest.OneByteReader(strings.NewReader(EICAR)),
+			"byte by byte":             iotest.OneByteReader(strings.NewReader(EICAR)),
 			"late":                     strings.NewReader(strings.Repeat("x", 3<<20) + EICAR + "tail"),
 			"with the end in one read": iotest.DataErrReader(strings.NewReader(EICAR)),
 		} {
@@ -40,14 +40,14 @@ func Run(t *testing.T, s scanner.Scanner) {
 		}
 	})
 	t.Run("a body that fails has no verdict", func(t *testing.T) {
-		broken := errors.New("the client went away")
+		broken := errors.New("the client has disconnected")
 		body := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(broken))
 		verdict, err := s.Scan(t.Context(), body, 2<<20)
 		if !errors.Is(err, broken) || verdict != (scanner.Verdict{}) {
 			t.Errorf("%+v, %v", verdict, err)
 		}
 	})
-	t.Run("a caller who gave up has no verdict", func(t *testing.T) {
+	t.Run("a cancelled scan has no verdict", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		verdict, err := s.Scan(ctx, strings.NewReader("x"), 1)
@@ -55,7 +55,7 @@ func Run(t *testing.T, s scanner.Scanner) {
 			t.Errorf("%+v, %v", verdict, err)
 		}
 	})
-	t.Run("it is ready and has a name", func(t *testing.T) {
+	t.Run("the scanner is ready and has a name", func(t *testing.T) {
 		if err := s.Ready(t.Context()); err != nil || s.Engine() == "" {
 			t.Errorf("%q: %v", s.Engine(), err)
 		}

@@ -1,6 +1,6 @@
-// Package signatures is the scanner of a machine that has none: it finds the industry's test file (EICAR) and says of
-// everything else only that it is not that. Its name tells so wherever a verdict is shown. It keeps the way through
-// scanning the same everywhere, and protects from nothing.
+// Package signatures is the scanner for machines without a malware scanner. It detects only the standard test file
+// (EICAR) and reports everything else as clean. The name of its engine shows this in every verdict. With this package,
+// files are scanned on every machine. It does not protect from malware.
 package signatures
 
 import (
@@ -16,13 +16,13 @@ import (
 
 const (
 	engine = "test-signatures"
-	// eicarName is what clamd calls it.
+	// eicarName is clamd's name for the test file.
 	eicarName = "Eicar-Test-Signature"
 	chunk     = 64 << 10
 )
 
-// eicar is the text of the test file. It is stored reversed, so that scanners find it neither in this source nor in the
-// binary.
+// eicar is the text of the test file. It is stored reversed, so that malware scanners report neither this source file
+// nor the binary.
 var eicar = reversed(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
 
 func reversed(text string) []byte {
@@ -31,12 +31,12 @@ func reversed(text string) []byte {
 	return b
 }
 
-// Scanner finds test signatures.
+// Scanner detects the test file.
 type Scanner struct{}
 
 var _ scanner.Scanner = Scanner{}
 
-// Scan implements scanner.Scanner. It keeps only the end of a chunk, in case a signature lies across two.
+// Scan implements scanner.Scanner. It keeps only the end of a chunk, in case the signature spans two chunks.
 func (Scanner) Scan(ctx context.Context, body io.Reader, _ int64) (scanner.Verdict, error) {
 	verdict := scanner.Verdict{Clean: true, Engine: engine}
 	window := make([]byte, 0, chunk+len(eicar))
@@ -53,7 +53,7 @@ func (Scanner) Scan(ctx context.Context, body io.Reader, _ int64) (scanner.Verdi
 			return verdict, nil
 		}
 		if err != nil {
-			return scanner.Verdict{}, fmt.Errorf("reading what is to be scanned: %w", err)
+			return scanner.Verdict{}, fmt.Errorf("reading the body to be scanned: %w", err)
 		}
 		if keep := len(eicar) - 1; len(window) > keep {
 			window = window[:copy(window, window[len(window)-keep:])]

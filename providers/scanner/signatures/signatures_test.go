@@ -10,13 +10,13 @@ import (
 
 func TestSignaturesIsAScanner(t *testing.T) { scannertest.Run(t, signatures.Scanner{}) }
 
-func TestItSaysWhatItIs(t *testing.T) {
+func TestTheEngineNameShowsThatItIsForTests(t *testing.T) {
 	if name := (signatures.Scanner{}).Engine(); !strings.Contains(name, "test") {
-		t.Errorf("%q sounds like protection", name)
+		t.Errorf("the name %q does not show that it is for tests", name)
 	}
 }
 
-// The signature may lie across the pieces that are looked at, wherever their border is.
+// The signature may span two chunks, with any number of its bytes in the first one.
 func TestASignatureAcrossTwoChunksIsFound(t *testing.T) {
 	for before := 64<<10 - 100; before <= 64<<10+200; before++ {
 		body := strings.Repeat("x", before) + scannertest.EICAR

@@ -1,11 +1,14 @@
-// Asks the service. Types of requests and answers come from its OpenAPI document; a refusal is thrown as a Refusal.
+// The client of the HTTP API. Types of requests and responses come from the OpenAPI document; an error response is
+// thrown as a Refusal.
 import createClient, { type Middleware } from "openapi-fetch";
 import type { components, paths as published } from "../generated/api";
-import { problemOf, Refusal, unreachable } from "./problem";
+import { readRefusal, Refusal, unreachable } from "./problem";
 
-/** The published paths, but the header X-CSRF-Token, which is required there, is set here for every request (see ask). */
+/** The published paths without the required header X-CSRF-Token, which withToken adds to requests. */
 type WithToken<Operation> = Operation extends { parameters: { header: infer Header } }
-  ? Omit<Operation, "parameters"> & { parameters: Omit<Operation["parameters"], "header"> & { header?: Omit<Header, "X-CSRF-Token"> } }
+  ? Omit<Operation, "parameters"> & {
+      parameters: Omit<Operation["parameters"], "header"> & { header?: Omit<Header, "X-CSRF-Token"> };
+    }
   : Operation;
 type paths = { [Path in keyof published]: { [Method in keyof published[Path]]: WithToken<published[Path][Method]> } };
 
@@ -19,17 +22,17 @@ export type FollowUp = Schemas["FollowUp"];
 export type Draft = Schemas["Draft"];
 export type Device = Schemas["Device"];
 
-/** Unsafe methods carry a token that is bound to the session. It is fetched when it is first needed, and again when the service refuses it. */
+/** The session's CSRF token, sent with unsafe methods. Fetched on first use, and again when the service refuses it. */
 let token: Promise<string> | null = null;
 
-/** Whose page this is. Should another account sign in beside it, nothing that was written here is sent as theirs. */
+/** The account of this page. If another account signs in elsewhere in this browser, this page sends nothing for it. */
 let owner: string | null = null;
 
-/** What a signed-in account says of itself; also renews the token. */
-export async function askSession(): Promise<SessionInfo> {
-  const answer = await reach(new Request("/auth/session", { cache: "no-store" }));
-  if (!answer.ok) throw await problemOf(answer);
-  const session = (await answer.json()) as SessionInfo;
+/** Fetches the session of the signed-in account and renews the token. */
+export async function fetchSession(): Promise<SessionInfo> {
+  const response = await fetchOrRefuse(new Request("/auth/session", { cache: "no-store" }));
+  if (!response.ok) throw await readRefusal(response);
+  const session = (await response.json()) as SessionInfo;
   if (owner !== null && owner !== session.account.account_id) {
     location.assign("/");
     throw new Refusal(401, "other_account", "", null, 0);
@@ -39,43 +42,43 @@ export async function askSession(): Promise<SessionInfo> {
   return session;
 }
 
-/** How often this page was given another session. */
-let sessions = 0;
+/** Counts the sessions that replaced an earlier one in this page. */
+let sessionCount = 0;
 
-/** Forgets the token: it was of another session than the one that there is from now on. */
+/** Discards the token because a new session has replaced the one that the token belongs to. */
 export function forgetToken(): void {
   token = null;
-  sessions++;
+  sessionCount++;
 }
 
-/** Sends one request as the signed-in account; again, once, when it was refused for a session that was renewed meanwhile. */
+/** Sends a request as the signed-in account. Repeats it once after a 401 if the session was renewed in the meantime. */
 export async function send(request: Request): Promise<Response> {
   const again = request.clone();
-  const before = sessions;
-  const renewed = (status: number) => status === 401 && sessions !== before;
+  const before = sessionCount;
+  const renewed = (status: number) => status === 401 && sessionCount !== before;
   try {
-    const answer = await ask(request);
-    if (!renewed(answer.status)) return answer;
+    const response = await sendWithToken(request);
+    if (!renewed(response.status)) return response;
   } catch (refusal) {
     if (!(refusal instanceof Refusal && renewed(refusal.status))) throw refusal;
   }
-  return ask(again);
+  return sendWithToken(again);
 }
 
-/** Sends one request with the token; one that has grown old is renewed once, silently. */
-async function ask(request: Request): Promise<Response> {
-  if (["GET", "HEAD"].includes(request.method)) return reach(request);
+/** Sends a request with the token. If the token is refused, renews it and repeats the request once. */
+async function sendWithToken(request: Request): Promise<Response> {
+  if (["GET", "HEAD"].includes(request.method)) return fetchOrRefuse(request);
   const again = request.clone();
-  const answer = await reach(await signed(request));
-  if (answer.status !== 403 || (await problemOf(answer.clone())).code !== "csrf") return answer;
+  const response = await fetchOrRefuse(await withToken(request));
+  if (response.status !== 403 || (await readRefusal(response.clone())).code !== "csrf") return response;
   token = null;
-  return reach(await signed(again));
+  return fetchOrRefuse(await withToken(again));
 }
 
-async function signed(request: Request): Promise<Request> {
-  const open = new URL(request.url).pathname.match(/^\/auth\/(login|register)$/);
-  if (open) return request;
-  token ??= askSession().then((session) => session.csrf_token);
+async function withToken(request: Request): Promise<Request> {
+  const isPublic = new URL(request.url).pathname.match(/^\/auth\/(login|register)$/);
+  if (isPublic) return request;
+  token ??= fetchSession().then((session) => session.csrf_token);
   try {
     request.headers.set("X-CSRF-Token", await token);
   } catch (refusal) {
@@ -85,7 +88,7 @@ async function signed(request: Request): Promise<Request> {
   return request;
 }
 
-async function reach(request: Request): Promise<Response> {
+async function fetchOrRefuse(request: Request): Promise<Response> {
   try {
     return await fetch(request);
   } catch {
@@ -95,18 +98,18 @@ async function reach(request: Request): Promise<Response> {
 
 const throwRefusals: Middleware = {
   async onResponse({ response }) {
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readRefusal(response);
     return undefined;
   },
 };
 
-/** The API by its paths: `api.GET("/conversations", …)`. */
+/** The typed API client, for example `api.GET("/conversations", …)`. */
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: send });
 api.use(throwRefusals);
 
-/** The body of an answer that came, which openapi-fetch has as possibly absent. */
-export async function body<T>(answer: Promise<{ data?: T }>): Promise<T> {
-  const { data } = await answer;
+/** Returns the body of a successful response, which openapi-fetch types as optional. */
+export async function body<T>(response: Promise<{ data?: T }>): Promise<T> {
+  const { data } = await response;
   return data as T;
 }
 

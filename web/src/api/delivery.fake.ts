@@ -1,23 +1,37 @@
-// A browser and a service for tests of delivery: tabs that may die between any two steps, a network that loses requests
-// and answers, and a service that counts what it has taken.
-import { Delivery, type LetterStore } from "./delivery";
-import { bodyOf, laneOf, type Letter } from "./letter";
+// A fake browser and service for tests of Delivery: tabs that may crash between any two steps, a network that loses
+// requests and responses, and a service that records the messages it accepts.
+import { Delivery, type OutboxStore } from "./delivery";
+import { bodyOf, laneOf, type OutboxMessage } from "./outbox-message";
 import { Refusal } from "./problem";
 
-export function letter(text: string, at: number, more: Partial<Letter> = {}): Letter {
-  const whole = { key: `key-${text}`, account: "acct_1", conversationID: "conv_1", text, busy: "queue" as const, at, tried: null, patient: false, state: "sending" as const, trouble: null, began: null, parked: null, ...more };
+export function outboxMessage(text: string, at: number, more: Partial<OutboxMessage> = {}): OutboxMessage {
+  const whole = {
+    key: `key-${text}`,
+    account: "acct_1",
+    conversationID: "conv_1",
+    text,
+    ifBusy: "queue" as const,
+    writtenAt: at,
+    firstSentAt: null,
+    autoSend: false,
+    state: "sending" as const,
+    failure: null,
+    turnID: null,
+    followUpID: null,
+    ...more,
+  };
   return { ...whole, body: bodyOf(whole) };
 }
 
-/** A service that takes each key once. */
+/** A service that accepts each key once. */
 export class FakeService {
-  readonly taken: string[] = [];
+  readonly accepted: string[] = [];
   readonly conversations = new Set<string>();
-  readonly #answers = new Map<string, { body: string; turn: string | null; followUp: string | null }>();
-  /** An answer is being written: what comes meanwhile waits. */
+  readonly #responses = new Map<string, { body: string; turn: string | null; followUp: string | null }>();
+  /** Whether a turn is live; a message is then queued as a follow-up. */
   live = false;
   requests = 0;
-  /** What goes wrong with the next request; null: nothing. */
+  /** Returns the fault of the next request; null: none. */
   fault: () => "lost" | "unanswered" | "unavailable" | "limited" | "busy" | null = () => null;
 
   take(path: string, init: { method: string; body: string; headers: Record<string, string> }): Response {
@@ -27,28 +41,41 @@ export class FakeService {
     if (fault === "unavailable") return problem(503, "unavailable");
     if (fault === "limited") return problem(429, "rate_limited");
     if (fault === "busy") return problem(409, "turn_in_progress");
-    const answer = this.#handle(path, init);
+    const response = this.#handle(path, init);
     if (fault === "unanswered") throw new Refusal(0, "unreachable", "", null, 0);
-    return answer;
+    return response;
   }
 
-  #handle(path: string, { method, body, headers }: { method: string; body: string; headers: Record<string, string> }): Response {
+  #handle(
+    path: string,
+    { method, body, headers }: { method: string; body: string; headers: Record<string, string> },
+  ): Response {
     if (method === "PUT") {
       this.conversations.add(path.split("/").at(-1)!);
       return Response.json({}, { status: 201 });
     }
-    const asked = JSON.parse(body) as { conversation_id?: string; client_steering_id?: string; input: { text: string }[] };
-    const key = headers["Idempotency-Key"] ?? asked.client_steering_id!;
-    const before = this.#answers.get(key);
-    if (before !== undefined && before.body !== body) return problem(422, "idempotency_mismatch");
-    if (before === undefined) {
-      if (path === "/chat" && !this.conversations.has(asked.conversation_id!)) return problem(404, "not_found");
-      this.taken.push(asked.input[0]!.text);
-      const waits = path === "/chat" && this.live;
-      this.#answers.set(key, { body, turn: waits ? null : `turn_${this.taken.length}`, followUp: waits ? `fu_${this.taken.length}` : null });
+    const sent = JSON.parse(body) as {
+      conversation_id?: string;
+      client_steering_id?: string;
+      input: { text: string }[];
+    };
+    const key = headers["Idempotency-Key"] ?? sent.client_steering_id!;
+    const known = this.#responses.get(key);
+    if (known !== undefined && known.body !== body) return problem(422, "idempotency_mismatch");
+    if (known === undefined) {
+      if (path === "/chat" && !this.conversations.has(sent.conversation_id!)) return problem(404, "not_found");
+      this.accepted.push(sent.input[0]!.text);
+      const queued = path === "/chat" && this.live;
+      this.#responses.set(key, {
+        body,
+        turn: queued ? null : `turn_${this.accepted.length}`,
+        followUp: queued ? `fu_${this.accepted.length}` : null,
+      });
     }
-    const { turn, followUp } = this.#answers.get(key)!;
-    return turn === null ? Response.json({ follow_up_id: followUp }, { status: 202 }) : new Response("", { headers: { "X-Turn-Id": turn } });
+    const { turn, followUp } = this.#responses.get(key)!;
+    return turn === null
+      ? Response.json({ follow_up_id: followUp }, { status: 202 })
+      : new Response("", { headers: { "X-Turn-Id": turn } });
   }
 }
 
@@ -61,38 +88,38 @@ interface Lock {
   waiting: { tab: FakeTab; enter: () => void }[];
 }
 
-/** What the tabs of one browser share. */
+/** The state that the tabs of one browser share. */
 export class FakeBrowser {
-  readonly disk = new Map<string, Letter>();
+  readonly disk = new Map<string, OutboxMessage>();
   readonly locks = new Map<string, Lock>();
   readonly tabs = new Set<FakeTab>();
-  /** The keys of all letters that were ever on disk. */
-  readonly kept = new Set<string>();
+  /** The keys of all messages that were ever on disk. */
+  readonly storedKeys = new Set<string>();
   constructor(readonly service: FakeService) {}
 }
 
 const never = new Promise<never>(() => {});
 
-/** One tab. fuse: the number of steps after which it is gone, as by a reload or a crash. */
+/** One tab. After stepsLeft steps it disappears, as in a reload or a crash. */
 export class FakeTab {
   readonly delivery: Delivery;
-  readonly accepted: Letter[] = [];
+  readonly accepted: OutboxMessage[] = [];
   readonly pauses: number[] = [];
   account: string | null = "acct_1";
   now = 1_000_000;
-  dead = false;
+  crashed = false;
   readonly #working = new Set<Promise<void>>();
-  #died: () => void = () => {};
-  readonly #death = new Promise<void>((resolve) => (this.#died = resolve));
+  #signalCrash: () => void = () => {};
+  readonly #crashSignal = new Promise<void>((resolve) => (this.#signalCrash = resolve));
 
   constructor(
     readonly browser: FakeBrowser,
-    private fuse = Infinity,
+    private stepsLeft = Infinity,
   ) {
     browser.tabs.add(this);
     this.delivery = new Delivery({
       store: this.#store(),
-      alone: (name, work) => this.#alone(name, work),
+      withLock: (name, work) => this.#withLock(name, work),
       send: (path, init) => this.#step(() => browser.service.take(path, init)),
       pause: (ms) =>
         this.#step(() => {
@@ -101,57 +128,59 @@ export class FakeTab {
         }),
       now: () => this.now,
       account: () => this.account,
-      down: () => this.#step(() => ["persistence"]),
+      fetchDownParts: () => this.#step(() => ["persistence"]),
       changed: (_, changed) => {
-        if (this.dead) return;
+        if (this.crashed) return;
         if (changed?.state === "accepted") this.accepted.push(changed);
-        for (const other of browser.tabs) if (other !== this && changed !== null && changed.state !== "accepted") other.work(other.delivery.tend(laneOf(changed)));
+        for (const other of browser.tabs)
+          if (other !== this && changed !== null && changed.state !== "accepted")
+            other.track(other.delivery.deliverLane(laneOf(changed)));
       },
     });
   }
 
-  /** Remembers work, so that idle waits for it. */
-  work(work: Promise<void>): void {
+  /** Registers work, so that idle waits for it. */
+  track(work: Promise<void>): void {
     const tracked: Promise<void> = work.finally(() => this.#working.delete(tracked));
     this.#working.add(tracked);
   }
 
-  /** Resolves when the tab has nothing to do any more, or is gone. */
+  /** Resolves when all registered work is done, or when the tab has disappeared. */
   async idle(): Promise<void> {
-    while (!this.dead && this.#working.size > 0) await Promise.race([Promise.all(this.#working), this.#death]);
+    while (!this.crashed && this.#working.size > 0) await Promise.race([Promise.all(this.#working), this.#crashSignal]);
   }
 
-  die(): void {
-    this.dead = true;
+  crash(): void {
+    this.crashed = true;
     this.browser.tabs.delete(this);
     for (const lock of this.browser.locks.values()) lock.waiting = lock.waiting.filter(({ tab }) => tab !== this);
     for (const [name, lock] of this.browser.locks) if (lock.holder === this) this.#release(name, lock);
-    this.#died();
+    this.#signalCrash();
   }
 
-  /** Something that takes time; the tab may be gone before it, and after it, when it has had its effect. */
+  /** Runs an asynchronous effect. The tab may disappear before the effect or after it. */
   async #step<T>(effect: () => T): Promise<T> {
-    await this.#burn();
+    await this.#countStep();
     const result = effect();
-    await this.#burn();
+    await this.#countStep();
     return result;
   }
 
-  async #burn(): Promise<void> {
+  async #countStep(): Promise<void> {
     await Promise.resolve();
-    if (!this.dead && --this.fuse <= 0) this.die();
-    if (this.dead) await never;
+    if (!this.crashed && --this.stepsLeft <= 0) this.crash();
+    if (this.crashed) await never;
   }
 
-  #store(): LetterStore {
-    const { disk, kept } = this.browser;
+  #store(): OutboxStore {
+    const { disk, storedKeys } = this.browser;
     return {
       all: () => this.#step(() => [...disk.values()].map((one) => structuredClone(one))),
       get: (key) => this.#step(() => structuredClone(disk.get(key))),
       put: (one) =>
         this.#step(() => {
           disk.set(one.key, structuredClone(one));
-          kept.add(one.key);
+          storedKeys.add(one.key);
         }),
       replace: (one) =>
         this.#step(() => {
@@ -163,8 +192,8 @@ export class FakeTab {
     };
   }
 
-  async #alone(name: string, work: () => Promise<void>): Promise<void> {
-    if (this.dead) await never;
+  async #withLock(name: string, work: () => Promise<void>): Promise<void> {
+    if (this.crashed) await never;
     const { locks } = this.browser;
     const lock = locks.get(name);
     if (lock === undefined) locks.set(name, { holder: this, waiting: [] });
@@ -172,7 +201,7 @@ export class FakeTab {
     try {
       await work();
     } finally {
-      if (!this.dead) this.#release(name, locks.get(name)!);
+      if (!this.crashed) this.#release(name, locks.get(name)!);
     }
   }
 

@@ -1,64 +1,64 @@
-// Brings letters to the service, each exactly once, however often the page reloads, the network fails or another tab does
-// the same. Order is the promise: a letter is kept before it is sent, sent with its key until it is answered, and let go
-// only then. Of each lane one tab sends at a time; the others stand by and take over when it goes away.
+// Delivers outbox messages exactly once, across reloads, network failures and several tabs: a message is stored before
+// it is sent, sent with the same key until it is accepted or refused, and removed after acceptance. One tab at a time
+// sends the messages of a lane; the other tabs wait for the lane's lock and take over when that tab closes.
 import type { Schemas } from "./client";
-import { judge, laneOf, outlivedItsKey, restOf, troubleOf, type Letter } from "./letter";
-import { problemOf, Refusal } from "./problem";
+import { decideRetry, laneOf, keyExpired, remainingWait, failureOf, type OutboxMessage } from "./outbox-message";
+import { readRefusal, Refusal } from "./problem";
 
-/** Where letters are kept; shared by the tabs of a browser. */
-export interface LetterStore {
-  all(): Promise<Letter[]>;
-  get(key: string): Promise<Letter | undefined>;
-  put(letter: Letter): Promise<void>;
-  /** Puts a letter in place of what is kept under its key; false when nothing is, because it was taken back. */
-  replace(letter: Letter): Promise<boolean>;
+/** The storage of outbox messages, shared by the tabs of a browser. */
+export interface OutboxStore {
+  all(): Promise<OutboxMessage[]>;
+  get(key: string): Promise<OutboxMessage | undefined>;
+  put(message: OutboxMessage): Promise<void>;
+  /** Replaces the message stored under the same key; false if there is none because the user withdrew it. */
+  replace(message: OutboxMessage): Promise<boolean>;
   remove(key: string): Promise<void>;
 }
 
-/** What delivery needs of its surroundings; tests give their own. */
-export interface Post {
-  store: LetterStore;
-  /** Runs work while nobody else in this browser does the same; waits until then. */
-  alone(name: string, work: () => Promise<void>): Promise<void>;
-  /** Throws a Refusal when no answer came. */
+/** The dependencies of Delivery; tests replace them. */
+export interface DeliveryDependencies {
+  store: OutboxStore;
+  /** Runs work under a lock with this name, of which one tab of the browser has at most one; waits for the lock. */
+  withLock(name: string, work: () => Promise<void>): Promise<void>;
+  /** Sends a request. Throws a Refusal if there is no response. */
   send(path: string, init: { method: string; body: string; headers: Record<string, string> }): Promise<Response>;
-  /** Waits; ends early when trying again has become worth it, or this letter was changed. */
+  /** Waits; ends early when a retry may succeed or when the message with this key was changed. */
   pause(ms: number, key: string): Promise<void>;
   now(): number;
-  /** Who is signed in; null: nobody. */
+  /** The signed-in account; null: none. */
   account(): string | null;
-  /** The parts of the service that are down, for who asks why. */
-  down(): Promise<readonly string[]>;
-  /** A letter has changed; null: it is gone. Told to every tab. */
-  changed(key: string, letter: Letter | null): void;
+  /** Returns the parts of the service that are down, to explain a 503. */
+  fetchDownParts(): Promise<readonly string[]>;
+  /** Reports to every tab that a message has changed; null: it was removed. */
+  changed(key: string, message: OutboxMessage | null): void;
 }
 
-/** Its key is forgotten, and nobody can say whether it has arrived. */
-const unknownEnd = new Refusal(0, "outcome_unknown", "", null, 0);
+/** The refusal of a message whose key the service may have forgotten, so that its outcome cannot be determined. */
+const outcomeUnknown = new Refusal(0, "outcome_unknown", "", null, 0);
 
 export class Delivery {
-  readonly #post: Post;
+  readonly #deps: DeliveryDependencies;
   readonly #lanes = new Map<string, { again: boolean }>();
 
-  constructor(post: Post) {
-    this.#post = post;
+  constructor(deps: DeliveryDependencies) {
+    this.#deps = deps;
   }
 
-  /** Keeps a letter, then sends it. */
-  async take(letter: Letter): Promise<void> {
-    await this.#post.store.put(letter);
-    this.#post.changed(letter.key, letter);
-    await this.tend(laneOf(letter));
+  /** Stores a message, then sends it. */
+  async enqueue(message: OutboxMessage): Promise<void> {
+    await this.#deps.store.put(message);
+    this.#deps.changed(message.key, message);
+    await this.deliverLane(laneOf(message));
   }
 
-  /** Goes on with everything that an earlier page, or another tab, has left. */
+  /** Continues the delivery of every stored message, from earlier pages and from other tabs. */
   async resume(): Promise<void> {
-    const letters = await this.#post.store.all();
-    await Promise.all([...new Set(letters.map(laneOf))].map((lane) => this.tend(lane)));
+    const messages = await this.#deps.store.all();
+    await Promise.all([...new Set(messages.map(laneOf))].map((lane) => this.deliverLane(lane)));
   }
 
-  /** Sends what waits in a lane. Resolves when nothing does. */
-  async tend(lane: string): Promise<void> {
+  /** Sends the pending messages of a lane. Resolves when none is left, or at once if a call for the lane is running. */
+  async deliverLane(lane: string): Promise<void> {
     const running = this.#lanes.get(lane);
     if (running !== undefined) {
       running.again = true;
@@ -69,102 +69,128 @@ export class Delivery {
     try {
       while (mine.again) {
         mine.again = false;
-        await this.#post.alone(`turnstone-lane/${lane}`, () => this.#empty(lane));
+        await this.#deps.withLock(`turnstone-lane/${lane}`, () => this.#drainLane(lane));
       }
     } finally {
       this.#lanes.delete(lane);
     }
   }
 
-  async #empty(lane: string): Promise<void> {
+  async #drainLane(lane: string): Promise<void> {
     for (;;) {
-      const due = (await this.#post.store.all())
-        .filter((letter) => laneOf(letter) === lane && letter.state !== "refused" && letter.account === this.#post.account())
-        .sort((a, b) => a.at - b.at)[0];
+      const due = (await this.#deps.store.all())
+        .filter(
+          (message) =>
+            laneOf(message) === lane && message.state !== "refused" && message.account === this.#deps.account(),
+        )
+        .sort((a, b) => a.writtenAt - b.writtenAt)[0];
       if (due === undefined) return;
       await this.#deliver(due.key);
     }
   }
 
-  /** Sends one letter until it is answered, refused, taken back, or its account is no longer the one that is signed in. */
+  /** Sends a message until it is accepted, refused or withdrawn, or its account is no longer the signed-in one. */
   async #deliver(key: string): Promise<void> {
     for (let failures = 0; ; failures++) {
-      const kept = await this.#post.store.get(key);
-      if (kept === undefined || kept.state === "refused" || kept.account !== this.#post.account()) return;
-      const rest = restOf(kept, this.#post.now());
-      if (rest > 0) {
-        await this.#post.pause(rest, key);
+      const stored = await this.#deps.store.get(key);
+      if (stored === undefined || stored.state === "refused" || stored.account !== this.#deps.account()) return;
+      const wait = remainingWait(stored, this.#deps.now());
+      if (wait > 0) {
+        await this.#deps.pause(wait, key);
         continue;
       }
-      if (outlivedItsKey(kept, this.#post.now())) {
-        await this.#keep({ ...kept, state: "refused", trouble: troubleOf(unknownEnd, 0) });
+      if (keyExpired(stored, this.#deps.now())) {
+        await this.#store({ ...stored, state: "refused", failure: failureOf(outcomeUnknown, 0) });
         return;
       }
-      const letter: Letter = { ...kept, state: "sending", tried: kept.tried ?? this.#post.now() };
-      if (!(await this.#keep(letter))) return;
+      const message: OutboxMessage = {
+        ...stored,
+        state: "sending",
+        firstSentAt: stored.firstSentAt ?? this.#deps.now(),
+      };
+      if (!(await this.#store(message))) return;
       try {
-        if (letter.fresh !== undefined) await this.#open(letter, letter.fresh);
-        const became = await this.#ask(letter);
-        await this.#post.store.remove(key);
-        this.#post.changed(key, { ...letter, state: "accepted", trouble: null, ...became });
+        if (message.newConversation !== undefined) await this.#createConversation(message, message.newConversation);
+        const became = await this.#sendRequest(message);
+        await this.#deps.store.remove(key);
+        this.#deps.changed(key, { ...message, state: "accepted", failure: null, ...became });
         return;
       } catch (refusal) {
         if (!(refusal instanceof Refusal)) throw refusal;
-        if (!(await this.#refused(letter, refusal, failures))) return;
+        if (!(await this.#handleRefusal(message, refusal, failures))) return;
       }
     }
   }
 
-  /** Makes the conversation of a letter. */
-  async #open(letter: Letter, fresh: NonNullable<Letter["fresh"]>): Promise<void> {
-    const answer = await this.#post.send(`/conversations/${letter.conversationID}`, {
+  /** Creates the conversation of a message. */
+  async #createConversation(
+    message: OutboxMessage,
+    fresh: NonNullable<OutboxMessage["newConversation"]>,
+  ): Promise<void> {
+    const response = await this.#deps.send(`/conversations/${message.conversationID}`, {
       method: "PUT",
       body: JSON.stringify({ profile: fresh.profile }),
       headers: { "Content-Type": "application/json" },
     });
-    // 409: it is there already, and has gone its own way.
-    if (!answer.ok && answer.status !== 409) throw await problemOf(answer);
-    void answer.body?.cancel();
-    const { fresh: _, ...opened } = letter;
-    await this.#keep(opened);
+    // 409: the conversation already exists, with other values.
+    if (!response.ok && response.status !== 409) throw await readRefusal(response);
+    void response.body?.cancel();
+    const { newConversation: _, ...opened } = message;
+    await this.#store(opened);
   }
 
-  /** The turn that the letter began, or the follow-up that it became; neither when it steers. */
-  async #ask(letter: Letter): Promise<Pick<Letter, "began" | "parked">> {
-    const steers = letter.turn !== undefined;
-    const answer = await this.#post.send(steers ? "/chat/steering" : "/chat", {
+  /** Sends the request; returns the turn that the message started or the follow-up that it became, if any. */
+  async #sendRequest(message: OutboxMessage): Promise<Pick<OutboxMessage, "turnID" | "followUpID">> {
+    const steers = message.targetTurn !== undefined;
+    const response = await this.#deps.send(steers ? "/chat/steering" : "/chat", {
       method: "POST",
-      body: letter.body,
-      headers: { "Content-Type": "application/json", ...(steers ? {} : { Accept: "text/event-stream", "Idempotency-Key": letter.key }) },
+      body: message.body,
+      headers: {
+        "Content-Type": "application/json",
+        ...(steers ? {} : { Accept: "text/event-stream", "Idempotency-Key": message.key }),
+      },
     });
-    if (!answer.ok) throw await problemOf(answer);
-    if (answer.status === 202 && !steers) {
-      const item = (await answer.json().catch(() => null)) as Schemas["FollowUp"] | null; // it is accepted, whatever can be read
-      return { began: null, parked: item?.follow_up_id ?? null };
+    if (!response.ok) throw await readRefusal(response);
+    if (response.status === 202 && !steers) {
+      // The message is accepted even if the body cannot be read.
+      const item = (await response.json().catch(() => null)) as Schemas["FollowUp"] | null;
+      return { turnID: null, followUpID: item?.follow_up_id ?? null };
     }
-    // Who looks at the turn follows it by itself; the answer's body is nobody's.
-    void answer.body?.cancel();
-    return { began: answer.headers.get("X-Turn-Id"), parked: null };
+    // The view of a turn opens an event stream of its own, so this body is not read.
+    void response.body?.cancel();
+    return { turnID: response.headers.get("X-Turn-Id"), followUpID: null };
   }
 
-  /** True when it is to be tried again; the pause is over then. */
-  async #refused(letter: Letter, refusal: Refusal, failures: number): Promise<boolean> {
-    const verdict = judge(letter, refusal, failures, Math.random());
+  /** Stores the outcome of a refused attempt. Returns true, after the pause, if the message is to be sent again. */
+  async #handleRefusal(message: OutboxMessage, refusal: Refusal, failures: number): Promise<boolean> {
+    const verdict = decideRetry(message, refusal, failures, Math.random());
     if (!verdict.again) {
-      // Who is refused has not been heard: the key is free again.
-      await this.#keep({ ...letter, state: "refused", tried: null, trouble: troubleOf(refusal, this.#post.now()) });
+      // A refused request had no effect, so the key is unused.
+      await this.#store({
+        ...message,
+        state: "refused",
+        firstSentAt: null,
+        failure: failureOf(refusal, this.#deps.now()),
+      });
       return false;
     }
-    const down = refusal.status === 503 ? await this.#post.down() : [];
-    if (!(await this.#keep({ ...letter, state: "waiting", trouble: troubleOf(refusal, this.#post.now(), verdict.wait, down) }))) return false;
-    await this.#post.pause(verdict.wait, letter.key);
+    const down = refusal.status === 503 ? await this.#deps.fetchDownParts() : [];
+    if (
+      !(await this.#store({
+        ...message,
+        state: "waiting",
+        failure: failureOf(refusal, this.#deps.now(), verdict.wait, down),
+      }))
+    )
+      return false;
+    await this.#deps.pause(verdict.wait, message.key);
     return true;
   }
 
-  /** Keeps what has changed of a letter; false when it was taken back meanwhile. */
-  async #keep(letter: Letter): Promise<boolean> {
-    if (!(await this.#post.store.replace(letter))) return false;
-    this.#post.changed(letter.key, letter);
+  /** Stores a changed message; false if the user withdrew it in the meantime. */
+  async #store(message: OutboxMessage): Promise<boolean> {
+    if (!(await this.#deps.store.replace(message))) return false;
+    this.#deps.changed(message.key, message);
     return true;
   }
 }

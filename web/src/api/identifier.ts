@@ -1,7 +1,7 @@
-// Identifiers that the app makes by itself, spelled as the service spells its own: TypeID 0.3, a prefix and a UUIDv7.
+// Creates identifiers on the client in the format of the service: TypeID 0.3, a prefix and a UUIDv7.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** A new identifier, as `conv_01h2xcejqtf2nbrexx3vqjhp41`. */
+/** Returns a new identifier, for example `conv_01h2xcejqtf2nbrexx3vqjhp41`. */
 export function newIdentifier<P extends string>(prefix: P, now = Date.now()): `${P}_${string}` {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   for (let i = 0; i < 6; i++) bytes[i] = Math.floor(now / 2 ** (8 * (5 - i))) % 256;

@@ -1,266 +1,307 @@
-// The outbox of this browser: what was sent and is not yet answered, shown in every tab and delivered by one.
+// The outbox of this browser: messages that the service has not yet accepted, shown in every tab and sent by one.
 import { useMemo } from "react";
 import { create } from "zustand";
 import { useShallow } from "zustand/react/shallow";
-import { useAccess } from "./access";
+import { useSessionState } from "./session-state";
 import { send, type Schemas } from "./client";
 import { Delivery } from "./delivery";
-import { bodyOf, laneOf, type Busy, type Letter, type Profile, type Sending, type Trouble } from "./letter";
-import { browserStore } from "./letter-store";
-import { again, conversationQuery, queryClient, sessionQuery } from "./queries";
+import {
+  bodyOf,
+  laneOf,
+  type BusyAction,
+  type OutboxMessage,
+  type Profile,
+  type MessageInput,
+  type DeliveryFailure,
+} from "./outbox-message";
+import { createOutboxStore } from "./outbox-store";
+import { refetch, conversationQuery, queryClient, sessionQuery } from "./queries";
 
-export type { Busy, Letter, Profile, Trouble };
+export type { BusyAction, OutboxMessage, Profile, DeliveryFailure };
 
-/** A message of which the conversation's messages do not yet tell. */
+/** A sent message that is not yet among the conversation's messages. */
 export interface Outgoing {
-  /** Names it; also its Idempotency-Key. */
+  /** The identifier; also the Idempotency-Key. */
   key: string;
   conversationID: string;
   text: string;
   branch?: Schemas["BranchRequest"];
-  /** When it was written, in milliseconds. */
-  at: number;
+  /** When it was written, in milliseconds since 1970. */
+  writtenAt: number;
   /**
-   * sending: a request is under way. waiting: it is tried again by itself, problem says why. refused: nothing happens
-   * until the user decides, problem says why. accepted: the service has it, and it will be in the messages at once.
+   * sending: a request is in flight. waiting: it will be retried automatically; problem is the reason. refused: nothing
+   * happens until the user decides; problem is the reason. accepted: the service has stored it, and the conversation's
+   * messages are being refetched.
    */
-  state: Letter["state"];
-  problem: Trouble | null;
-  /** Of an accepted one: the turn that it began. */
+  state: OutboxMessage["state"];
+  problem: DeliveryFailure | null;
+  /** After acceptance: the turn that the message started, if any. */
   turnID: string | null;
 }
 
-interface Letters {
-  /** Those of the signed-in account, in the order in which they were written. */
-  list: readonly Letter[];
-  /** What earlier pages have left is among them. */
+interface OutboxState {
+  /** The outbox messages of the signed-in account, in the order in which they were written. */
+  list: readonly OutboxMessage[];
+  /** Whether the messages stored by earlier pages are in the list. */
   loaded: boolean;
 }
 
-export const useLetters = create<Letters>(() => ({ list: [], loaded: false }));
+export const useOutbox = create<OutboxState>(() => ({ list: [], loaded: false }));
 
-/** Whether a message that came over a limit is sent by itself when the limit is over; this device remembers. */
-export const usePatience = create<{ patient: boolean }>(() => ({ patient: localStorage.getItem("turnstone-auto-send") === "on" }));
-usePatience.subscribe(({ patient }) => localStorage.setItem("turnstone-auto-send", patient ? "on" : "off"));
+/** Whether a rate-limited message is sent automatically when the limit ends. Stored on this device. */
+export const useAutoSend = create<{ autoSend: boolean }>(() => ({
+  autoSend: localStorage.getItem("turnstone-auto-send") === "on",
+}));
 
-/** Until when the service takes no more messages of this account, in milliseconds since 1970. */
-export const useLimit = create<{ until: number }>(() => ({ until: 0 }));
+/** When the rate limit of this account ends, in milliseconds since 1970; 0: no limit was seen. */
+export const useRateLimit = create<{ until: number }>(() => ({ until: 0 }));
 
-const store = browserStore();
-const between = new BroadcastChannel("turnstone-outbox");
-/** Ends the pauses of letters that wait: all, or the one that is named. */
-const wakes = new Set<(key: string | null) => void>();
-/** How long one request may be without an answer, in milliseconds, before it is repeated. */
-const patience = 25_000;
+const store = createOutboxStore();
+let channel: BroadcastChannel | null = null;
+/** Callbacks that end the pause of a waiting message: of every message (null), or of the one with the key. */
+const pauseEnders = new Set<(key: string | null) => void>();
+/** The timeout of a request in milliseconds; then it is repeated. */
+const requestTimeout = 25_000;
 
 const account = (): string | null => queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? null;
 
 const delivery = new Delivery({
   store,
-  alone: async (name, work) => void (await navigator.locks.request(name, work)),
-  send: (path, init) => send(new Request(new URL(path, location.origin), { ...init, signal: AbortSignal.timeout(patience) })),
+  withLock: async (name, work) => void (await navigator.locks.request(name, work)),
+  send: (path, init) =>
+    send(new Request(new URL(path, location.origin), { ...init, signal: AbortSignal.timeout(requestTimeout) })),
   pause,
   now: () => Date.now(),
   account,
-  down: whatIsDown,
-  changed(key, letter) {
-    between.postMessage({ key, letter });
-    show(key, letter);
-    if (letter?.state === "accepted") tell(letter, "accepted", true);
+  fetchDownParts: fetchDownParts,
+  changed(key, message) {
+    channel?.postMessage({ key, message });
+    updateList(key, message);
+    if (message?.state === "accepted") notifyListeners(message, "accepted", true);
   },
 });
 
-between.onmessage = ({ data: { key, letter } }: MessageEvent<{ key: string; letter: Letter | null }>) => {
-  for (const wake of wakes) wake(key);
-  const before = useLetters.getState().list.find((one) => one.key === key);
-  show(key, letter);
-  if (letter?.state === "accepted") tell(letter, "accepted", false);
-  else if (letter === null && before !== undefined && before.state !== "accepted") tell(before, "taken back", false);
-  // Stand by: should the tab that sends go away, this one goes on.
-  if (letter !== null && letter.state !== "accepted" && letter.account === account()) void delivery.tend(laneOf(letter));
-};
-
-/** Told in every tab: the service has accepted a letter, or the user has taken it back. here: this tab has seen to it. */
-type Listener = (letter: Letter, end: "accepted" | "taken back", here: boolean) => void;
-const listeners = new Set<Listener>();
-export const whenLetterEnds = (listener: Listener): void => void listeners.add(listener);
-const tell: Listener = (...end) => listeners.forEach((listener) => listener(...end));
-
-function show(key: string, letter: Letter | null): void {
-  const others = useLetters.getState().list.filter((one) => one.key !== key);
-  const mine = letter !== null && letter.account === account();
-  useLetters.setState({ list: mine ? [...others, letter].sort((a, b) => a.at - b.at) : others });
-  if (!mine) return;
-  if (letter.state === "accepted") void settled(letter);
-  if (letter.state === "waiting" && letter.trouble?.status === 401) useAccess.setState({ lost: true });
-  if (letter.trouble?.code === "rate_limited") useLimit.setState(({ until }) => ({ until: Math.max(until, letter.trouble!.until) }));
-  // What was seen here is not what stands: look anew before the user decides.
-  if (letter.state === "refused" && letter.trouble?.status === 409) void reload(letter.conversationID);
+/** Applies a change that another tab has made. */
+function applyChange({ data: { key, message } }: MessageEvent<{ key: string; message: OutboxMessage | null }>): void {
+  for (const wake of pauseEnders) wake(key);
+  const before = useOutbox.getState().list.find((one) => one.key === key);
+  updateList(key, message);
+  if (message?.state === "accepted") notifyListeners(message, "accepted", false);
+  else if (message === null && before !== undefined && before.state !== "accepted")
+    notifyListeners(before, "withdrawn", false);
+  // Wait for the lane's lock: if the sending tab closes, this one continues.
+  if (message !== null && message.state !== "accepted" && message.account === account())
+    void delivery.deliverLane(laneOf(message));
 }
 
-/** Lets go of an accepted letter once the conversation shows what became of it. */
-async function settled(letter: Letter): Promise<void> {
+/** Called in every tab when the service has accepted a message or the user has withdrawn it. here: by this tab. */
+type Listener = (message: OutboxMessage, end: "accepted" | "withdrawn", here: boolean) => void;
+const listeners = new Set<Listener>();
+export const onMessageSettled = (listener: Listener): void => void listeners.add(listener);
+const notifyListeners: Listener = (...end) => listeners.forEach((listener) => listener(...end));
+
+function updateList(key: string, message: OutboxMessage | null): void {
+  const others = useOutbox.getState().list.filter((one) => one.key !== key);
+  const mine = message !== null && message.account === account();
+  useOutbox.setState({ list: mine ? [...others, message].sort((a, b) => a.writtenAt - b.writtenAt) : others });
+  if (!mine) return;
+  if (message.state === "accepted") void removeAfterRefetch(message);
+  if (message.state === "waiting" && message.failure?.status === 401) useSessionState.setState({ lost: true });
+  if (message.failure?.code === "rate_limited")
+    useRateLimit.setState(({ until }) => ({ until: Math.max(until, message.failure!.retryAt) }));
+  // This tab showed an outdated state: refetch before the user decides.
+  if (message.state === "refused" && message.failure?.status === 409) void reload(message.conversationID);
+}
+
+/** Removes an accepted message from the list once the conversation was refetched. */
+async function removeAfterRefetch(message: OutboxMessage): Promise<void> {
   void queryClient.invalidateQueries({ queryKey: ["conversations"] });
-  await reload(letter.conversationID);
-  show(letter.key, null);
+  await reload(message.conversationID);
+  updateList(message.key, null);
 }
 
 const reload = (conversation: string): Promise<unknown> =>
-  Promise.all(["conversation", "messages"].map((what) => again([what, conversation])));
+  Promise.all(["conversation", "messages"].map((what) => refetch([what, conversation])));
 
-/** Sends a message, or steers a turn: kept on this device first, then sent once. */
-export function sendMessage(message: Sending): string {
+/** Sends a chat message or a steering input: stores it on this device, then sends it exactly once. Returns its key. */
+export function sendMessage(input: MessageInput): string {
   const me = account();
-  if (me === null) throw new Error("nobody is signed in");
-  const { fresh, ...rest } = message;
-  const page = queryClient.getQueryData(conversationQuery(message.conversationID).queryKey);
-  const opening = fresh ?? (page === undefined ? { profile: null } : undefined);
-  const letter = {
+  if (me === null) throw new Error("no account is signed in");
+  const { newConversation, ...rest } = input;
+  const page = queryClient.getQueryData(conversationQuery(input.conversationID).queryKey);
+  const opening = newConversation ?? (page === undefined ? { profile: null } : undefined);
+  const message: Omit<OutboxMessage, "body"> = {
     ...rest,
     key: crypto.randomUUID(),
     account: me,
-    ...(opening === undefined || message.turn !== undefined ? {} : { fresh: opening }),
-    at: later(),
-    tried: null,
-    patient: usePatience.getState().patient,
-    state: "sending" as const,
-    trouble: null,
-    began: null,
-    parked: null,
+    ...(opening === undefined || input.targetTurn !== undefined ? {} : { newConversation: opening }),
+    writtenAt: nextTimestamp(),
+    firstSentAt: null,
+    autoSend: useAutoSend.getState().autoSend,
+    state: "sending",
+    failure: null,
+    turnID: null,
+    followUpID: null,
   };
-  post({ ...letter, body: bodyOf(letter) });
-  return letter.key;
+  enqueue({ ...message, body: bodyOf(message) });
+  return message.key;
 }
 
 let last = 0;
-/** The time, but always later than before: it is the order of letters. */
-const later = (): number => (last = Math.max(Date.now(), last + 1));
+/** The current time, increased so that every call returns a later one: it is the order of the messages. */
+const nextTimestamp = (): number => (last = Math.max(Date.now(), last + 1));
 
-/** The letters of this tab. */
-const own = new Set<string>();
-/** Whether a message was sent from this tab; the others show it, too. */
-export const sentHere = (key: string): boolean => own.has(key);
+/** The keys of the messages sent from this tab. */
+const sentKeys = new Set<string>();
+/** Whether a message was sent from this tab; other tabs show it too. */
+export const sentFromThisTab = (key: string): boolean => sentKeys.has(key);
 
-function post(letter: Letter): void {
-  own.add(letter.key);
-  show(letter.key, letter);
+function enqueue(message: OutboxMessage): void {
+  sentKeys.add(message.key);
+  updateList(message.key, message);
   void navigator.storage?.persist?.().catch(() => false);
-  void delivery.take(letter);
+  void delivery.enqueue(message);
 }
 
 /**
- * Sends a refused letter again, or a waiting one now. With changes it is another letter, which is sent in its place, and on top
- * of whatever stands then: who decides has seen what came in between.
+ * Sends a refused message again, or a waiting one at once. With changes, or if the outcome of the message is unknown, a
+ * message with a new key replaces it. With changes, the new message has no expected head, because the user has seen the
+ * messages that arrived in the meantime.
  */
-export function retryOutgoing(key: string, changes?: { busy: Busy }): void {
-  const letter = useLetters.getState().list.find((one) => one.key === key);
-  if (letter === undefined || letter.state === "sending" || letter.state === "accepted") return;
-  if (changes === undefined && letter.state === "waiting") {
-    between.postMessage({ key, letter }); // another tab may be the one that waits
-    return wakes.forEach((wake) => wake(key));
+export function retryOutgoing(key: string, changes?: { ifBusy: BusyAction }): void {
+  const message = useOutbox.getState().list.find((one) => one.key === key);
+  if (message === undefined || message.state === "sending" || message.state === "accepted") return;
+  if (changes === undefined && message.state === "waiting") {
+    channel?.postMessage({ key, message }); // the message may be waiting in another tab
+    return pauseEnders.forEach((wake) => wake(key));
   }
-  if (changes === undefined && letter.trouble?.code !== "outcome_unknown") return change({ ...letter, state: "waiting", trouble: null });
+  if (changes === undefined && message.failure?.code !== "outcome_unknown")
+    return storeDecision({ ...message, state: "waiting", failure: null });
   drop(key);
-  const { turn, head, body: _, ...kept } = letter;
-  const busy = changes?.busy ?? letter.busy;
-  const target = busy === "steer" || busy === "interrupt" ? (turn ?? letter.trouble?.turn) : null;
-  const next = {
+  const { targetTurn, expectedHead, body: _, ...kept } = message;
+  const ifBusy = changes?.ifBusy ?? message.ifBusy;
+  const target = ifBusy === "steer" || ifBusy === "interrupt" ? (targetTurn ?? message.failure?.liveTurn) : null;
+  const next: Omit<OutboxMessage, "body"> = {
     ...kept,
-    busy,
-    ...(target == null ? {} : { turn: target }),
-    ...(changes !== undefined || head === undefined ? {} : { head }),
+    ifBusy,
+    ...(target == null ? {} : { targetTurn: target }),
+    ...(changes !== undefined || expectedHead === undefined ? {} : { expectedHead }),
     key: crypto.randomUUID(),
-    tried: null,
-    state: "sending" as const,
-    trouble: null,
+    firstSentAt: null,
+    state: "sending",
+    failure: null,
   };
-  post({ ...next, body: bodyOf(next) });
+  enqueue({ ...next, body: bodyOf(next) });
 }
 
-/** Lets a letter that came over a limit wait for its end, or lets it be. The choice holds for those to come. */
-export function waitForLimit(key: string, patient: boolean): void {
-  usePatience.setState({ patient });
-  const letter = useLetters.getState().list.find((one) => one.key === key);
-  if (letter !== undefined && letter.state !== "sending" && letter.state !== "accepted") change({ ...letter, patient, state: patient ? "waiting" : "refused" });
+/** Sets whether a rate-limited message is sent automatically when the limit ends; also applies to later messages. */
+export function setMessageAutoSend(key: string, autoSend: boolean): void {
+  useAutoSend.setState({ autoSend });
+  const message = useOutbox.getState().list.find((one) => one.key === key);
+  if (message !== undefined && message.state !== "sending" && message.state !== "accepted")
+    storeDecision({ ...message, autoSend, state: autoSend ? "waiting" : "refused" });
 }
 
-/** Keeps a decision of the user about a letter, and does what follows from it. */
-function change(letter: Letter): void {
-  void store.replace(letter).then(() => {
-    show(letter.key, letter);
-    between.postMessage({ key: letter.key, letter });
-    wakes.forEach((wake) => wake(letter.key));
-    return delivery.tend(laneOf(letter));
+/** Stores a user's decision about a message, notifies the tabs and resumes the delivery of its lane. */
+function storeDecision(message: OutboxMessage): void {
+  void store.replace(message).then(() => {
+    updateList(message.key, message);
+    channel?.postMessage({ key: message.key, message });
+    pauseEnders.forEach((wake) => wake(message.key));
+    return delivery.deliverLane(laneOf(message));
   });
 }
 
-/** Forgets a message that was not accepted; its text is given back. */
+/** Removes a message that was not accepted; returns its text. */
 export function discardOutgoing(key: string): string {
-  const letter = useLetters.getState().list.find((one) => one.key === key);
+  const message = useOutbox.getState().list.find((one) => one.key === key);
   drop(key);
-  if (letter !== undefined) tell(letter, "taken back", true);
-  return letter?.text ?? "";
+  if (message !== undefined) notifyListeners(message, "withdrawn", true);
+  return message?.text ?? "";
 }
 
 function drop(key: string): void {
-  show(key, null);
+  updateList(key, null);
   void store.remove(key).then(() => {
-    wakes.forEach((wake) => wake(key));
-    between.postMessage({ key, letter: null });
+    pauseEnders.forEach((wake) => wake(key));
+    channel?.postMessage({ key, message: null });
   });
 }
 
-/** What was sent in a conversation and is not yet in its messages, in its order. What waits for its turn or steers is not among it. */
+/** The outbox messages to show in a conversation, in order; queued messages and steering inputs are not among them. */
 export function useOutgoing(conversationID: string): readonly Outgoing[] {
-  const letters = useLetters(useShallow(({ list }) => list.filter((one) => one.conversationID === conversationID && one.turn === undefined && one.busy === "reject")));
-  return useMemo(() => letters.map(({ began, trouble, ...letter }): Outgoing => ({ ...letter, turnID: began, problem: trouble })), [letters]);
+  const messages = useOutbox(
+    useShallow(({ list }) =>
+      list.filter(
+        (one) => one.conversationID === conversationID && one.targetTurn === undefined && one.ifBusy === "reject",
+      ),
+    ),
+  );
+  return useMemo(
+    () => messages.map(({ failure, ...message }): Outgoing => ({ ...message, problem: failure })),
+    [messages],
+  );
 }
 
-/** Waits, but no longer than until the network is back, somebody signs in, or the letter was changed. */
+/** Waits; ends early when the network is back, an account signs in, or the message was changed. */
 function pause(ms: number, key: string): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);
       window.removeEventListener("online", end);
-      wakes.delete(wake);
+      pauseEnders.delete(wake);
       stopWatching();
       resolve();
     };
     const wake = (which: string | null) => (which === null || which === key) && end();
     const timer = Number.isFinite(ms) ? setTimeout(end, ms) : undefined;
     window.addEventListener("online", end);
-    wakes.add(wake);
-    const stopWatching = useAccess.subscribe(({ lost }, before) => before.lost && !lost && end());
+    pauseEnders.add(wake);
+    const stopWatching = useSessionState.subscribe(({ lost }, before) => before.lost && !lost && end());
   });
 }
 
-/** Asks the service which of its parts are down; nothing when it does not say. */
-async function whatIsDown(): Promise<readonly string[]> {
+/** Fetches the parts of the service that are down; empty if there is no usable response. */
+async function fetchDownParts(): Promise<readonly string[]> {
   try {
-    const answer = await send(new Request(new URL("/ready", location.origin), { cache: "no-store", signal: AbortSignal.timeout(5_000) }));
-    const { checks } = (await answer.json()) as Schemas["Readiness"];
+    const response = await send(
+      new Request(new URL("/ready", location.origin), { cache: "no-store", signal: AbortSignal.timeout(5_000) }),
+    );
+    const { checks } = (await response.json()) as Schemas["Readiness"];
     return Object.entries(checks ?? {}).flatMap(([part, state]) => (state === "down" ? [part] : []));
   } catch {
     return [];
   }
 }
 
-/** Shows and delivers what an earlier page has left, once it is known who is signed in. */
-async function begin(): Promise<void> {
+/** Shows and delivers the messages stored by earlier pages, once the signed-in account is known. */
+async function loadStoredMessages(): Promise<void> {
   const me = account();
   if (me === null) return;
-  const kept = (await store.all()).filter((letter) => letter.account === me);
-  const known = useLetters.getState().list;
-  useLetters.setState({ list: [...known, ...kept.filter((letter) => known.every((one) => one.key !== letter.key))].sort((a, b) => a.at - b.at), loaded: true });
+  const kept = (await store.all()).filter((message) => message.account === me);
+  const known = useOutbox.getState().list;
+  useOutbox.setState({
+    list: [...known, ...kept.filter((message) => known.every((one) => one.key !== message.key))].sort(
+      (a, b) => a.writtenAt - b.writtenAt,
+    ),
+    loaded: true,
+  });
   await delivery.resume();
 }
 
-let begunFor: string | null = null;
-const beginOnce = () => {
+let loadedAccount: string | null = null;
+const loadOncePerAccount = () => {
   const me = account();
-  if (me === begunFor) return;
-  begunFor = me;
-  void begin();
+  if (me === loadedAccount) return;
+  loadedAccount = me;
+  void loadStoredMessages();
 };
-queryClient.getQueryCache().subscribe(beginOnce);
-beginOnce();
+
+/** Starts the outbox: delivers the messages stored by earlier pages, and follows those of the other tabs. */
+export function startOutbox(): void {
+  channel = new BroadcastChannel("turnstone-outbox");
+  channel.onmessage = applyChange;
+  useAutoSend.subscribe(({ autoSend }) => localStorage.setItem("turnstone-auto-send", autoSend ? "on" : "off"));
+  queryClient.getQueryCache().subscribe(loadOncePerAccount);
+  loadOncePerAccount();
+}

@@ -1,132 +1,194 @@
-// What the app knows of the account's state on the server, in TanStack Query's cache: one key and one query for each
-// thing, and the words by which tabs tell each other what changed.
+// The server state of the account in TanStack Query's cache: one key and one query per resource, and the messages by
+// which tabs notify each other of changes.
 import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
-import { api, askSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
-import { withNewest } from "./newest";
+import { api, fetchSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+import { mergeNewestPage } from "./merge-newest-page";
 
-/** Times in milliseconds. A device that nobody tells of changes asks again so often while it is looked at. */
-const listFreshness = 15_000;
-const freshness = 10_000;
+/** Milliseconds. Changes on other devices are not pushed: a visible page refetches conversations at this interval. */
+const listRefetchInterval = 15_000;
+/** How long cached data counts as fresh, in milliseconds. */
+const defaultStaleTime = 10_000;
 
-/** A dependency that is down or a network that is away: again, with pauses. What is refused stays refused. */
-const patience = {
-  retry: (failures: number, error: Error) => error instanceof Refusal && error.unanswered && failures < 4,
-  retryDelay: (failures: number, error: Error) => Math.max(error instanceof Refusal ? error.retryAfter : 0, Math.min(8_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2)),
+/** Retries requests without a response or with a 5xx, with growing pauses. No other refused request is retried. */
+const retryPolicy = {
+  retry: (failures: number, error: Error) => error instanceof Refusal && error.outcomeUnknown && failures < 4,
+  retryDelay: (failures: number, error: Error) =>
+    Math.max(
+      error instanceof Refusal ? error.retryAfter : 0,
+      Math.min(8_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2),
+    ),
   networkMode: "always",
 } as const;
 
 export const queryClient = new QueryClient({
-  defaultOptions: { queries: { staleTime: freshness, ...patience }, mutations: { networkMode: "always" } },
+  defaultOptions: { queries: { staleTime: defaultStaleTime, ...retryPolicy }, mutations: { networkMode: "always" } },
 });
 
-export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: askSession, staleTime: 5 * 60_000, retry: (failures, error) => error instanceof Refusal && error.unanswered && failures < 8 });
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: fetchSession,
+  staleTime: 5 * 60_000,
+  retry: (failures, error) => error instanceof Refusal && error.outcomeUnknown && failures < 8,
+});
 
-export const settingsQuery = queryOptions({ queryKey: ["settings"], queryFn: () => body(api.GET("/account/settings")), staleTime: 60_000 });
+export const settingsQuery = queryOptions({
+  queryKey: ["settings"],
+  queryFn: () => body(api.GET("/account/settings")),
+  staleTime: 60_000,
+});
 
 export const devicesQuery = infiniteQueryOptions({
   queryKey: ["devices"],
   initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) => body(api.GET("/auth/sessions", { params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } } })),
+  queryFn: ({ pageParam }) =>
+    body(
+      api.GET("/auth/sessions", {
+        params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+      }),
+    ),
   getNextPageParam: (page) => page.next_cursor,
 });
 
-/** Titles that are on their way to the service: what it told of them before does not stand against them. */
-export const titlesOnTheWay = new Map<string, string>();
+/** Titles that are being stored, by conversation. Until the service has stored them, they override the response. */
+export const pendingTitles = new Map<string, string>();
 
-const asWished = <T extends { conversation_id: string; title: string }>(one: T): T => ({ ...one, title: titlesOnTheWay.get(one.conversation_id) ?? one.title });
+const withPendingTitle = <T extends { conversation_id: string; title: string }>(one: T): T => ({
+  ...one,
+  title: pendingTitles.get(one.conversation_id) ?? one.title,
+});
 
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
   initialPageParam: null as string | null,
   queryFn: async ({ pageParam }) => {
-    const page = await body(api.GET("/conversations", { params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } } }));
-    return { ...page, data: page.data.map(asWished) };
+    const page = await body(
+      api.GET("/conversations", {
+        params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+      }),
+    );
+    return { ...page, data: page.data.map(withPendingTitle) };
   },
   getNextPageParam: (page) => page.next_cursor,
-  refetchInterval: listFreshness,
+  refetchInterval: listRefetchInterval,
   refetchOnWindowFocus: "always",
 });
 
 export const conversationQuery = (id: string) =>
   queryOptions<ConversationPage>({
     queryKey: ["conversation", id],
-    queryFn: async () => asWished((await body(api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } }))) as ConversationPage),
-    refetchInterval: listFreshness,
+    queryFn: async () =>
+      withPendingTitle(
+        (await body(
+          api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } }),
+        )) as ConversationPage,
+      ),
+    refetchInterval: listRefetchInterval,
     refetchOnWindowFocus: "always",
   });
 
-/** The newest messages of a branch, or those behind a cursor. */
+/** Fetches the newest messages of a branch, or the page after a cursor. */
 const newestMessages = (id: string, branch: string, cursor: string | null = null) =>
   body(
     api.GET("/conversations/{conversation_id}/messages", {
-      params: { path: { conversation_id: id }, query: { branch_id: branch, direction: "older", limit: 100, ...(cursor === null ? {} : { cursor }) } },
+      params: {
+        path: { conversation_id: id },
+        query: { branch_id: branch, direction: "older", limit: 100, ...(cursor === null ? {} : { cursor }) },
+      },
     }),
   );
 
-/** The messages of the active branch, the newest page first; older pages are asked for by scrolling up. */
+/** The messages of a branch, newest page first; scrolling up fetches older pages. */
 export const messagesQuery = (id: string, branch: string) =>
   infiniteQueryOptions({
     queryKey: ["messages", id, branch],
     initialPageParam: null as string | null,
     queryFn: ({ pageParam }) => newestMessages(id, branch, pageParam),
     getNextPageParam: (page) => page.older_cursor,
-    // Whoever learns that there are others says so: changed("messages", id).
+    // Code that detects new messages calls refetchInAllTabs("messages", id).
     staleTime: Infinity,
   });
 
-const changes = new BroadcastChannel("turnstone-changes");
-changes.onmessage = ({ data }: MessageEvent<readonly string[]>) => void again(data);
+let changeChannel: BroadcastChannel | null = null;
 
-/** Asks again for what changed, here and in the other tabs. */
-export function changed(...key: readonly string[]): Promise<void> {
-  changes.postMessage(key);
-  return again(key);
+/** Starts to refetch what other tabs have changed. */
+export function startQueries(): void {
+  changeChannel = new BroadcastChannel("turnstone-changes");
+  changeChannel.onmessage = ({ data }: MessageEvent<readonly string[]>) => void refetch(data);
 }
 
-/** Asks again for what changed, in this tab. */
-export async function again(key: readonly string[]): Promise<void> {
+/** Refetches the queries under a key, in this tab and in the others. */
+export function refetchInAllTabs(...key: readonly string[]): Promise<void> {
+  changeChannel?.postMessage(key);
+  return refetch(key);
+}
+
+/** Refetches the queries under a key in this tab. */
+export async function refetch(key: readonly string[]): Promise<void> {
   if (key[0] !== "messages") return queryClient.invalidateQueries({ queryKey: key });
-  await Promise.all(queryClient.getQueryCache().findAll({ queryKey: key }).map(({ queryKey: [, id, branch] }) => newestAgain(String(id), String(branch))));
+  await Promise.all(
+    queryClient
+      .getQueryCache()
+      .findAll({ queryKey: key })
+      .map(({ queryKey: [, id, branch] }) => refetchNewest(String(id), String(branch))),
+  );
 }
 
-/** Asks again for the newest messages of a branch; for all that were read when that does not do. */
-async function newestAgain(id: string, branch: string): Promise<void> {
+/** Refetches the newest messages of a branch; refetches every page that was read if the newest page is not enough. */
+async function refetchNewest(id: string, branch: string): Promise<void> {
   const { queryKey } = messagesQuery(id, branch);
   const many = (queryClient.getQueryData(queryKey)?.pages.length ?? 0) > 1;
   if (!many || queryClient.isFetching({ queryKey }) > 0) return queryClient.invalidateQueries({ queryKey });
   try {
     const newest = await newestMessages(id, branch);
     const known = queryClient.getQueryData(queryKey);
-    const together = known === undefined ? null : withNewest(known, newest);
-    if (together === null) return await queryClient.invalidateQueries({ queryKey });
-    queryClient.setQueryData(queryKey, together);
+    const merged = known === undefined ? null : mergeNewestPage(known, newest);
+    if (merged === null) return await queryClient.invalidateQueries({ queryKey });
+    queryClient.setQueryData(queryKey, merged);
   } catch {
-    return queryClient.invalidateQueries({ queryKey }); // it tries again, and tells when it cannot
+    return queryClient.invalidateQueries({ queryKey }); // the query retries, and reports the error if that fails
   }
 }
 
-/** Puts a draft that was just kept into the conversation here; the other tabs ask for it. */
-export function noteDraft(id: string, draft: ConversationPage["draft"]): void {
-  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) => (page === undefined || page.draft.version >= draft.version ? page : { ...page, draft }));
-  changes.postMessage(["conversation", id]);
+/** Writes a stored draft into the cached conversation of this tab; the other tabs refetch it. */
+export function cacheDraft(id: string, draft: ConversationPage["draft"]): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
+    page === undefined || page.draft.version >= draft.version ? page : { ...page, draft },
+  );
+  changeChannel?.postMessage(["conversation", id]);
 }
 
-/** Puts what the service answered with in place of what the cache has of a conversation. */
-export function keep(conversation: Conversation): void {
-  queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) => (page === undefined ? page : { ...page, ...conversation }));
+/** Replaces the cached state of a conversation with the state that the service returned. */
+export function cacheConversation(conversation: Conversation): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) =>
+    page === undefined ? page : { ...page, ...conversation },
+  );
   queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
     list === undefined
       ? list
-      : { ...list, pages: list.pages.map((page) => ({ ...page, data: page.data.map((item) => (item.conversation_id === conversation.conversation_id ? conversation : item)) })) },
+      : {
+          ...list,
+          pages: list.pages.map((page) => ({
+            ...page,
+            data: page.data.map((item) =>
+              item.conversation_id === conversation.conversation_id ? conversation : item,
+            ),
+          })),
+        },
   );
 }
 
 export type { Message };
 
-/** Tells the service how far a conversation was read; it may be told twice. */
+/** Stores how far a conversation was read. The request is idempotent and is retried. */
 export async function markRead(id: string, message: string): Promise<void> {
   const path = { conversation_id: id };
-  const mutationFn = () => body(api.PUT("/conversations/{conversation_id}/read", { params: { path }, body: { message_id: message } }));
-  keep(await queryClient.getMutationCache().build(queryClient, { mutationFn, ...patience }).execute(undefined));
-  void changed("conversations");
+  const mutationFn = () =>
+    body(api.PUT("/conversations/{conversation_id}/read", { params: { path }, body: { message_id: message } }));
+  cacheConversation(
+    await queryClient
+      .getMutationCache()
+      .build(queryClient, { mutationFn, ...retryPolicy })
+      .execute(undefined),
+  );
+  void refetchInAllTabs("conversations");
 }

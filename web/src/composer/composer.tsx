@@ -1,28 +1,28 @@
-// Where the user writes: what is typed is kept, and what is sent is kept until the service has it. It takes text at any
-// time: while an answer is written, while the network is away, while a limit holds.
+// The composer. It stores typed text as a draft, and sent text in the outbox until the service accepts it. It accepts
+// text at any time: during a live turn, without a network, and under a rate limit.
 import { useQuery } from "@tanstack/react-query";
 import { memo, useId, useRef, useState } from "react";
 import type { ConversationPage } from "../api/client";
 import type { Profile } from "../api/outbox";
 import { settingsQuery } from "../api/queries";
 import { useMedia } from "../controls/media";
-import { onMac, shown } from "../keys/keys";
-import { DraftClash } from "../rooms/problem-draft";
+import { onMac, formatKeys } from "../keys/keys";
+import { DraftConflict } from "./draft-conflict";
 import type { LiveTurn } from "../turn/live";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { openDraft, saveDraft, typeDraft, useDrafts } from "./drafts";
 import { WritingField } from "./field";
-import { otherThan, type KeyAction, type SendKey, type Verb } from "./keys";
-import { longestMessage } from "./length";
+import { secondMode, type KeyAction, type SendKey, type SendMode } from "./keys";
+import { longestMessage } from "./text-limits";
 import { Notes } from "./notes";
-import { keepProfile, ProfilePicker } from "./profiles";
+import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
-import { lastSeen, useStanding, type Standing } from "./standing";
+import { lastReceivedSequence, useComposerState, type ComposerState } from "./composer-state";
 import { stopTurn } from "./stop";
 import { useChat, type Chat } from "./use-chat";
-import { useEscape, useFocus, useReturned, useWishedText } from "./use-composer";
+import { useEscape, useFocus, useRefusedText, useInsertedText } from "./use-composer";
 import { useSend } from "./use-send";
-import { wishEditLast } from "./wishes";
+import { requestEditLast } from "./composer-requests";
 
 export interface ComposerProps {
   conversationID: string | null;
@@ -30,61 +30,64 @@ export interface ComposerProps {
   live: LiveTurn | null;
 }
 
-/** Drawn with every frame of a live turn; what is within, only when something that concerns it has changed. */
+/** Renders on every frame of a live turn; Inner renders only when one of its props has changed. */
 export function Composer({ conversationID, page, live }: ComposerProps) {
-  const standing = useStanding(conversationID ?? "", page, live);
-  return <Inner conversationID={conversationID} page={page} standing={standing} />;
+  const state = useComposerState(conversationID ?? "", page, live);
+  return <Inner conversationID={conversationID} page={page} state={state} />;
 }
 
 interface InnerProps {
   conversationID: string | null;
   page: ConversationPage | undefined;
-  standing: Standing;
+  state: ComposerState;
 }
 
-const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps) {
-  const { say } = useSpeech();
+const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
+  const { t } = useLocalization();
   const noteID = useId();
   const field = useRef<HTMLTextAreaElement>(null);
   const chat = useChat(conversationID, page, field);
   const { id, draft } = chat;
   const [once, setOnce] = useState<Profile | null>(null);
-  const [refused, dropRefused] = useReturned(id, draft.text);
+  const [refused, dropRefused] = useRefusedText(id, draft.text);
   const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
-  const way = useSend(chat, standing, once, () => {
+  const way = useSend(chat, state, once, () => {
     setOnce(null);
     dropRefused();
     field.current?.focus();
   });
   const wrong = refused !== null || way.length > longestMessage;
-  const { turn, stopping } = standing;
-  const stop = (scope: "turn" | "turn_and_follow_ups") => turn !== null && !stopping && stopTurn(id, turn, lastSeen(turn, page), scope);
-  // Not where that would bring a keyboard up.
+  const { turn, stopping } = state;
+  const stop = (scope: "turn" | "turn_and_follow_ups") =>
+    turn !== null && !stopping && stopTurn(id, turn, lastReceivedSequence(turn, page), scope);
+  // Not on touch screens, where focus would open the on-screen keyboard.
   const returnTo = () => (matchMedia("(hover: hover)").matches ? field.current : null);
   useEscape(field, () => stop("turn"));
   useFocus(field);
-  useWishedText(id);
+  useInsertedText(id);
   const sendKey = useSendKey();
   const act = (action: NonNullable<KeyAction>): boolean => {
     if (action === "edit-last") {
       if (page?.head_message_id == null) return false;
-      wishEditLast();
+      requestEditLast();
       return true;
     }
-    const other = otherThan(way.verb ?? "queue");
+    const other = secondMode(way.verb ?? "queue");
     way.submit(action === "other" && way.verbs.includes(other) ? other : way.verb);
     return true;
   };
   return (
-    <form aria-label={say("composer.form")} onSubmit={(event) => event.preventDefault()}>
-      <DraftClash id={id} draft={draft} />
-      <div className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:-outline-offset-1 focus-within:outline-tide ${wrong ? "border-danger" : "border-edge"}`}>
+    <form aria-label={t("composer.form")} onSubmit={(event) => event.preventDefault()}>
+      <DraftConflict id={id} draft={draft} />
+      <div
+        className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:-outline-offset-1 focus-within:outline-accent ${wrong ? "border-danger" : "border-edge"}`}
+      >
         <WritingField
           field={field}
-          aria-label={say("composer.label")}
+          aria-label={t("composer.label")}
           aria-invalid={wrong || undefined}
           aria-describedby={noteID}
-          placeholder={say(turn === null ? "composer.placeholder" : "composer.placeholder.live")}
+          placeholder={t(turn === null ? "composer.placeholder" : "composer.placeholder.live")}
           value={draft.text}
           sendKey={sendKey}
           onText={(text) => {
@@ -97,41 +100,79 @@ const Inner = memo(function Inner({ conversationID, page, standing }: InnerProps
         <div className="flex items-center gap-2 p-2 pt-0.5">
           <Picker chat={chat} once={once} onOnce={setOnce} />
           <span className="grow" />
-          {turn !== null && <StopButton stopping={stopping} queued={page?.follow_ups.filter((item) => item.state === "queued").length ?? 0} onStop={stop} returnTo={returnTo} />}
+          {turn !== null && (
+            <StopButton
+              stopping={stopping}
+              queued={page?.follow_ups.filter((item) => item.state === "queued").length ?? 0}
+              onStop={stop}
+              returnTo={returnTo}
+            />
+          )}
           {(turn === null || draft.text.trim() !== "") && (
-            <SendButton verb={way.verb} verbs={way.verbs} keysOf={(one) => keysOf(one, way.verb, sendKey)} disabled={!way.canSend} reason={noteID} onSend={way.submit} returnTo={returnTo} />
+            <SendButton
+              verb={way.verb}
+              verbs={way.verbs}
+              keysOf={(one) => keysOf(one, way.verb, sendKey)}
+              disabled={!way.canSend}
+              reason={noteID}
+              onSend={way.submit}
+              returnTo={returnTo}
+            />
           )}
         </div>
       </div>
-      <Notes id={noteID} length={way.length} refused={refused} limit={way.limit} unsaved={unsaved && draft.text !== ""} turn={turn} />
+      <Notes
+        id={noteID}
+        length={way.length}
+        refused={refused}
+        limit={way.limit}
+        unsaved={unsaved && draft.text !== ""}
+        turn={turn}
+      />
     </form>
   );
 });
 
-/** What sends, by the account's setting and the keyboard that there is. */
+/** What sends a message: the account's setting, or the button on a touch screen. */
 function useSendKey(): SendKey {
   const touch = useMedia("(pointer: coarse) and (hover: none)");
   const wanted = useQuery(settingsQuery).data?.send_key ?? "enter";
   return touch ? "button" : wanted;
 }
 
-/** What Mod and Enter mean is shown where it is chosen. */
-function keysOf(one: Verb, verb: Verb | null, sendKey: SendKey): string {
+/** The key combination shown next to a way to send; empty if it has none. */
+function keysOf(one: SendMode, verb: SendMode | null, sendKey: SendKey): string {
   if (sendKey === "button" || verb === null) return "";
-  const [first, second] = sendKey === "enter" ? (["Enter", "Mod+Enter"] as const) : (["Mod+Enter", "Mod+Shift+Enter"] as const);
-  return one === verb ? shown(first, onMac) : one === otherThan(verb) ? shown(second, onMac) : "";
+  const [first, second] =
+    sendKey === "enter" ? (["Enter", "Mod+Enter"] as const) : (["Mod+Enter", "Mod+Shift+Enter"] as const);
+  return one === verb ? formatKeys(first, onMac) : one === secondMode(verb) ? formatKeys(second, onMac) : "";
 }
 
-function Picker({ chat, once, onOnce }: { chat: Chat; once: Profile | null; onOnce: (profile: Profile | null) => void }) {
-  const { say } = useSpeech();
+function Picker({
+  chat,
+  once,
+  onOnce,
+}: {
+  chat: Chat;
+  once: Profile | null;
+  onOnce: (profile: Profile | null) => void;
+}) {
+  const { t } = useLocalization();
   const { id, page, fresh } = chat;
-  const standard = useQuery(settingsQuery).data?.default_profile ?? "auto";
+  const defaultProfile = useQuery(settingsQuery).data?.default_profile ?? "auto";
   const choose = (profile: Profile) => {
     if (fresh !== null) {
       chat.change({ ...fresh, profile });
       openDraft(id, { profile });
-    } else if (page === undefined) onOnce(profile); // it is on its way to the service: the next message carries it
-    if (page !== undefined) void keepProfile(page, profile, say);
+    } else if (page === undefined) onOnce(profile); // it is still being created: the next message carries the profile
+    if (page !== undefined) void storeProfile(page, profile, t);
   };
-  return <ProfilePicker standing={page?.profile ?? fresh?.profile ?? standard} once={once} onStanding={choose} onOnce={onOnce} />;
+  return (
+    <ProfilePicker
+      profile={page?.profile ?? fresh?.profile ?? defaultProfile}
+      once={once}
+      onProfile={choose}
+      onOnce={onOnce}
+    />
+  );
 }

@@ -1,112 +1,121 @@
-// The drafts that this page holds, outside of what is shown, so that leaving a room or the page loses none. Each is kept
-// on the service shortly after typing; until that has answered there is a copy on this device.
+// The drafts of this page, stored outside of the components, so that none is lost when a page is left. Each is saved on
+// the service shortly after typing; until the service has stored it, there is a copy on this device.
 import { create } from "zustand";
 import { api, body, Refusal, send, type Draft } from "../api/client";
-import { notice, useAccess } from "../api/access";
-import { useLetters, whenLetterEnds, type Profile } from "../api/outbox";
-import { changed, conversationQuery, noteDraft, queryClient, sessionQuery } from "../api/queries";
-import { emptyDraft, heard, isDirty, isDue, keepMine, restored, saved, saving, sent, settled, takeTheirs, typed, unsaved, type DraftState, type Kept } from "./draft";
+import { noticeSignOut, useSessionState } from "../api/session-state";
+import { useOutbox, onMessageSettled, type OutboxMessage, type Profile } from "../api/outbox";
+import { refetchInAllTabs, conversationQuery, cacheDraft, queryClient, sessionQuery } from "../api/queries";
+import {
+  emptyDraft,
+  mergeServiceDraft,
+  isDirty,
+  isDue,
+  keepMine,
+  withStoredCopy,
+  saveSucceeded,
+  saveStarted,
+  messageSent,
+  messageSettled,
+  takeTheirs,
+  withText,
+  saveFailed,
+  type DraftState,
+  type ServiceDraft,
+} from "./draft";
 
 /** Times in milliseconds. */
-const quiet = 500;
-const copyAfter = 150;
-const againAfter = 4_000;
-/** A request that outlives its page carries 64 KiB at most; characters that fit in any case. */
-const outliving = 15_000;
+const saveDelay = 500;
+const copyDelay = 150;
+const retryDelay = 4_000;
+/** A keepalive request carries at most 64 KiB; this number of characters always fits. */
+const keepaliveLimit = 15_000;
 
 interface Drafts {
   byID: Readonly<Record<string, DraftState>>;
-  /** The conversations of which a draft could not be saved; it is on this device alone. */
+  /** The conversations whose draft could not be saved and is only on this device. */
   unsaved: Readonly<Record<string, boolean>>;
 }
 
 export const useDrafts = create<Drafts>(() => ({ byID: {}, unsaved: {} }));
 
-/** Conversations that are still to be made, with their profile: nothing of theirs is on the service. */
-const unmade = new Map<string, { profile: Profile | null }>();
+/** Conversations that do not exist on the service yet, with the profile to create them with. */
+const notCreated = new Map<string, { profile: Profile | null }>();
 const timers = new Map<string, { save?: ReturnType<typeof setTimeout>; copy?: ReturnType<typeof setTimeout> }>();
 
 export const draftOf = (id: string): DraftState => useDrafts.getState().byID[id] ?? emptyDraft;
 
-/** Whether a conversation is still to be made, and how; a message has to make it then. */
-export const toBeMade = (id: string): { profile: Profile | null } | undefined => unmade.get(id);
+/** How to create a conversation that does not exist on the service yet; undefined if it exists. */
+export const pendingCreation = (id: string): { profile: Profile | null } | undefined => notCreated.get(id);
 
 /**
- * Opens the draft of a conversation; fresh: the service does not have the conversation yet. It does not wait for the outbox to be
- * read: what is typed meanwhile has to be saved, too.
+ * Opens the draft of a conversation. fresh: the conversation is not on the service yet. Does not wait until the outbox
+ * has been read, so that text typed before that is saved too.
  */
 export function openDraft(id: string, fresh?: { profile: Profile | null }): void {
-  if (fresh !== undefined) unmade.set(id, fresh);
+  if (fresh !== undefined) notCreated.set(id, fresh);
   if (useDrafts.getState().byID[id] !== undefined) return;
-  void navigator.locks.request(holding(id), { mode: "shared" }, () => new Promise(() => {}));
+  void navigator.locks.request(lockName(id), { mode: "shared" }, () => new Promise(() => {}));
   let draft: DraftState = { ...emptyDraft, sent: unaccepted(id) };
   const copy = copyOf(id);
-  if (copy !== null) draft = restored(draft, copy);
-  if (fresh !== undefined && draft.base === null) draft = { ...draft, base: { content: "", version: nothing } };
+  if (copy !== null) draft = withStoredCopy(draft, copy);
+  if (fresh !== undefined && draft.base === null) draft = { ...draft, base: { content: "", version: noVersion } };
   put(id, draft);
 }
 
-/** The texts that were sent in a conversation and are not accepted yet, as far as the outbox was read. */
+/** Returns the sent texts that are not accepted yet. Those of earlier pages are missing until the outbox is read. */
 const unaccepted = (id: string): string[] =>
-  useLetters
+  useOutbox
     .getState()
-    .list.filter((letter) => letter.conversationID === id && letter.branch === undefined && letter.state !== "accepted")
-    .map((letter) => letter.text.trim());
+    .list.filter(
+      (message) => message.conversationID === id && message.branch === undefined && message.state !== "accepted",
+    )
+    .map((message) => message.text.trim());
 
-// The outbox was read: texts that an earlier page sent become known to the drafts that are open already.
-useLetters.subscribe(({ loaded }, before) => {
-  if (!loaded || before.loaded) return;
-  for (const [id, draft] of Object.entries(useDrafts.getState().byID)) {
-    const more = unaccepted(id).filter((text) => !draft.sent.includes(text));
-    if (more.length > 0) put(id, { ...draft, sent: [...draft.sent, ...more] });
-  }
-});
-
-/** The version of a draft that is not on the service. */
-const nothing = -1;
+/** The version of a draft that the service does not have. */
+const noVersion = -1;
 
 export function typeDraft(id: string, text: string): void {
-  put(id, typed(draftOf(id), text));
-  schedule(id, quiet);
+  put(id, withText(draftOf(id), text));
+  schedule(id, saveDelay);
 }
 
-export function hearDraft(id: string, kept: Kept): void {
+export function applyServiceDraft(id: string, received: ServiceDraft): void {
   const before = draftOf(id);
-  const after = heard(before, kept);
+  const after = mergeServiceDraft(before, received);
   if (after === before) return;
   put(id, after);
-  schedule(id, quiet);
+  schedule(id, saveDelay);
 }
 
-/** Empties the field: the text is on its way as a message. */
-export function draftSent(id: string, text: string): void {
-  put(id, sent(draftOf(id), text.trim()));
+/** Clears the field after its text was sent as a message. */
+export function clearSentDraft(id: string, text: string): void {
+  put(id, messageSent(draftOf(id), text.trim()));
 }
 
-/** Puts a text that was to be sent back, behind what was typed meanwhile. */
-export function draftBack(id: string, text: string): void {
-  const draft = settled(draftOf(id), text.trim());
-  put(id, typed(draft, draft.text.trim() === "" ? text : `${draft.text}\n\n${text}`));
-  schedule(id, quiet);
+/** Returns an unsent text to the field, after the text typed in the meantime. */
+export function restoreText(id: string, text: string): void {
+  const draft = messageSettled(draftOf(id), text.trim());
+  put(id, withText(draft, draft.text.trim() === "" ? text : `${draft.text}\n\n${text}`));
+  schedule(id, saveDelay);
 }
 
-export function decideDraft(id: string, whose: "mine" | "theirs"): void {
+export function resolveDraftConflict(id: string, whose: "mine" | "theirs"): void {
   const draft = draftOf(id);
   put(id, whose === "mine" ? keepMine(draft) : takeTheirs(draft));
   schedule(id, 0);
 }
 
-/** Saves what is not saved yet, at once. */
+/** Saves unsaved text now. */
 export function saveDraft(id: string): void {
   schedule(id, 0);
 }
 
 function put(id: string, draft: DraftState): void {
   useDrafts.setState(({ byID }) => ({ byID: { ...byID, [id]: draft } }));
-  // What the service has is not on this device alone, however it came there.
-  if (draft.base !== null && !isDirty(draft)) unable(id, false);
+  // A draft that the service has is not only on this device, whichever request stored it.
+  if (draft.base !== null && !isDirty(draft)) setUnsaved(id, false);
   const timer = timersOf(id);
-  timer.copy ??= setTimeout(() => writeCopy(id), copyAfter);
+  timer.copy ??= setTimeout(() => writeCopy(id), copyDelay);
 }
 
 function timersOf(id: string): { save?: ReturnType<typeof setTimeout>; copy?: ReturnType<typeof setTimeout> } {
@@ -123,148 +132,194 @@ function schedule(id: string, after: number): void {
 
 async function save(id: string): Promise<void> {
   const draft = draftOf(id);
-  if (!isDue(draft) || useAccess.getState().lost) return;
-  put(id, saving(draft));
+  if (!isDue(draft) || useSessionState.getState().lost) return;
+  put(id, saveStarted(draft));
   try {
-    await make(id);
-    const answer = await body(api.PUT("/conversations/{conversation_id}/draft", { params: { path: { conversation_id: id } }, body: asked(draft) }));
-    put(id, saved(draftOf(id), kept(answer)));
-    unable(id, false);
-    noteDraft(id, answer);
-    if (isDue(draftOf(id))) schedule(id, quiet);
+    await createConversation(id);
+    const response = await body(
+      api.PUT("/conversations/{conversation_id}/draft", {
+        params: { path: { conversation_id: id } },
+        body: requestBody(draft),
+      }),
+    );
+    put(id, saveSucceeded(draftOf(id), kept(response)));
+    setUnsaved(id, false);
+    cacheDraft(id, response);
+    if (isDue(draftOf(id))) schedule(id, saveDelay);
   } catch (error) {
-    failed(id, error);
+    handleSaveError(id, error);
   }
 }
 
-const kept = (draft: Draft): Kept => ({ content: draft.content, version: draft.version });
-const asked = ({ text, base }: DraftState) => ({ content: text, ...(base === null || base.version === nothing ? {} : { version: base.version }) });
+const kept = (draft: Draft): ServiceDraft => ({ content: draft.content, version: draft.version });
+const requestBody = ({ text, base }: DraftState) => ({
+  content: text,
+  ...(base === null || base.version === noVersion ? {} : { version: base.version }),
+});
 
-/** Makes the conversation if it is still to be made. */
-async function make(id: string): Promise<void> {
-  const fresh = unmade.get(id);
+/** Creates the conversation if it does not exist on the service yet. */
+async function createConversation(id: string): Promise<void> {
+  const fresh = notCreated.get(id);
   if (fresh === undefined) return;
   try {
-    await api.PUT("/conversations/{conversation_id}", { params: { path: { conversation_id: id } }, body: { profile: fresh.profile } });
+    await api.PUT("/conversations/{conversation_id}", {
+      params: { path: { conversation_id: id } },
+      body: { profile: fresh.profile },
+    });
   } catch (error) {
-    if (!(error instanceof Refusal) || error.status !== 409) throw error; // 409: it is there, and has gone its own way
+    if (!(error instanceof Refusal) || error.status !== 409) throw error; // 409: it already exists, with other values
   }
-  unmade.delete(id);
-  void changed("conversations");
+  notCreated.delete(id);
+  void refetchInAllTabs("conversations");
 }
 
-function failed(id: string, error: unknown): void {
-  notice(error);
+function handleSaveError(id: string, error: unknown): void {
+  noticeSignOut(error);
   const refusal = error instanceof Refusal ? error : null;
   const current = refusal?.code === "stale_version" ? (refusal.problem?.current as Draft | undefined) : undefined;
-  put(id, unsaved(draftOf(id), current === undefined ? null : kept(current)));
+  put(id, saveFailed(draftOf(id), current === undefined ? null : kept(current)));
   if (current !== undefined) return schedule(id, 0);
-  // A conversation that was deleted does not come back, and its draft went with it.
-  if (refusal?.status === 404) localStorage.removeItem(place(id));
-  unable(id, true);
-  if (refusal === null || refusal.unanswered || refusal.status === 429) schedule(id, Math.max(refusal?.retryAfter ?? 0, againAfter * (0.5 + Math.random())));
+  // A deleted conversation cannot be restored, and its draft was deleted with it.
+  if (refusal?.status === 404) localStorage.removeItem(storageKey(id));
+  setUnsaved(id, true);
+  if (refusal === null || refusal.outcomeUnknown || refusal.status === 429)
+    schedule(id, Math.max(refusal?.retryAfter ?? 0, retryDelay * (0.5 + Math.random())));
 }
 
-function unable(id: string, is: boolean): void {
-  if ((useDrafts.getState().unsaved[id] ?? false) !== is) useDrafts.setState(({ unsaved }) => ({ unsaved: { ...unsaved, [id]: is } }));
+function setUnsaved(id: string, is: boolean): void {
+  if ((useDrafts.getState().unsaved[id] ?? false) !== is)
+    useDrafts.setState(({ unsaved }) => ({ unsaved: { ...unsaved, [id]: is } }));
 }
 
 // ── The copy on this device ──
 
-const prefix = (): string => `turnstone-draft/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}/`;
-const place = (id: string): string => prefix() + id;
-/** The lock that every tab holds with which a draft is open. */
-const holding = place;
+const prefix = (): string =>
+  `turnstone-draft/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}/`;
+const storageKey = (id: string): string => prefix() + id;
+/** The name of the lock that every tab with the open draft holds in shared mode. */
+const lockName = storageKey;
 
 function writeCopy(id: string): void {
   delete timersOf(id).copy;
   const draft = draftOf(id);
-  const { text, base, tried } = draft;
+  const { text, base, savedTexts } = draft;
   try {
-    if (isDirty(draft) && text !== "") localStorage.setItem(place(id), JSON.stringify({ text, base, tried: tried.slice(-2) }));
-    else localStorage.removeItem(place(id));
+    if (isDirty(draft) && text !== "")
+      localStorage.setItem(storageKey(id), JSON.stringify({ text, base, savedTexts: savedTexts.slice(-2) }));
+    else localStorage.removeItem(storageKey(id));
   } catch {
-    // A full or forbidden store: the service keeps the draft all the same.
+    // The storage is full or forbidden; the draft is still saved on the service.
   }
 }
 
-function copyOf(id: string): Pick<DraftState, "text" | "base" | "tried"> | null {
+function copyOf(id: string): Pick<DraftState, "text" | "base" | "savedTexts"> | null {
   try {
-    const copy = localStorage.getItem(place(id));
-    return copy === null ? null : (JSON.parse(copy) as Pick<DraftState, "text" | "base" | "tried">);
+    const copy = localStorage.getItem(storageKey(id));
+    return copy === null ? null : (JSON.parse(copy) as Pick<DraftState, "text" | "base" | "savedTexts">);
   } catch {
     return null;
   }
 }
 
-/** The page may be gone in a moment: the copy is written, and the service is told by a request that outlives the page. */
-function leaving(): void {
+/** Runs when the page may be closed: writes the copies, and saves drafts with requests that outlive the page. */
+function saveBeforeClose(): void {
   for (const [id, draft] of Object.entries(useDrafts.getState().byID)) {
     writeCopy(id);
-    if (!isDue(draft) || unmade.has(id)) continue;
+    if (!isDue(draft) || notCreated.has(id)) continue;
     const path = new URL(`/conversations/${id}/draft`, location.origin);
-    const request = new Request(path, { method: "PUT", keepalive: draft.text.length < outliving, headers: { "Content-Type": "application/json" }, body: JSON.stringify(asked(draft)) });
-    put(id, saving(draft));
+    const request = new Request(path, {
+      method: "PUT",
+      keepalive: draft.text.length < keepaliveLimit,
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(requestBody(draft)),
+    });
+    put(id, saveStarted(draft));
     void send(request).then(
-      async (answer) => put(id, answer.ok ? saved(draftOf(id), kept((await answer.json()) as Draft)) : unsaved(draftOf(id), null)),
+      async (response) =>
+        put(
+          id,
+          response.ok
+            ? saveSucceeded(draftOf(id), kept((await response.json()) as Draft))
+            : saveFailed(draftOf(id), null),
+        ),
       () => {
-        put(id, unsaved(draftOf(id), null));
-        schedule(id, againAfter);
+        put(id, saveFailed(draftOf(id), null));
+        schedule(id, retryDelay);
       },
     );
   }
 }
 
-let swept = false;
+let sweptOnce = false;
 
-/** Saves what pages that are gone could not save, of conversations that nobody has open. */
-export async function sweepDrafts(): Promise<void> {
-  if (swept) return;
-  swept = true;
-  const left = Object.keys(localStorage).flatMap((key) => (key.startsWith(prefix()) ? [key.slice(prefix().length)] : []));
-  for (const id of left) {
+/** Saves the drafts that closed pages could not save, if no tab has them open. */
+export async function saveAbandonedDrafts(): Promise<void> {
+  if (sweptOnce) return;
+  sweptOnce = true;
+  const ids = Object.keys(localStorage).flatMap((key) =>
+    key.startsWith(prefix()) ? [key.slice(prefix().length)] : [],
+  );
+  for (const id of ids) {
     if (useDrafts.getState().byID[id] !== undefined) continue;
-    await navigator.locks.request(holding(id), { ifAvailable: true }, async (free) => {
-      if (free !== null) await takeUp(id).catch(() => {});
+    await navigator.locks.request(lockName(id), { ifAvailable: true }, async (free) => {
+      if (free !== null) await saveAbandonedDraft(id).catch(() => {});
     });
   }
 }
 
-async function takeUp(id: string): Promise<void> {
+async function saveAbandonedDraft(id: string): Promise<void> {
   try {
     const { draft } = await queryClient.fetchQuery(conversationQuery(id));
     openDraft(id);
-    hearDraft(id, kept(draft));
+    applyServiceDraft(id, kept(draft));
   } catch (error) {
-    if (!(error instanceof Refusal) || error.status !== 404) return; // later
+    if (!(error instanceof Refusal) || error.status !== 404) return; // the next page tries again
     openDraft(id, { profile: null });
   }
   schedule(id, 0);
 }
 
-document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leaving());
-window.addEventListener("pagehide", leaving);
-window.addEventListener("online", () => Object.keys(useDrafts.getState().unsaved).forEach(saveDraft));
-useAccess.subscribe(({ lost }, before) => before.lost && !lost && Object.keys(useDrafts.getState().byID).forEach(saveDraft));
+/** Adds the texts that earlier pages sent to the drafts that are already open, once the outbox has been read. */
+function addSentTexts(): void {
+  for (const [id, draft] of Object.entries(useDrafts.getState().byID)) {
+    const more = unaccepted(id).filter((text) => !draft.sent.includes(text));
+    if (more.length > 0) put(id, { ...draft, sent: [...draft.sent, ...more] });
+  }
+}
 
-// A message was accepted or taken back: the draft that it came from may be cleared, also when nobody looks at its conversation.
-whenLetterEnds((letter, end, here) => {
-  const { conversationID: id, text } = letter;
-  if (letter.branch !== undefined) return;
-  if (end === "accepted") unmade.delete(id);
+/** Settles the draft of an accepted or withdrawn message, which may then be cleared, even if no page shows it. */
+function settleDraft(message: OutboxMessage, end: "accepted" | "withdrawn", here: boolean): void {
+  const { conversationID: id, text } = message;
+  if (message.branch !== undefined) return;
+  if (end === "accepted") notCreated.delete(id);
   if (useDrafts.getState().byID[id] === undefined) {
     if (!here) return;
     openDraft(id);
-    if (!draftOf(id).sent.includes(text.trim())) put(id, sent(draftOf(id), text.trim()));
+    if (!draftOf(id).sent.includes(text.trim())) put(id, messageSent(draftOf(id), text.trim()));
   }
   const settle = () => {
-    put(id, settled(draftOf(id), text.trim()));
+    put(id, messageSettled(draftOf(id), text.trim()));
     schedule(id, 0);
   };
-  if (end === "taken back" || !here) return settle();
+  if (end === "withdrawn" || !here) return settle();
   void queryClient
     .fetchQuery({ ...conversationQuery(id), staleTime: 0 })
-    .then(({ draft }) => hearDraft(id, kept(draft)))
+    .then(({ draft }) => applyServiceDraft(id, kept(draft)))
     .catch(() => {})
     .finally(settle);
-});
+}
+
+/**
+ * Starts to save the drafts: when the page is hidden or left, when the network or the session is back, and after a
+ * message was sent.
+ */
+export function startDrafts(): void {
+  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && saveBeforeClose());
+  window.addEventListener("pagehide", saveBeforeClose);
+  window.addEventListener("online", () => Object.keys(useDrafts.getState().unsaved).forEach(saveDraft));
+  useSessionState.subscribe(
+    ({ lost }, before) => before.lost && !lost && Object.keys(useDrafts.getState().byID).forEach(saveDraft),
+  );
+  useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && addSentTexts());
+  onMessageSettled(settleDraft);
+}

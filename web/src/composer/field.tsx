@@ -1,4 +1,4 @@
-// The field where one writes: as high as its text, up to a share of the screen, and patient with input methods.
+// The text field of the composer: grows with its text up to 40% of the screen, and leaves keys to input methods.
 import { useLayoutEffect, type ComponentProps, type KeyboardEvent, type RefObject } from "react";
 import { actionOf, type KeyAction, type SendKey } from "./keys";
 
@@ -6,12 +6,12 @@ interface FieldProps extends Omit<ComponentProps<"textarea">, "onChange" | "valu
   value: string;
   sendKey: SendKey;
   onText: (text: string) => void;
-  /** False: the key does what it does anyway. */
+  /** Handles a key; false: the browser handles it as usual. */
   onAction: (action: NonNullable<KeyAction>) => boolean;
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
-/** Browsers without it measure the text by hand. */
+/** Whether the browser supports field-sizing; without it the height is measured. */
 const growsByItself = typeof CSS !== "undefined" && CSS.supports("field-sizing", "content");
 
 export function WritingField({ value, sendKey, onText, onAction, field, ...rest }: FieldProps) {
@@ -24,7 +24,11 @@ export function WritingField({ value, sendKey, onText, onAction, field, ...rest 
 
   const pressed = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     const { key, keyCode, shiftKey, ctrlKey, metaKey, altKey } = event;
-    const action = actionOf({ key, keyCode, shiftKey, ctrlKey, metaKey, altKey, isComposing: event.nativeEvent.isComposing }, sendKey, value === "");
+    const action = actionOf(
+      { key, keyCode, shiftKey, ctrlKey, metaKey, altKey, isComposing: event.nativeEvent.isComposing },
+      sendKey,
+      value === "",
+    );
     if (action !== null && onAction(action)) event.preventDefault();
   };
 

@@ -1,23 +1,33 @@
-// What can be done with an item of the queue. It is the service's: nothing is shown as done before it has said so.
+// Changes to the queued follow-ups of a conversation. No change is shown before the service has confirmed it.
 import { api, body, Refusal, type FollowUp } from "../api/client";
-import { notice } from "../api/access";
-import { changed } from "../api/queries";
+import { noticeSignOut } from "../api/session-state";
+import { refetchInAllTabs } from "../api/queries";
 import { toast } from "../controls/toast";
-import type { Speech } from "../words/speech";
+import type { Localization } from "../messages/localization";
 
-/** Releases, holds or cancels an item, as it was seen here; false when that did not happen, which is told. */
-export async function changeFollowUp(conversation: string, item: FollowUp, state: "queued" | "held" | "cancelled", say: Speech["say"]): Promise<boolean> {
+/** Sets the state of a follow-up if its version is unchanged. Returns false, and shows why, if that failed. */
+export async function changeFollowUp(
+  conversation: string,
+  item: FollowUp,
+  state: "queued" | "held" | "cancelled",
+  t: Localization["t"],
+): Promise<boolean> {
   const path = { conversation_id: conversation, follow_up_id: item.follow_up_id };
   try {
-    await body(api.PATCH("/conversations/{conversation_id}/follow-ups/{follow_up_id}", { params: { path }, body: { state, version: item.version } }));
+    await body(
+      api.PATCH("/conversations/{conversation_id}/follow-ups/{follow_up_id}", {
+        params: { path },
+        body: { state, version: item.version },
+      }),
+    );
     return true;
   } catch (error) {
-    notice(error);
-    // Changed or begun elsewhere meanwhile: what stands is shown at once.
+    noticeSignOut(error);
+    // 409 and 404: it was changed or started elsewhere in the meantime; the current state is refetched below.
     const elsewhere = error instanceof Refusal && (error.status === 409 || error.status === 404);
-    toast(say(elsewhere ? "composer.waiting.changed" : "composer.waiting.failed"), { kind: "problem" });
+    toast(t(elsewhere ? "composer.waiting.changed" : "composer.waiting.failed"), { kind: "problem" });
     return false;
   } finally {
-    void changed("conversation", conversation);
+    void refetchInAllTabs("conversation", conversation);
   }
 }

@@ -1,4 +1,4 @@
-// What a key does in the field where one writes. Pure.
+// Maps keys pressed in the composer to actions. Pure functions.
 export interface Pressed {
   key: string;
   keyCode: number;
@@ -9,14 +9,14 @@ export interface Pressed {
   altKey: boolean;
 }
 
-/** send: what sending does by default. other: what Mod and the same key do while an answer is written. */
+/** send: the default way to send. other: the second way during a live turn. edit-last: edit the last message. */
 export type KeyAction = "send" | "other" | "edit-last" | null;
 
-/** Where a line is longer than the keyboard (a touch screen), the sending key makes lines; the button sends. */
+/** What sends: Enter, Mod+Enter, or (on a touch screen, where Enter adds a line) the button and Mod+Enter. */
 export type SendKey = "enter" | "mod_enter" | "button";
 
 export function actionOf(pressed: Pressed, sendKey: SendKey, empty: boolean): KeyAction {
-  // An input method is choosing words. Safari says so of its last Enter by the code alone, after the composition has ended.
+  // An input method is composing. Safari marks the last Enter only by keyCode 229, after the composition has ended.
   if (pressed.isComposing || pressed.keyCode === 229 || pressed.altKey) return null;
   const mod = pressed.ctrlKey || pressed.metaKey;
   if (pressed.key === "ArrowUp" && empty && !mod && !pressed.shiftKey) return "edit-last";
@@ -26,10 +26,10 @@ export function actionOf(pressed: Pressed, sendKey: SendKey, empty: boolean): Ke
   return pressed.shiftKey ? "other" : "send";
 }
 
-/** What a message does while an answer is being written. */
-export type Verb = "queue" | "steer" | "interrupt";
+/** The ways to send a message during a live turn. */
+export type SendMode = "queue" | "steer" | "interrupt";
 
-/** What the other key does: steers, unless that is what the first one does. */
-export function otherThan(verb: Verb): Verb {
+/** The way to send of the second key combination: steer, or queue if the default is steer. */
+export function secondMode(verb: SendMode): SendMode {
   return verb === "steer" ? "queue" : "steer";
 }

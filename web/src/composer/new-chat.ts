@@ -1,5 +1,5 @@
-// The conversation that a new chat will be. Its identifier is made here, before the service knows of it, and a reload of
-// the page goes on with the same one until the service has something of it: then it is a conversation like the others.
+// The conversation of a new chat before the service has it. Its identifier is created here and survives a reload. Once
+// its draft is on the service or its first message is sent, it is an ordinary conversation.
 import { newIdentifier } from "../api/identifier";
 import type { Profile } from "../api/outbox";
 import { queryClient, sessionQuery } from "../api/queries";
@@ -9,28 +9,29 @@ export interface NewChat {
   profile: Profile | null;
 }
 
-const place = (): string => `turnstone-new-chat/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}`;
+const storageKey = (): string =>
+  `turnstone-new-chat/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}`;
 
 export function newChat(): NewChat {
   try {
-    const known = sessionStorage.getItem(place());
+    const known = sessionStorage.getItem(storageKey());
     if (known !== null) return JSON.parse(known) as NewChat;
   } catch {
-    // A store that cannot be read: the chat is new after a reload.
+    // The storage cannot be read; a reload then starts another new chat.
   }
-  return rememberNewChat({ id: newIdentifier("conv"), profile: null });
+  return storeNewChat({ id: newIdentifier("conv"), profile: null });
 }
 
-export function rememberNewChat(chat: NewChat): NewChat {
+export function storeNewChat(chat: NewChat): NewChat {
   try {
-    sessionStorage.setItem(place(), JSON.stringify(chat));
+    sessionStorage.setItem(storageKey(), JSON.stringify(chat));
   } catch {
-    // As above.
+    // The storage cannot be written; a reload then starts another new chat.
   }
   return chat;
 }
 
-/** The next new chat is another one. */
+/** Ends a new chat, so that the next one gets another identifier. */
 export function endNewChat(id: string): void {
-  if (newChat().id === id) sessionStorage.removeItem(place());
+  if (newChat().id === id) sessionStorage.removeItem(storageKey());
 }

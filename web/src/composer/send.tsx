@@ -1,31 +1,31 @@
-// The buttons that send and stop. While an answer is written there are three ways to send, and all of them are named.
+// The buttons that send and stop. During a live turn there are up to three ways to send, listed in a menu.
 import { useEffect, useState } from "react";
 import { Icon, type IconName } from "../controls/icon";
 import { Button, IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
-import { useSpeech } from "../words/speech";
-import type { Verb } from "./keys";
+import { useLocalization } from "../messages/localization";
+import type { SendMode } from "./keys";
 
-export const verbIcons: Record<Verb, IconName> = { queue: "queue", steer: "steer", interrupt: "spark" };
+export const verbIcons: Record<SendMode, IconName> = { queue: "queue", steer: "steer", interrupt: "spark" };
 
 interface SendProps {
-  /** While an answer is written: what the button does; null: it sends. */
-  verb: Verb | null;
-  /** The ways there are while an answer is written. */
-  verbs: readonly Verb[];
-  /** The keys of a way, as shown; empty: none. */
-  keysOf: (verb: Verb) => string;
+  /** During a live turn: the way in which the button sends; null: there is no live turn. */
+  verb: SendMode | null;
+  /** The ways to send during a live turn. */
+  verbs: readonly SendMode[];
+  /** The displayed key combination of a way to send; empty: none. */
+  keysOf: (verb: SendMode) => string;
   disabled: boolean;
-  /** Why it is, for who asks; the identifier of the text. */
+  /** The id of the element that explains why the button is disabled. */
   reason: string | undefined;
-  onSend: (verb: Verb | null) => void;
-  /** Where focus goes when what had it goes away. */
+  onSend: (verb: SendMode | null) => void;
+  /** Returns the element that gets the focus when the focused one disappears. */
   returnTo: () => HTMLElement | null;
 }
 
 export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, returnTo }: SendProps) {
-  const { say } = useSpeech();
-  const name = say(verb === null ? "composer.send" : `composer.${verb}`);
+  const { t } = useLocalization();
+  const name = t(verb === null ? "composer.send" : `composer.${verb}`);
   return (
     <span className="flex shrink-0">
       <button
@@ -38,7 +38,7 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
           event.preventDefault();
           if (!disabled) onSend(verb);
         }}
-        className={`inline-flex size-9 items-center justify-center transition-colors pointer-coarse:size-11 ${verb === null ? "rounded-md" : "rounded-s-md"} ${disabled ? "cursor-default! bg-hover text-faint" : "bg-tide text-tide-ink hover:brightness-110"}`}
+        className={`inline-flex size-9 items-center justify-center transition-colors pointer-coarse:size-11 ${verb === null ? "rounded-md" : "rounded-s-md"} ${disabled ? "cursor-default! bg-hover text-faint" : "bg-accent text-accent-ink hover:brightness-110"}`}
       >
         <Icon name={verb === null ? "arrowUp" : verbIcons[verb]} mirrored={verb !== null} />
       </button>
@@ -48,14 +48,26 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
           align="end"
           returnTo={returnTo}
           trigger={
-            <button type="button" aria-label={say("composer.verbs")} title={say("composer.verbs")} disabled={disabled} className="ms-px inline-flex h-9 w-7 items-center justify-center rounded-e-md bg-tide text-tide-ink transition-colors hover:brightness-110 disabled:bg-hover disabled:text-faint pointer-coarse:h-11 pointer-coarse:w-9">
+            <button
+              type="button"
+              aria-label={t("composer.verbs")}
+              title={t("composer.verbs")}
+              disabled={disabled}
+              className="ms-px inline-flex h-9 w-7 items-center justify-center rounded-e-md bg-accent text-accent-ink transition-colors hover:brightness-110 disabled:bg-hover disabled:text-faint pointer-coarse:h-11 pointer-coarse:w-9"
+            >
               <Icon name="chevronDown" size={14} />
             </button>
           }
         >
           {verbs.map((one) => (
-            <MenuItem key={one} icon={verbIcons[one]} hint={say(`composer.${one}.hint`)} keys={keysOf(one)} onSelect={() => onSend(one)}>
-              {say(`composer.${one}`)}
+            <MenuItem
+              key={one}
+              icon={verbIcons[one]}
+              hint={t(`composer.${one}.hint`)}
+              keys={keysOf(one)}
+              onSelect={() => onSend(one)}
+            >
+              {t(`composer.${one}`)}
             </MenuItem>
           ))}
         </Menu>
@@ -66,45 +78,69 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
 
 interface StopProps {
   stopping: boolean;
-  /** How many messages wait behind the answer. */
+  /** The number of queued messages. */
   queued: number;
   onStop: (scope: "turn" | "turn_and_follow_ups") => void;
-  /** Where focus goes when what had it goes away. */
+  /** Returns the element that gets the focus when the focused one disappears. */
   returnTo: () => HTMLElement | null;
 }
 
-/** Most turns stop so fast that another word would only flicker, in milliseconds. */
-const unnoticed = 300;
+/** Milliseconds before the "stopping" text is shown. Most turns stop faster, and the text would only flicker. */
+const stoppingDelay = 300;
 
 export function StopButton({ stopping, queued, onStop, returnTo }: StopProps) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const [long, setLong] = useState(false);
   useEffect(() => {
     setLong(false);
     if (!stopping) return;
-    const timer = setTimeout(() => setLong(true), unnoticed);
+    const timer = setTimeout(() => setLong(true), stoppingDelay);
     return () => clearTimeout(timer);
   }, [stopping]);
   if (long && stopping) {
     return (
       <span role="status" className="inline-flex h-9 items-center gap-2 px-2.5 text-sm text-soft pointer-coarse:h-11">
         <Icon name="stop" size={16} />
-        {say("composer.stopping")}
+        {t("composer.stopping")}
       </span>
     );
   }
   return (
     <span className="flex shrink-0">
-      <Button look="plain" icon="stop" aria-keyshortcuts="Escape" disabled={stopping} onClick={() => (returnTo()?.focus(), onStop("turn"))} className={queued > 0 ? "rounded-e-none border-e-0" : ""}>
-        {say("composer.stop")}
+      <Button
+        look="plain"
+        icon="stop"
+        aria-keyshortcuts="Escape"
+        disabled={stopping}
+        onClick={() => (returnTo()?.focus(), onStop("turn"))}
+        className={queued > 0 ? "rounded-e-none border-e-0" : ""}
+      >
+        {t("composer.stop")}
       </Button>
       {queued > 0 && !stopping && (
-        <Menu side="top" align="end" returnTo={returnTo} trigger={<IconButton icon="chevronDown" size="normal" look="plain" label={say("composer.stop.more")} className="w-7! rounded-s-none" />}>
-          <MenuItem icon="stop" hint={say("composer.stop.only.hint")} onSelect={() => onStop("turn")}>
-            {say("composer.stop.only")}
+        <Menu
+          side="top"
+          align="end"
+          returnTo={returnTo}
+          trigger={
+            <IconButton
+              icon="chevronDown"
+              size="normal"
+              look="plain"
+              label={t("composer.stop.more")}
+              className="w-7! rounded-s-none"
+            />
+          }
+        >
+          <MenuItem icon="stop" hint={t("composer.stop.only.hint")} onSelect={() => onStop("turn")}>
+            {t("composer.stop.only")}
           </MenuItem>
-          <MenuItem icon="trash" hint={say("composer.stop.all.hint", { count: queued })} onSelect={() => onStop("turn_and_follow_ups")}>
-            {say("composer.stop.all")}
+          <MenuItem
+            icon="trash"
+            hint={t("composer.stop.all.hint", { count: queued })}
+            onSelect={() => onStop("turn_and_follow_ups")}
+          >
+            {t("composer.stop.all")}
           </MenuItem>
         </Menu>
       )}

@@ -1,10 +1,10 @@
-// What reaches the composer from outside of it: keys, focus, texts, refusals that concern the field.
+// What the composer handles from outside the field: keys, focus, inserted texts, and refusals of its text.
 import { useEffect, useRef, useState, type RefObject } from "react";
-import { discardOutgoing, useLetters, type Trouble } from "../api/outbox";
-import { draftBack } from "./drafts";
-import { useWishes } from "./wishes";
+import { discardOutgoing, useOutbox, type DeliveryFailure } from "../api/outbox";
+import { restoreText } from "./drafts";
+import { useComposerRequests } from "./composer-requests";
 
-/** Escape stops, wherever the focus is, unless something else takes it: a dialog, a menu, another field. */
+/** Escape stops the turn, wherever the focus is, unless a dialog, a menu or another field handles it. */
 export function useEscape(field: RefObject<HTMLTextAreaElement | null>, stop: () => void): void {
   const latest = useRef(stop);
   latest.current = stop;
@@ -12,7 +12,8 @@ export function useEscape(field: RefObject<HTMLTextAreaElement | null>, stop: ()
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.keyCode === 229) return;
       const target = event.target instanceof HTMLElement ? event.target : null;
-      const elsewhere = target !== field.current && target?.matches("input, textarea, select, [contenteditable]") === true;
+      const elsewhere =
+        target !== field.current && target?.matches("input, textarea, select, [contenteditable]") === true;
       if (elsewhere || document.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]') !== null) return;
       latest.current();
     };
@@ -21,38 +22,50 @@ export function useEscape(field: RefObject<HTMLTextAreaElement | null>, stop: ()
   }, [field]);
 }
 
-/** The field has the focus when a room opens, where that does not bring a keyboard up, and when somebody wishes it. */
+/** Focuses the field when a page opens, except on touch screens, and whenever focusComposer is called. */
 export function useFocus(field: RefObject<HTMLTextAreaElement | null>): void {
-  const wished = useWishes(({ focus }) => focus);
-  const before = useRef(wished);
+  const requested = useComposerRequests(({ focus }) => focus);
+  const before = useRef(requested);
   useEffect(() => {
-    const nobody = document.activeElement === null || document.activeElement === document.body;
-    if (wished !== before.current || (nobody && matchMedia("(hover: hover)").matches)) field.current?.focus();
-    before.current = wished;
-  }, [field, wished]);
+    const unfocused = document.activeElement === null || document.activeElement === document.body;
+    if (requested !== before.current || (unfocused && matchMedia("(hover: hover)").matches)) field.current?.focus();
+    before.current = requested;
+  }, [field, requested]);
 }
 
-/** Takes in what somebody wishes to stand here. */
-export function useWishedText(id: string): void {
-  const wish = useWishes(({ text }) => (text?.conversationID === id ? text : null));
+/** Inserts the text that insertText requested into the field. */
+export function useInsertedText(id: string): void {
+  const request = useComposerRequests(({ text }) => (text?.conversationID === id ? text : null));
   useEffect(() => {
-    if (wish === null) return;
-    useWishes.setState({ text: null });
-    draftBack(id, wish.text);
-  }, [id, wish]);
+    if (request === null) return;
+    useComposerRequests.setState({ text: null });
+    restoreText(id, request.text);
+  }, [id, request]);
 }
 
-const ofTheField = [400, 413, 415, 422];
+/** The HTTP statuses that refuse the content of a message. */
+const contentStatuses = [400, 413, 415, 422];
 
-/** A message that was refused for what it says comes back into the field, if that is free. Why: until the text is changed. */
-export function useReturned(id: string, text: string): [Trouble | null, () => void] {
-  const [refused, setRefused] = useState<Trouble | null>(null);
-  const letter = useLetters(({ list }) => list.find((one) => one.conversationID === id && one.state === "refused" && one.branch === undefined && ofTheField.includes(one.trouble?.status ?? 0)));
+/**
+ * Moves a message that was refused for its content back into the field, if the field is empty. Returns the reason, and
+ * a function that clears it.
+ */
+export function useRefusedText(id: string, text: string): [DeliveryFailure | null, () => void] {
+  const [refused, setRefused] = useState<DeliveryFailure | null>(null);
+  const message = useOutbox(({ list }) =>
+    list.find(
+      (one) =>
+        one.conversationID === id &&
+        one.state === "refused" &&
+        one.branch === undefined &&
+        contentStatuses.includes(one.failure?.status ?? 0),
+    ),
+  );
   const free = text === "";
   useEffect(() => {
-    if (letter === undefined || !free) return;
-    setRefused(letter.trouble);
-    draftBack(id, discardOutgoing(letter.key));
-  }, [id, letter, free]);
+    if (message === undefined || !free) return;
+    setRefused(message.failure);
+    restoreText(id, discardOutgoing(message.key));
+  }, [id, message, free]);
   return [refused, () => setRefused(null)];
 }

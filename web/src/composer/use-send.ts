@@ -1,53 +1,53 @@
-// What sending means at the moment, and doing it.
+// The ways to send the text of the composer at the moment, and the function that sends it.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { sendMessage, useLimit, usePatience, type Profile } from "../api/outbox";
+import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../api/outbox";
 import { conversationQuery, queryClient, settingsQuery } from "../api/queries";
 import { useSecondsUntil } from "../controls/countdown";
-import { draftSent, toBeMade } from "./drafts";
-import type { Verb } from "./keys";
-import { lengthOf, longestMessage, longestSteering } from "./length";
+import { clearSentDraft, pendingCreation } from "./drafts";
+import type { SendMode } from "./keys";
+import { lengthOf, longestMessage, longestSteering } from "./text-limits";
 import { endNewChat } from "./new-chat";
-import type { Standing } from "./standing";
+import type { ComposerState } from "./composer-state";
 import type { Chat } from "./use-chat";
 
-export interface Way {
-  /** What sending does by default; null: it simply sends. */
-  verb: Verb | null;
-  /** The ways there are while an answer is written; empty: it simply sends. */
-  verbs: readonly Verb[];
+export interface SendState {
+  /** The default way to send during a live turn; null: the message is sent normally. */
+  verb: SendMode | null;
+  /** The ways to send during a live turn; empty: the message is sent normally. */
+  verbs: readonly SendMode[];
   /** Code points of the text. */
   length: number;
-  /** Until when a limit holds sending up; seconds 0: none does. */
-  limit: { holds: boolean; seconds: number };
+  /** active: a rate limit prevents sending. seconds: the time until it ends; 0: no limit. */
+  limit: { active: boolean; seconds: number };
   canSend: boolean;
-  submit(as: Verb | null): void;
+  submit(as: SendMode | null): void;
 }
 
-export function useSend(chat: Chat, standing: Standing, once: Profile | null, onSent: () => void): Way {
+export function useSend(chat: Chat, state: ComposerState, once: Profile | null, onSent: () => void): SendState {
   const navigate = useNavigate();
   const wanted = useQuery(settingsQuery).data?.busy_action ?? "queue";
   const limit = useLimited();
   const text = chat.draft.text.trim();
   const length = lengthOf(chat.draft.text);
-  const verbs = text === "" ? [] : verbsOf(standing, length);
+  const verbs = text === "" ? [] : verbsOf(state, length);
   const verb = verbs.length === 0 ? null : verbs.includes(wanted) ? wanted : "queue";
-  const canSend = text !== "" && length <= longestMessage && !limit.holds;
-  const submit = (as: Verb | null) => {
+  const canSend = text !== "" && length <= longestMessage && !limit.active;
+  const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
-    const opening = toBeMade(chat.id);
-    const head = as === null ? headSeen(chat, standing) : undefined;
+    const opening = pendingCreation(chat.id);
+    const head = as === null ? headSeen(chat, state) : undefined;
     sendMessage({
       conversationID: chat.id,
       text,
-      busy: as ?? "reject",
-      ...(steers && standing.turn !== null ? { turn: standing.turn } : {}),
+      ifBusy: as ?? "reject",
+      ...(steers && state.turn !== null ? { targetTurn: state.turn } : {}),
       ...(once === null || steers ? {} : { profile: once }),
-      ...(head === undefined ? {} : { head }),
-      ...(opening === undefined ? {} : { fresh: opening }),
+      ...(head === undefined ? {} : { expectedHead: head }),
+      ...(opening === undefined ? {} : { newConversation: opening }),
     });
-    draftSent(chat.id, text);
+    clearSentDraft(chat.id, text);
     onSent();
     if (chat.fresh === null) return;
     endNewChat(chat.id);
@@ -56,21 +56,25 @@ export function useSend(chat: Chat, standing: Standing, once: Profile | null, on
   return { verb, verbs, length, limit, canSend, submit };
 }
 
-/** The ways to send while an answer is written, or about to be; empty: it is simply sent. */
-function verbsOf({ turn, underWay, acceptsSteering, stopping }: Standing, length: number): readonly Verb[] {
-  if (turn === null) return underWay ? ["queue"] : [];
+/** The ways to send during a live turn or while a message is in flight; empty: the message is sent normally. */
+function verbsOf(
+  { turn, messageInFlight, acceptsSteering, stopping }: ComposerState,
+  length: number,
+): readonly SendMode[] {
+  if (turn === null) return messageInFlight ? ["queue"] : [];
   return acceptsSteering && !stopping && length <= longestSteering ? ["queue", "steer", "interrupt"] : ["queue"];
 }
 
-/** The head that the writer sees, where that is certain; a message written on top of another one is asked about. */
-function headSeen({ page, fresh, id }: Chat, { answer }: Standing): string | null | undefined {
-  if (page === undefined || fresh !== null || queryClient.getQueryState(conversationQuery(id).queryKey)?.isInvalidated) return undefined;
+/** The head message that the user sees; undefined: not certain. The service refuses the message if the head differs. */
+function headSeen({ page, fresh, id }: Chat, { answerMessageID: answer }: ComposerState): string | null | undefined {
+  if (page === undefined || fresh !== null || queryClient.getQueryState(conversationQuery(id).queryKey)?.isInvalidated)
+    return undefined;
   return answer === null || answer === page.head_message_id ? page.head_message_id : undefined;
 }
 
-function useLimited(): Way["limit"] {
-  const until = useLimit((limit) => limit.until);
-  const patient = usePatience((choice) => choice.patient);
+function useLimited(): SendState["limit"] {
+  const until = useRateLimit((limit) => limit.until);
+  const autoSend = useAutoSend((choice) => choice.autoSend);
   const seconds = useSecondsUntil(until);
-  return { holds: seconds > 0 && !patient, seconds };
+  return { active: seconds > 0 && !autoSend, seconds };
 }

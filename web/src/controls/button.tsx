@@ -1,11 +1,11 @@
-// Buttons. Each is at least 32 px high, more on touch, and says what it does by words or by its label.
+// Buttons, larger on touch screens. Each has a visible text or an accessible label.
 import type { ComponentProps } from "react";
 import { Icon, type IconName } from "./icon";
 
 type Look = "primary" | "plain" | "quiet" | "danger";
 
 const looks: Record<Look, string> = {
-  primary: "bg-tide text-tide-ink hover:brightness-110 disabled:bg-hover disabled:text-faint",
+  primary: "bg-accent text-accent-ink hover:brightness-110 disabled:bg-hover disabled:text-faint",
   plain: "border border-edge bg-raised text-ink hover:bg-hover disabled:text-faint",
   quiet: "text-soft hover:bg-hover hover:text-ink disabled:text-faint",
   danger: "bg-danger-wash text-danger hover:brightness-95 disabled:text-faint",
@@ -18,7 +18,11 @@ interface ButtonProps extends ComponentProps<"button"> {
 
 export function Button({ look = "plain", icon, className = "", children, type = "button", ...rest }: ButtonProps) {
   return (
-    <button type={type} className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium transition-colors pointer-coarse:min-h-11 ${looks[look]} ${className}`} {...rest}>
+    <button
+      type={type}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium transition-colors pointer-coarse:min-h-11 ${looks[look]} ${className}`}
+      {...rest}
+    >
       {icon !== undefined && <Icon name={icon} size={16} />}
       {children}
     </button>
@@ -26,20 +30,36 @@ export function Button({ look = "plain", icon, className = "", children, type = 
 }
 
 interface IconButtonProps extends Omit<ComponentProps<"button">, "aria-label" | "title"> {
-  /** What it does, for who hears it and who points at it. */
+  /** The action: the accessible name and the tooltip. */
   label: string;
   icon: IconName;
   look?: Look;
   size?: "small" | "normal";
   mirrored?: boolean;
-  /** The keys that do the same, as shown behind the label. */
+  /** The displayed key combination of the same action, added to the tooltip. */
   keys?: string;
 }
 
-export function IconButton({ label, icon, look = "quiet", size = "normal", mirrored = false, keys, className = "", type = "button", ...rest }: IconButtonProps) {
+export function IconButton({
+  label,
+  icon,
+  look = "quiet",
+  size = "normal",
+  mirrored = false,
+  keys,
+  className = "",
+  type = "button",
+  ...rest
+}: IconButtonProps) {
   const measure = size === "small" ? "size-7 pointer-coarse:size-10" : "size-9 pointer-coarse:size-11";
   return (
-    <button type={type} aria-label={label} title={keys === undefined ? label : `${label} (${keys})`} className={`inline-flex shrink-0 items-center justify-center rounded-md transition-colors ${measure} ${looks[look]} ${className}`} {...rest}>
+    <button
+      type={type}
+      aria-label={label}
+      title={keys === undefined ? label : `${label} (${keys})`}
+      className={`inline-flex shrink-0 items-center justify-center rounded-md transition-colors ${measure} ${looks[look]} ${className}`}
+      {...rest}
+    >
       <Icon name={icon} size={size === "small" ? 16 : 18} mirrored={mirrored} />
     </button>
   );

@@ -1,7 +1,7 @@
-// Waiting until a point in time, told in seconds.
+// A hook that counts down the seconds until a point in time.
 import { useEffect, useState } from "react";
 
-/** Whole seconds until then (milliseconds of Date.now()), 0 once it is there; counts down by itself. */
+/** Returns the whole seconds until then (a time as of Date.now()); 0 once it has passed. Re-renders while counting. */
 export function useSecondsUntil(then: number): number {
   const [now, setNow] = useState(Date.now);
   const left = Math.max(0, Math.ceil((then - now) / 1000));

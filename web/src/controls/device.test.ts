@@ -1,8 +1,13 @@
 import { expect, test } from "vitest";
-import { deviceOf } from "./device";
+import { parseDeviceSettings } from "./device";
 
-test("what was kept on the device is read, and what is damaged is as for everybody", () => {
-  const standard = { announce: "end", letters: true, sidebar: true };
-  expect(deviceOf('{"announce":"sentences","letters":false,"sidebar":false}')).toEqual({ announce: "sentences", letters: false, sidebar: false });
-  for (const damaged of [null, "", "null", "{", "[]", '"x"', '{"announce":"shout","letters":1}']) expect(deviceOf(damaged)).toEqual(standard);
+test("stored settings are read, and missing or damaged ones have their defaults", () => {
+  const standard = { announce: "end", letterShortcuts: true, sidebar: true };
+  expect(parseDeviceSettings('{"announce":"sentences","letterShortcuts":false,"sidebar":false}')).toEqual({
+    announce: "sentences",
+    letterShortcuts: false,
+    sidebar: false,
+  });
+  for (const damaged of [null, "", "null", "{", "[]", '"x"', '{"announce":"shout","letterShortcuts":1}'])
+    expect(parseDeviceSettings(damaged)).toEqual(standard);
 });

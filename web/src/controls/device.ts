@@ -1,46 +1,49 @@
-// What a reader chose on this device and for it alone; kept in the browser.
+// The settings of this device, stored in the browser and not on the service.
 import { create } from "zustand";
 
-export interface Device {
-  /** How a screen reader hears an answer that streams: not at all, sentence by sentence, or once it is there. */
+export interface DeviceSettings {
+  /** How a streaming answer is announced to a screen reader: not at all, by sentence, or once it is complete. */
   announce: "off" | "sentences" | "end";
-  /** Whether single letters, as j and k, move between messages. */
-  letters: boolean;
-  /** Whether the sidebar stands beside the room, where there is space for it. */
+  /** Whether the single-letter shortcuts j and k move between messages. */
+  letterShortcuts: boolean;
+  /** Whether the sidebar is shown next to the page, where there is space for it. */
   sidebar: boolean;
 }
 
-const place = "turnstone-device";
-const standard: Device = { announce: "end", letters: true, sidebar: true };
+const storageKey = "turnstone-device";
+const defaults: DeviceSettings = { announce: "end", letterShortcuts: true, sidebar: true };
 
-/** Reads what was kept; what is missing, damaged or of another version is as it is for everybody. */
-export function deviceOf(kept: string | null): Device {
+/** Parses the stored settings. Missing, damaged and unknown values are replaced by the defaults. */
+export function parseDeviceSettings(kept: string | null): DeviceSettings {
   try {
-    const found: Partial<Device> = JSON.parse(kept ?? "{}") ?? {};
+    const found: Partial<DeviceSettings> = JSON.parse(kept ?? "{}") ?? {};
     return {
-      announce: found.announce === "off" || found.announce === "sentences" ? found.announce : standard.announce,
-      letters: typeof found.letters === "boolean" ? found.letters : standard.letters,
-      sidebar: typeof found.sidebar === "boolean" ? found.sidebar : standard.sidebar,
+      announce: found.announce === "off" || found.announce === "sentences" ? found.announce : defaults.announce,
+      letterShortcuts: typeof found.letterShortcuts === "boolean" ? found.letterShortcuts : defaults.letterShortcuts,
+      sidebar: typeof found.sidebar === "boolean" ? found.sidebar : defaults.sidebar,
     };
   } catch {
-    return standard;
+    return defaults;
   }
 }
 
-function kept(): string | null {
+function storedText(): string | null {
   try {
-    return localStorage.getItem(place);
+    return localStorage.getItem(storageKey);
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // the storage is not available
   }
 }
 
-export const useDevice = create<Device>(() => deviceOf(kept()));
+export const useDevice = create<DeviceSettings>(() => parseDeviceSettings(storedText()));
 
-useDevice.subscribe((device) => {
-  try {
-    localStorage.setItem(place, JSON.stringify(device));
-  } catch {
-    // It holds until the page is left.
-  }
-});
+/** Starts to store the settings when they change. */
+export function startDevice(): void {
+  useDevice.subscribe((device) => {
+    try {
+      localStorage.setItem(storageKey, JSON.stringify(device));
+    } catch {
+      // The storage is not available; the settings last until the page is closed.
+    }
+  });
+}

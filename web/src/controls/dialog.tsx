@@ -1,24 +1,24 @@
-// A dialog in front of the room: focus stays in it and returns to where it was.
+// A modal dialog: focus stays in it, and returns to the previous element when it closes.
 import { Dialog as Radix } from "radix-ui";
 import { useState, type ReactNode } from "react";
 import { IconButton } from "./button";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 
 interface DialogProps {
   title: string;
-  /** What it is about, for who hears it; shown too. */
+  /** The visible description, which screen readers announce with the title. */
   description?: string | undefined;
-  /** Absent: it cannot be put away without an answer. */
+  /** Closes the dialog; absent: the dialog cannot be dismissed. */
   onClose?: (() => void) | undefined;
-  /** Where focus goes afterwards, when what had it before is no longer there, as an item of a menu. */
+  /** Returns the element to focus after closing, if the previous one no longer exists (for example a menu item). */
   returnTo?: (() => HTMLElement | null | undefined) | undefined;
   children: ReactNode;
   wide?: boolean;
 }
 
 export function Dialog({ title, description, onClose, returnTo, children, wide = false }: DialogProps) {
-  const { say } = useSpeech();
-  // Radix knows the way back to a button of its own only.
+  const { t } = useLocalization();
+  // Radix returns the focus only to a trigger of its own, and this dialog has none.
   const [before] = useState(() => document.activeElement);
   const goBack = (event: Event) => {
     event.preventDefault();
@@ -28,19 +28,25 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
   return (
     <Radix.Root open onOpenChange={(open) => open || onClose?.()}>
       <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 bg-veil" />
+        <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
         <Radix.Content
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
           onCloseAutoFocus={goBack}
-          {...(onClose === undefined ? { onEscapeKeyDown: stay, onPointerDownOutside: stay, onInteractOutside: stay } : {})}
+          {...(onClose === undefined
+            ? { onEscapeKeyDown: preventClose, onPointerDownOutside: preventClose, onInteractOutside: preventClose }
+            : {})}
           className={`fixed inset-0 z-50 m-auto flex h-fit max-h-[90dvh] w-[min(calc(100vw-2rem),var(--dialog))] flex-col gap-4 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-float outline-none ${wide ? "[--dialog:44rem]" : "[--dialog:28rem]"}`}
         >
           <div className="flex items-start justify-between gap-4">
             <div className="min-w-0">
               <Radix.Title className="text-lg font-semibold wrap-anywhere">{title}</Radix.Title>
-              {description !== undefined && <Radix.Description className="mt-1 text-sm text-soft">{description}</Radix.Description>}
+              {description !== undefined && (
+                <Radix.Description className="mt-1 text-sm text-soft">{description}</Radix.Description>
+              )}
             </div>
-            {onClose !== undefined && <IconButton icon="close" label={say("close")} onClick={onClose} className="-me-1.5 -mt-1.5" />}
+            {onClose !== undefined && (
+              <IconButton icon="close" label={t("close")} onClick={onClose} className="-me-1.5 -mt-1.5" />
+            )}
           </div>
           {children}
         </Radix.Content>
@@ -49,6 +55,6 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
   );
 }
 
-function stay(event: Event): void {
+function preventClose(event: Event): void {
   event.preventDefault();
 }

@@ -1,27 +1,31 @@
-// A field with its label, and what is wrong with it beneath.
+// A text field with its label, its hint and its validation error.
 import { useId, useState, type ComponentProps, type ReactNode } from "react";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { IconButton } from "./button";
 import { Icon } from "./icon";
 
 interface FieldProps extends ComponentProps<"input"> {
   label: string;
   hint?: string | undefined;
-  /** What is wrong with the value. */
+  /** The validation error of the value. */
   problem?: string | undefined;
-  /** Stands at the end of the field, within its frame. */
+  /** An element at the end of the field, inside its frame. */
   end?: ReactNode;
 }
 
 export function Field({ label, hint, problem, end, className = "", ...rest }: FieldProps) {
   const id = useId();
-  const described = [hint !== undefined && `${id}-hint`, problem !== undefined && `${id}-problem`].filter(Boolean).join(" ");
+  const described = [hint !== undefined && `${id}-hint`, problem !== undefined && `${id}-problem`]
+    .filter(Boolean)
+    .join(" ");
   return (
     <div className={`flex flex-col gap-1.5 ${className}`}>
       <label htmlFor={id} className="text-sm font-medium">
         {label}
       </label>
-      <span className={`flex items-center rounded-md border bg-raised focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide ${problem === undefined ? "border-edge" : "border-danger"}`}>
+      <span
+        className={`flex items-center rounded-md border bg-raised focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-accent ${problem === undefined ? "border-edge" : "border-danger"}`}
+      >
         <input
           id={id}
           aria-invalid={problem !== undefined || undefined}
@@ -46,22 +50,31 @@ export function Field({ label, hint, problem, end, className = "", ...rest }: Fi
   );
 }
 
-/** A password: can be shown, and says when the capitals are locked. */
+/** A password field that can show its value and warns when Caps Lock is on. */
 export function PasswordField({ hint, ...rest }: Omit<FieldProps, "type" | "end">) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const [shown, show] = useState(false);
-  const [locked, lock] = useState(false);
-  const look = (event: { getModifierState(key: string): boolean }) => lock(event.getModifierState("CapsLock"));
+  const [capsLock, setCapsLock] = useState(false);
+  const checkCapsLock = (event: { getModifierState(key: string): boolean }) =>
+    setCapsLock(event.getModifierState("CapsLock"));
   return (
     <Field
       {...rest}
       type={shown ? "text" : "password"}
       spellCheck={false}
       autoCapitalize="none"
-      onKeyDown={look}
-      onKeyUp={look}
-      hint={locked ? say("rooms.password.caps") : hint}
-      end={<IconButton icon={shown ? "eyeOff" : "eye"} label={say("rooms.password.show")} aria-pressed={shown} onClick={() => show(!shown)} className="me-1" />}
+      onKeyDown={checkCapsLock}
+      onKeyUp={checkCapsLock}
+      hint={capsLock ? t("pages.password.caps") : hint}
+      end={
+        <IconButton
+          icon={shown ? "eyeOff" : "eye"}
+          label={t("pages.password.show")}
+          aria-pressed={shown}
+          onClick={() => show(!shown)}
+          className="me-1"
+        />
+      }
     />
   );
 }

@@ -1,4 +1,4 @@
-// Icons: strokes on a grid of 20, in the colour of the text. They never stand for a word alone: what holds one has a name.
+// Icons: strokes on a grid of 20, in the text colour. They are hidden from screen readers; their parent has a name.
 const strokes = {
   add: "M10 4v12M4 10h12",
   archive: "M3 5h14v3H3zM4.5 8v8h11V8M8 11h4",
@@ -16,7 +16,8 @@ const strokes = {
   download: "M10 3v9M6 9l4 4 4-4M4 16h12",
   edit: "M4 16l.8-3.2L13 4.6l2.4 2.4-8.2 8.2zM11.5 6l2.5 2.5",
   eye: "M2.5 10s2.8-5 7.5-5 7.5 5 7.5 5-2.8 5-7.5 5-7.5-5-7.5-5zM10 8a2 2 0 1 1 0 4 2 2 0 0 1 0-4z",
-  eyeOff: "M3 3l14 14M7.5 5.5A7 7 0 0 1 10 5c4.7 0 7.5 5 7.5 5a13 13 0 0 1-2.3 2.8M12.5 14.5A7 7 0 0 1 10 15c-4.7 0-7.5-5-7.5-5a13 13 0 0 1 2.6-3",
+  eyeOff:
+    "M3 3l14 14M7.5 5.5A7 7 0 0 1 10 5c4.7 0 7.5 5 7.5 5a13 13 0 0 1-2.3 2.8M12.5 14.5A7 7 0 0 1 10 15c-4.7 0-7.5-5-7.5-5a13 13 0 0 1 2.6-3",
   globe: "M10 3a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM3 10h14M10 3c4 4 4 10 0 14M10 3c-4 4-4 10 0 14",
   keyboard: "M2.5 5.5h15v9h-15zM5.5 8.5h.01M8.5 8.5h.01M11.5 8.5h.01M14.5 8.5h.01M6.5 11.5h7",
   leave: "M8 4H4v12h4M12 6l4 4-4 4M16 10H8",
@@ -43,13 +44,32 @@ const strokes = {
 
 export type IconName = keyof typeof strokes;
 
-/** Those that show a direction of reading by themselves. */
-const turning: ReadonlySet<IconName> = new Set(["leave", "undo"]);
+/** Icons that show a reading direction, mirrored by default. */
+const mirroredByDefault: ReadonlySet<IconName> = new Set(["leave", "undo"]);
 
-/** mirrored: turned around where one reads from right to left. */
-export function Icon({ name, size = 18, mirrored = turning.has(name) }: { name: IconName; size?: number; mirrored?: boolean }) {
+/** Draws an icon. mirrored: flipped horizontally in right-to-left languages. */
+export function Icon({
+  name,
+  size = 18,
+  mirrored = mirroredByDefault.has(name),
+}: {
+  name: IconName;
+  size?: number;
+  mirrored?: boolean;
+}) {
   return (
-    <svg aria-hidden="true" width={size} height={size} viewBox="0 0 20 20" fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" strokeLinejoin="round" className={mirrored ? "shrink-0 rtl:-scale-x-100" : "shrink-0"}>
+    <svg
+      aria-hidden="true"
+      width={size}
+      height={size}
+      viewBox="0 0 20 20"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.6"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      className={mirrored ? "shrink-0 rtl:-scale-x-100" : "shrink-0"}
+    >
       <path d={strokes[name]} />
     </svg>
   );

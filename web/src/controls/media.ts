@@ -1,12 +1,12 @@
-// Whether a media query holds, now and later.
+// A hook that reports whether a media query matches, and re-renders when that changes.
 import { useCallback, useSyncExternalStore } from "react";
 
 export function useMedia(query: string): boolean {
   const subscribe = useCallback(
-    (tell: () => void) => {
+    (notify: () => void) => {
       const media = matchMedia(query);
-      media.addEventListener("change", tell);
-      return () => media.removeEventListener("change", tell);
+      media.addEventListener("change", notify);
+      return () => media.removeEventListener("change", notify);
     },
     [query],
   );

@@ -1,6 +1,15 @@
-// A menu behind a button. What menus are made of comes with the first that is opened, or as soon as one is pointed at: until
-// then there is the button alone.
-import { cloneElement, useEffect, useState, type ComponentProps, type KeyboardEvent, type PointerEvent, type ReactElement, type ReactNode } from "react";
+// A menu with its button. The code of menus is loaded when a button is first focused, hovered or pressed; until then
+// only the button exists.
+import {
+  cloneElement,
+  useEffect,
+  useState,
+  type ComponentProps,
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactElement,
+  type ReactNode,
+} from "react";
 import type { IconName } from "./icon";
 
 export interface MenuProps {
@@ -8,7 +17,7 @@ export interface MenuProps {
   children: ReactNode;
   side?: "top" | "bottom";
   align?: "start" | "end";
-  /** Where focus goes afterwards, when the button is no longer there. */
+  /** Returns the element to focus after closing, if the button no longer exists. */
   returnTo?: () => HTMLElement | null;
 }
 
@@ -34,25 +43,25 @@ export interface ChoiceProps<T extends string> {
   options: readonly { value: T; label: string; hint?: string }[];
 }
 
-type Parts = typeof import("./menu-open");
+type Parts = typeof import("./menu-content");
 
 let parts: Parts | null = null;
-const load = async (): Promise<Parts> => (parts ??= await import("./menu-open"));
+const load = async (): Promise<Parts> => (parts ??= await import("./menu-content"));
 
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
-  const [there, setThere] = useState(parts !== null);
+  const [loaded, setLoaded] = useState(parts !== null);
   useEffect(() => {
-    if (!wanted || there) return;
+    if (!wanted || loaded) return;
     let current = true;
-    // Not by Suspense, which holds back for a third of a second what was not there at once.
+    // Not with Suspense: React delays content that had to be loaded by about a third of a second.
     void load().then(
-      () => current && setThere(true),
-      () => current && setWanted(false), // the network is away: the next press tries again
+      () => current && setLoaded(true),
+      () => current && setWanted(false), // loading failed: the next press tries again
     );
     return () => void (current = false);
-  }, [wanted, there]);
-  if (wanted && parts !== null) return <parts.Opened {...props} />;
+  }, [wanted, loaded]);
+  if (wanted && parts !== null) return <parts.OpenMenu {...props} />;
   const open = () => setWanted(true);
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
@@ -61,7 +70,7 @@ export function Menu(props: MenuProps) {
     onFocus: () => void load().catch(() => {}),
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0 || event.ctrlKey || props.trigger.props.disabled === true) return;
-      event.preventDefault(); // the focus goes to the menu
+      event.preventDefault(); // the menu gets the focus, not the button
       open();
     },
     onKeyDown: (event: KeyboardEvent) => {
@@ -69,38 +78,38 @@ export function Menu(props: MenuProps) {
       event.preventDefault();
       open();
     },
-    onClick: open, // of what works without keys and pointers
+    onClick: open, // for assistive technology that sends only click events
   });
   return (
     <>
       {closed}
-      {wanted && <Waiting onGone={() => setWanted(false)} />}
+      {wanted && <CancelWhileLoading onCancel={() => setWanted(false)} />}
     </>
   );
 }
 
-/** While a menu is loaded for the first time: who presses Esc, goes on, or presses something else does not want it any more. */
-function Waiting({ onGone }: { onGone: () => void }) {
+/** Mounted while a menu is loading: Escape, Tab or another pointer press cancels the opening. */
+function CancelWhileLoading({ onCancel }: { onCancel: () => void }) {
   useEffect(() => {
-    const key = (event: globalThis.KeyboardEvent) => ["Escape", "Tab"].includes(event.key) && onGone();
+    const key = (event: globalThis.KeyboardEvent) => ["Escape", "Tab"].includes(event.key) && onCancel();
     window.addEventListener("keydown", key, true);
-    window.addEventListener("pointerdown", onGone, true);
+    window.addEventListener("pointerdown", onCancel, true);
     return () => {
       window.removeEventListener("keydown", key, true);
-      window.removeEventListener("pointerdown", onGone, true);
+      window.removeEventListener("pointerdown", onCancel, true);
     };
   });
   return null;
 }
 
-// What stands in a menu: shown only within one that is open, so its parts are there.
+// The items of a menu. They are rendered only in an open menu, so the module is loaded.
 
 export const MenuItem = (props: ItemProps) => parts && <parts.MenuItem {...props} />;
 
-/** Something that is so or not; the menu stays open. */
+/** A checkbox item; the menu stays open. */
 export const MenuCheck = (props: CheckProps) => parts && <parts.MenuCheck {...props} />;
 
 export const MenuLine = () => parts && <parts.MenuLine />;
 
-/** One of several; options may have a line that explains them. */
+/** Radio items; each may have a hint. */
 export const MenuChoice = <T extends string>(props: ChoiceProps<T>) => parts && <parts.MenuChoice {...props} />;

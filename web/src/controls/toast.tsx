@@ -1,8 +1,8 @@
-// Short messages at the head of the page, where they cover neither what is read nor what is written. Read out politely,
-// problems at once. Their time stands still while somebody points at them or has focus in them.
+// Toasts at the top of the page, where they cover neither the newest messages nor the composer. Screen readers announce
+// plain ones politely and problems at once. The timer of a toast stops while the toast is hovered or has the focus.
 import { useEffect, useState } from "react";
 import { create } from "zustand";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { Button, IconButton } from "./button";
 
 interface Toast {
@@ -10,33 +10,43 @@ interface Toast {
   text: string;
   kind: "plain" | "problem";
   action?: { label: string; run: () => void };
-  /** Milliseconds; a problem stays until it is put away. */
-  stays: number;
-  /** Runs when it goes without its action having been taken. */
-  then?: () => void;
+  /** Milliseconds until it closes; a problem stays until it is dismissed. */
+  duration: number;
+  /** Runs when the toast closes and its action was not used. */
+  onClose?: () => void;
 }
 
 const useToasts = create<{ list: readonly Toast[] }>(() => ({ list: [] }));
-const most = 3;
+const maxToasts = 3;
 let made = 0;
 
-/** Shows a message. Returns how to put it away. */
-export function toast(text: string, options: { kind?: Toast["kind"]; action?: Toast["action"]; stays?: number; then?: () => void } = {}): () => void {
+/** Shows a toast. Returns a function that closes it. */
+export function toast(
+  text: string,
+  options: { kind?: Toast["kind"]; action?: Toast["action"]; stays?: number; then?: () => void } = {},
+): () => void {
   const id = ++made;
   const { kind = "plain", action, then } = options;
-  const one: Toast = { id, text, kind, stays: options.stays ?? (kind === "problem" ? Infinity : 6_000), ...(action && { action }), ...(then && { then }) };
+  const one: Toast = {
+    id,
+    text,
+    kind,
+    duration: options.stays ?? (kind === "problem" ? Infinity : 6_000),
+    ...(action && { action }),
+    ...(then && { onClose: then }),
+  };
   const { list } = useToasts.getState();
-  for (const old of list.slice(0, Math.max(0, list.length + 1 - most))) putAway(old.id);
+  for (const old of list.slice(0, Math.max(0, list.length + 1 - maxToasts))) dismiss(old.id);
   useToasts.setState((toasts) => ({ list: [...toasts.list, one] }));
-  return () => putAway(id);
+  return () => dismiss(id);
 }
 
-function putAway(id: number, taken = false): void {
+function dismiss(id: number, acted = false): void {
   const one = useToasts.getState().list.find((toast) => toast.id === id);
   if (one === undefined) return;
   useToasts.setState(({ list }) => ({ list: list.filter((toast) => toast.id !== id) }));
-  if (taken) one.action?.run();
-  else one.then?.();
+  if (acted) one.action?.run();
+  else one.onClose?.();
 }
 
 export function Toasts() {
@@ -45,9 +55,11 @@ export function Toasts() {
     <div className="pointer-events-none fixed inset-x-0 top-[max(0.75rem,env(safe-area-inset-top))] z-50 flex flex-col items-center gap-2 px-4">
       {(["plain", "problem"] as const).map((kind) => (
         <div key={kind} role={kind === "plain" ? "status" : "alert"} className="contents">
-          {list.filter((one) => one.kind === kind).map((one) => (
-            <Shown key={one.id} toast={one} />
-          ))}
+          {list
+            .filter((one) => one.kind === kind)
+            .map((one) => (
+              <Shown key={one.id} toast={one} />
+            ))}
         </div>
       ))}
     </div>
@@ -55,11 +67,11 @@ export function Toasts() {
 }
 
 function Shown({ toast }: { toast: Toast }) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const [held, hold] = useState(false);
   useEffect(() => {
-    if (!Number.isFinite(toast.stays) || held) return;
-    const timer = setTimeout(() => putAway(toast.id), toast.stays);
+    if (!Number.isFinite(toast.duration) || held) return;
+    const timer = setTimeout(() => dismiss(toast.id), toast.duration);
     return () => clearTimeout(timer);
   }, [toast, held]);
   return (
@@ -72,11 +84,11 @@ function Shown({ toast }: { toast: Toast }) {
     >
       <span className="min-w-0 grow wrap-anywhere">{toast.text}</span>
       {toast.action !== undefined && (
-        <Button look="quiet" className="text-tide" onClick={() => putAway(toast.id, true)}>
+        <Button look="quiet" className="text-accent" onClick={() => dismiss(toast.id, true)}>
           {toast.action.label}
         </Button>
       )}
-      <IconButton icon="close" size="small" label={say("close")} onClick={() => putAway(toast.id)} />
+      <IconButton icon="close" size="small" label={t("close")} onClick={() => dismiss(toast.id)} />
     </div>
   );
 }

@@ -12,13 +12,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Reads the account's preferences.
-         * @description Before the first change these are the defaults, with version 0.
+         * Get the account's preferences
+         * @description Returns the preferences. Until they are first changed, they are the defaults, with version 0.
          */
         get: operations["getSettings"];
         /**
-         * Replaces the account's preferences.
-         * @description Replaces all preferences. With If-Match or version a change since then is refused; without, the last writer wins.
+         * Replace the account's preferences
+         * @description Replaces all preferences. Pass the version that the change is based on in If-Match or in `version`; if the preferences have changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins.
          */
         put: operations["putSettings"];
         post?: never;
@@ -38,8 +38,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Signs in with a password.
-         * @description The response sets the session cookie and has the CSRF token. An unknown address and a wrong password get the same 401.
+         * Sign in with a password
+         * @description The response sets the session cookie and contains the CSRF token. An unknown email address and a wrong password return the same 401 response.
          */
         post: operations["login"];
         delete?: never;
@@ -58,8 +58,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ends this session.
-         * @description Ends the session of the request and clears its cookie. Other sessions of the account go on.
+         * Sign out
+         * @description Ends the current session and clears its cookie. Other sessions of the account are not affected.
          */
         post: operations["logout"];
         delete?: never;
@@ -76,8 +76,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where the provider sends the browser back to.
-         * @description For browsers: checks what the provider sent, signs in, and redirects to return_to of the start.
+         * Complete a sign-in with an OpenID provider
+         * @description For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.
          */
         get: operations["finishOIDC"];
         put?: never;
@@ -96,8 +96,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Sends the browser to an OpenID provider.
-         * @description For browsers: redirects to the provider's page with a state, a nonce and a PKCE challenge. With link, links the identity to the signed-in account.
+         * Start a sign-in with an OpenID provider
+         * @description For browsers. Redirects to the provider's authorization page with a state, a nonce and a PKCE challenge. With `link`, the identity is linked to the signed-in account.
          */
         get: operations["startOIDC"];
         put?: never;
@@ -118,8 +118,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Changes the password and ends every other session.
-         * @description Needs the current password; an account that signs in through a provider only needs a recent sign-in. The response has a new session cookie and CSRF token.
+         * Change the password
+         * @description Changes the password and ends every other session. Requires the current password or, if the account has no password, a sign-in within the last ten minutes. The response sets a new session cookie and contains a new CSRF token.
          */
         post: operations["changePassword"];
         delete?: never;
@@ -138,8 +138,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Opens ten minutes for what needs a recent sign-in.
-         * @description Proves the password again. The response has a new session cookie and CSRF token; for ten minutes the routes that need a recent sign-in accept them.
+         * Confirm the password
+         * @description Verifies the password of the signed-in account again. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.
          */
         post: operations["reauthenticate"];
         delete?: never;
@@ -158,8 +158,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes an account and signs it in.
-         * @description The address is compared without regard to case. The response sets the session cookie and has the CSRF token for the next requests.
+         * Create an account
+         * @description Creates an account and signs it in. Email addresses are compared case-insensitively. The response sets the session cookie and contains the CSRF token for subsequent requests.
          */
         post: operations["register"];
         delete?: never;
@@ -176,8 +176,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells who is signed in, and gives the CSRF token.
-         * @description Returns the signed-in account, the CSRF token that unsafe methods need, and the end of the session.
+         * Get the current session
+         * @description Returns the signed-in account, the CSRF token that requests with unsafe methods require, and the time at which the session expires.
          */
         get: operations["getSession"];
         put?: never;
@@ -196,15 +196,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the account's sessions, the last used first.
-         * @description One entry for each signed-in device, with the time of its last use.
+         * List sessions
+         * @description Lists the sessions of the account, most recently used first. Each signed-in device has one entry with the time of its last use.
          */
         get: operations["listSessions"];
         put?: never;
         post?: never;
         /**
-         * Ends every session but this one.
-         * @description Signs out every other device at once; their open streams end. Needs a sign-in within the last ten minutes.
+         * End all other sessions
+         * @description Signs out every other device immediately and ends its open streams. Requires a sign-in within the last ten minutes.
          */
         delete: operations["endOtherSessions"];
         options?: never;
@@ -223,8 +223,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends one session of the account.
-         * @description Signs out one device at once; its open streams end.
+         * End a session
+         * @description Signs out one device immediately and ends its open streams.
          */
         delete: operations["endSession"];
         options?: never;
@@ -242,8 +242,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say something and follow the answer.
-         * @description Commits the user's message and the turn, then streams its events. The turn goes on when the client disconnects: resume it with GET /chat/turns/{turn_id}/events. A repeat with the same Idempotency-Key gets the same turn or receipt.
+         * Send a message and stream the answer
+         * @description Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt.
          */
         post: operations["startTurn"];
         delete?: never;
@@ -262,8 +262,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Steer, cancel or withdraw, while a turn is live.
-         * @description The command is committed before the 202. An input ends applied or returned, exactly once; a repeat with the same client_steering_id gets the first receipt.
+         * Steer or cancel a live turn
+         * @description Sends a command to a live turn: add an input, withdraw an input that was not applied yet, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.
          */
         post: operations["steerTurn"];
         delete?: never;
@@ -280,8 +280,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a turn, live or finished.
-         * @description The state, the last sequence, the usage once it has ended, and the message that it writes.
+         * Get a turn
+         * @description Returns a live or finished turn: its state, its last sequence, the identifier of the message that it writes and, once it has ended, its usage.
          */
         get: operations["getTurn"];
         put?: never;
@@ -300,8 +300,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow a turn from any sequence, live or finished.
-         * @description Events after Last-Event-ID or after (the header wins), from any node, during the turn and after it. The past is the same bytes every time. mode=snapshot begins with the message so far. Resuming a live turn costs no quota; the events of a finished turn draw from a limit of their own.
+         * Stream the events of a turn
+         * @description Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.
          */
         get: operations["followTurn"];
         put?: never;
@@ -320,14 +320,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists conversations: pinned ones first, then by last activity.
-         * @description Order: pinned first, then by last activity, the newest first. Temporary and archived conversations are left out unless asked for.
+         * List conversations
+         * @description Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed.
          */
         get: operations["listConversations"];
         put?: never;
         /**
-         * Creates an empty conversation.
-         * @description The conversation has an empty active branch. Without a title the service generates one after the first turn.
+         * Create a conversation
+         * @description Creates a conversation without messages. Without a title, the service generates one after the first turn.
          */
         post: operations["createConversation"];
         delete?: never;
@@ -344,19 +344,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Reads all that paints a conversation's page.
-         * @description The conversation with its draft, its queue and its live turn: one request is enough to render its page.
+         * Get a conversation
+         * @description Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request.
          */
         get: operations["getConversation"];
         /**
-         * Creates a conversation under an identifier of the client, or replaces what may be written of it.
-         * @description An identifier that the account never used creates a conversation (201). Otherwise the writable fields are replaced (200), for which the version is required (If-Match or version) unless the stored values are repeated. The identifier of a deleted conversation stays 404.
+         * Create or replace a conversation
+         * @description Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.
          */
         put: operations["putConversation"];
         post?: never;
         /**
-         * Deletes a conversation for good.
-         * @description Durable once answered: the conversation disappears from every read, and a background job erases its contents. While a turn is live the first request gets 409 with a token to repeat in X-Confirm; the turn is then cancelled.
+         * Delete a conversation
+         * @description Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.
          */
         delete: operations["deleteConversation"];
         options?: never;
@@ -373,8 +373,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Switches a conversation to one of its branches.
-         * @description The version is required (If-Match or version). Refused while a turn is live.
+         * Set the active branch
+         * @description Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in `version`. While a turn is live, the request fails with 409 `turn_in_progress`.
          */
         put: operations["setActiveBranch"];
         post?: never;
@@ -392,14 +392,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the branches of a conversation in the order of their making.
-         * @description The oldest first.
+         * List branches
+         * @description Lists the branches of a conversation, oldest first.
          */
         get: operations["listBranches"];
         put?: never;
         /**
-         * Makes a new active branch for another version of a message, or a new conversation of the path up to one.
-         * @description edit and regenerate make a new active branch, whose content the next POST /chat supplies. fork returns a new conversation. Siblings are never deleted.
+         * Create a branch or fork a conversation
+         * @description `edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.
          */
         post: operations["createBranch"];
         delete?: never;
@@ -417,8 +417,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Keeps what was typed and not sent, for every device. The empty draft clears.
-         * @description An empty draft clears it. With If-Match or version a change since then is refused with the stored draft; without, the last writer wins.
+         * Save a draft
+         * @description Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins.
          */
         put: operations["putDraft"];
         post?: never;
@@ -436,8 +436,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the follow-ups of a conversation in their order: those that wait, were started or were cancelled, or with state=open only those that wait.
-         * @description In the order of the queue.
+         * List follow-ups
+         * @description Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held.
          */
         get: operations["listFollowUps"];
         put?: never;
@@ -462,8 +462,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Edits, holds, releases or cancels what waits. Released while nothing is live, the queue goes on at once.
-         * @description The version is required (If-Match or version). An item that has started or was cancelled cannot be changed.
+         * Change a follow-up
+         * @description Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.
          */
         patch: operations["changeFollowUp"];
         trace?: never;
@@ -476,8 +476,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Pages the messages of a branch, both ways or around one. A page is oldest first whatever its direction.
-         * @description Without a cursor: the newest messages of the active branch. A streaming message has covers_sequence: continue with GET /chat/turns/{turn_id}/events?after= it.
+         * List messages
+         * @description Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}.
          */
         get: operations["listMessages"];
         put?: never;
@@ -497,8 +497,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Remembers how far the account has read, on any device.
-         * @description Decides `unread`. A mark never goes back.
+         * Mark a conversation as read
+         * @description Stores the newest message that the account has read on any device; `unread` is derived from it. The mark never moves back to an earlier message.
          */
         put: operations["markRead"];
         post?: never;
@@ -517,8 +517,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Names a conversation.
-         * @description With If-Match or version a change since then is refused; without, the last writer wins. The title of the user is never replaced by a generated one.
+         * Set the title of a conversation
+         * @description Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins. A title set by the user is never replaced by a generated one.
          */
         put: operations["setTitle"];
         post?: never;
@@ -536,14 +536,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists what was used in a conversation, newest first.
-         * @description Rows of the server (one for each turn) and of clients.
+         * List the usage of a conversation
+         * @description Lists the usage records of a conversation, newest first: those of the server, for turns and generated titles, and those that clients have recorded.
          */
         get: operations["listUsage"];
         put?: never;
         /**
-         * Keeps what a client says it used; such records are shown and never counted.
-         * @description Rows of clients never count towards limits or sums.
+         * Record usage
+         * @description Stores usage that a client reports. Such records are listed, but never count towards limits or sums.
          */
         post: operations["recordUsage"];
         delete?: never;
@@ -560,8 +560,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells that the process answers; asks no dependency.
-         * @description Contacts no dependency. For load balancers and supervisors that only need to know whether the process runs.
+         * Check that the process is running
+         * @description Returns 200 while the process is running. Does not contact any dependency. Intended for load balancers and process supervisors.
          */
         get: operations["getHealth"];
         put?: never;
@@ -580,8 +580,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells whether the service can do its work, and which dependency keeps it from it.
-         * @description Asks every dependency, at most once a second. 503 has the same body with the dependencies that are down; it is returned to every caller while no session can be checked. The internal listener serves the route without a session.
+         * Check that the service is ready
+         * @description Checks every dependency, at most once per second, and reports each result. Returns 503 with the same body if a dependency is down or the node is draining. Requires a session, except on the internal listener. While the database is down no session can be verified, and every caller receives the report.
          */
         get: operations["getReady"];
         put?: never;
@@ -600,8 +600,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Sums what the account's turns used.
-         * @description Sums the rows of the server from (included) to to (excluded), at most 366 days.
+         * Sum the usage of the account
+         * @description Sums the usage records of the server in a period of at most 366 days, grouped by day, profile or conversation.
          */
         get: operations["sumUsage"];
         put?: never;
@@ -620,8 +620,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells what runs here.
-         * @description The environment, the commit of the build and the family of the model provider.
+         * Get the running version
+         * @description Returns the environment, the commit of the build and the family of the model provider.
          */
         get: operations["getVersion"];
         put?: never;
@@ -647,7 +647,7 @@ export interface components {
         };
         Branch: {
             active: boolean;
-            /** @description The last message shared with the branch it came from. */
+            /** @description The last message that this branch shares with the branch it was created from. */
             base_message_id: string | null;
             branch_id: string;
             /** Format: date-time */
@@ -661,38 +661,38 @@ export interface components {
             mode: "edit" | "regenerate";
         };
         ChangeFollowUpInputBody: {
-            /** @description What it says from now on; absent: as it is. */
+            /** @description The new text. Absent: unchanged. */
             content?: string;
             /** @enum {string} */
             state: "queued" | "held" | "cancelled";
             /**
              * Format: int64
-             * @description In place of If-Match; one of them is required.
+             * @description The version that the change is based on; an alternative to If-Match. One of them is required.
              */
             version?: number;
         };
         ChatRequest: {
-            /** @description Begin a sibling: edit of a user message, or regenerate of an answer. */
+            /** @description Start a new branch with another version of a message: edit replaces a user message, regenerate replaces an answer. */
             branch?: components["schemas"]["BranchRequest"];
-            /** @description Absent or null: a new conversation. */
+            /** @description The conversation to continue. Absent or null: start a new conversation. */
             conversation_id?: string | null;
-            /** @description The head that the client saw, null for an empty branch; absent: not checked. Another head is 409 conversation_head_moved. */
+            /** @description The last message of the branch, as known to the client; null for an empty branch. If the branch has another head, the request fails with 409 conversation_head_moved. Absent: not checked. */
             expected_head_message_id?: string | null;
             /**
-             * @description What to do while a turn is live.
+             * @description What to do if a turn is live: reject fails with 409 turn_in_progress, queue adds the input to the follow-ups of the conversation, steer adds the input to the live turn.
              * @default reject
              * @enum {string}
              */
             if_busy: "reject" | "queue" | "steer";
-            /** @description What the user says; empty only with regenerate. */
+            /** @description The message of the user. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered. */
             input?: components["schemas"]["InputItem"][];
             /**
-             * @description Absent: the conversation's, else the account's default, else auto.
+             * @description Default: the profile of the conversation, else the default profile of the account, else auto.
              * @enum {string}
              */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding";
             project_id?: string;
-            /** @description Only with a new conversation. */
+            /** @description Make the new conversation temporary. Has no effect on an existing conversation. */
             temporary?: boolean;
         };
         Citation: {
@@ -718,7 +718,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description Of a temporary conversation: when it is erased, 24 h after its last activity.
+             * @description Only for a temporary conversation: the time at which it is erased, 24 h after its last activity.
              */
             expires_at?: string;
             head_message_id: string | null;
@@ -755,10 +755,10 @@ export interface components {
             draft: components["schemas"]["Draft"];
             /**
              * Format: date-time
-             * @description Of a temporary conversation: when it is erased, 24 h after its last activity.
+             * @description Only for a temporary conversation: the time at which it is erased, 24 h after its last activity.
              */
             expires_at?: string;
-            /** @description The items that wait, in their order. */
+            /** @description The waiting items, in queue order. */
             follow_ups: components["schemas"]["FollowUp"][];
             head_message_id: string | null;
             /** Format: date-time */
@@ -770,7 +770,7 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
-            /** @description The queue is longer than a page: GET …/follow-ups?state=open has all of it. */
+            /** @description True when the queue has more items than this list; GET …/follow-ups?state=open returns all of them. */
             more_follow_ups: boolean;
             pending_approvals: components["schemas"]["Approval"][];
             /** Format: date-time */
@@ -791,20 +791,20 @@ export interface components {
             version: number;
         };
         CreateBranchInputBody: {
-            /** @description edit: a message of the user. regenerate: an answer. fork: the last message of the copy. */
+            /** @description For edit, a user message. For regenerate, an answer. For fork, the last message to copy. */
             message_id: string;
             /** @enum {string} */
             mode: "edit" | "regenerate" | "fork";
-            /** @description Up to 200 characters; with fork the title of the new conversation. */
+            /** @description Up to 200 characters. For fork, the title of the new conversation. */
             name?: string;
         };
         CreateConversationInputBody: {
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
             project_id?: string | null;
-            /** @description Keeps the conversation out of every list, without a generated title, and erases it 24 h after its last activity. */
+            /** @description A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. */
             temporary?: boolean;
-            /** @description 1 to 200 characters after trimming. Without one the service finds a title after the first turn. */
+            /** @description 1 to 200 characters after trimming. Without a title, the service generates one after the first turn. */
             title?: string;
         };
         Device: {
@@ -826,11 +826,11 @@ export interface components {
             /** Format: int64 */
             version: number;
         };
-        /** @description One event of a turn. Types that you do not know are to be ignored. */
+        /** @description One event of a turn. Ignore events whose type you do not know. */
         Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
-        /** @description What is being done beside the answer. */
+        /** @description Work in progress other than the answer itself. */
         "Event.activity.progress": {
-            /** @description As waiting_for_model, summarising, running_tools. */
+            /** @description For example waiting_for_model, summarising or running_tools. */
             activity: string;
             /** Format: date-time */
             at: string;
@@ -854,7 +854,7 @@ export interface components {
              */
             type: "activity.progress";
         };
-        /** @description The part is closed; text is whole and authoritative. */
+        /** @description The part is closed; text is complete and authoritative. */
         "Event.answer.completed": {
             /** Format: date-time */
             at: string;
@@ -879,7 +879,7 @@ export interface components {
              */
             type: "answer.completed";
         };
-        /** @description More text of an open part. */
+        /** @description More text of an open text part. */
         "Event.answer.delta": {
             /** Format: date-time */
             at: string;
@@ -908,7 +908,7 @@ export interface components {
              */
             type: "answer.delta";
         };
-        /** @description A part of the answer's text begins. */
+        /** @description A part of the answer's text starts. */
         "Event.answer.started": {
             /** Format: date-time */
             at: string;
@@ -930,7 +930,7 @@ export interface components {
              * @description Contiguous from 1 within the turn.
              */
             sequence: number;
-            /** @description Parts of a cut attempt that leave the message. */
+            /** @description Parts of an attempt that was cut off; they are removed from the message. */
             supersedes?: string[];
             turn_id: string;
             /**
@@ -939,7 +939,7 @@ export interface components {
              */
             type: "answer.started";
         };
-        /** @description The block is closed; code is whole and authoritative. */
+        /** @description The code block is closed; code is complete and authoritative. */
         "Event.code.completed": {
             /** Format: date-time */
             at: string;
@@ -963,7 +963,7 @@ export interface components {
              */
             type: "code.completed";
         };
-        /** @description More code of an open part. */
+        /** @description More code of an open code block. */
         "Event.code.delta": {
             /** Format: date-time */
             at: string;
@@ -988,7 +988,7 @@ export interface components {
              */
             type: "code.delta";
         };
-        /** @description A block of code begins. */
+        /** @description A code block starts. */
         "Event.code.started": {
             artifact_id?: string;
             /** Format: date-time */
@@ -1016,13 +1016,13 @@ export interface components {
              */
             type: "code.started";
         };
-        /** @description Something the reader should know, as that older messages were left out. */
+        /** @description Information for the reader, for example that older messages were left out. */
         "Event.notice": {
             /** Format: date-time */
             at: string;
             /** Format: int64 */
             index: number;
-            /** @description As context_trimmed. */
+            /** @description For example context_trimmed. */
             kind: string;
             part_id: string;
             /**
@@ -1043,7 +1043,7 @@ export interface components {
              */
             type: "notice";
         };
-        /** @description The summary is closed; text is whole and authoritative. */
+        /** @description The summary is closed; text is complete and authoritative. */
         "Event.reasoning.completed": {
             /** Format: date-time */
             at: string;
@@ -1067,7 +1067,7 @@ export interface components {
              */
             type: "reasoning.completed";
         };
-        /** @description More of the summary. */
+        /** @description More text of an open summary. */
         "Event.reasoning.delta": {
             /** Format: date-time */
             at: string;
@@ -1092,7 +1092,7 @@ export interface components {
              */
             type: "reasoning.delta";
         };
-        /** @description A summary of the model's reasoning begins. */
+        /** @description A summary of the model's reasoning starts. */
         "Event.reasoning.started": {
             /** Format: date-time */
             at: string;
@@ -1117,7 +1117,7 @@ export interface components {
              */
             type: "reasoning.started";
         };
-        /** @description An input for the live turn is durable; it will end applied or returned, once. */
+        /** @description A steering input for the live turn is durable; it will be either applied or returned, exactly once. */
         "Event.steering.accepted": {
             /** Format: date-time */
             at: string;
@@ -1142,13 +1142,13 @@ export interface components {
              */
             type: "steering.accepted";
         };
-        /** @description The named model step, whose request contained the input, has begun to answer. */
+        /** @description The model has started to answer in the named step, whose request contained the input. */
         "Event.steering.applied": {
             /** Format: date-time */
             at: string;
             /** Format: int64 */
             index: number;
-            /** @description The notice part that shows the input at its place in the message. */
+            /** @description The notice part that shows the input at its position in the message. */
             part_id: string;
             /**
              * Format: int64
@@ -1171,11 +1171,11 @@ export interface components {
              */
             type: "steering.applied";
         };
-        /** @description The input was not used; it is parked as a held follow-up unless it was withdrawn. */
+        /** @description The input was not used; it becomes a held follow-up unless it was withdrawn. */
         "Event.steering.returned": {
             /** Format: date-time */
             at: string;
-            /** @description Where the input is parked; null when it was withdrawn. */
+            /** @description The held follow-up that stores the input; null when the input was withdrawn. */
             follow_up_id: string | null;
             /**
              * Format: int64
@@ -1225,7 +1225,7 @@ export interface components {
              */
             type: "tool.completed";
         };
-        /** @description How far a running tool is. */
+        /** @description The progress of a running tool call. */
         "Event.tool.progress": {
             /** Format: date-time */
             at: string;
@@ -1250,7 +1250,7 @@ export interface components {
              */
             type: "tool.progress";
         };
-        /** @description A tool call is intended; it runs only after this was durable. */
+        /** @description A tool call is planned; it runs only after this event is durable. */
         "Event.tool.started": {
             /** Format: date-time */
             at: string;
@@ -1282,7 +1282,7 @@ export interface components {
              */
             type: "tool.started";
         };
-        /** @description The tool call moved to another state. */
+        /** @description The state of the tool call changed. */
         "Event.tool.state": {
             /** Format: date-time */
             at: string;
@@ -1307,7 +1307,7 @@ export interface components {
              */
             type: "tool.state";
         };
-        /** @description A cancel is durable; from here on the turn ends cancelled. A second one widens the scope. */
+        /** @description A cancel is durable; the turn will end as cancelled. A second cancel widens the scope. */
         "Event.turn.cancel_requested": {
             /** Format: date-time */
             at: string;
@@ -1319,7 +1319,7 @@ export interface components {
              */
             protocol_version: 1;
             /**
-             * @description What becomes of the queue: held, or cancelled with the turn.
+             * @description What happens to the queued follow-ups: turn holds them, turn_and_follow_ups cancels them.
              * @enum {string}
              */
             scope: "turn" | "turn_and_follow_ups";
@@ -1337,7 +1337,7 @@ export interface components {
              */
             type: "turn.cancel_requested";
         };
-        /** @description The end. Exactly once, always last. */
+        /** @description The turn has ended. This event is sent exactly once and is always the last one. */
         "Event.turn.finished": {
             /** Format: date-time */
             at: string;
@@ -1366,7 +1366,7 @@ export interface components {
             type: "turn.finished";
             usage: components["schemas"]["Usage"];
         };
-        /** @description Another run of the service took the turn over and goes on. */
+        /** @description The turn was taken over after a restart, a drain, or the loss of its node or actor, and continues. */
         "Event.turn.recovering": {
             /** Format: date-time */
             at: string;
@@ -1391,7 +1391,7 @@ export interface components {
              */
             type: "turn.recovering";
         };
-        /** @description Which profile and model answer, and why. */
+        /** @description Which profile and model produce the answer, and why. */
         "Event.turn.routing": {
             /** Format: date-time */
             at: string;
@@ -1420,7 +1420,7 @@ export interface components {
              */
             type: "turn.routing";
         };
-        /** @description The message so far, in place of the events up to covers_sequence. */
+        /** @description The message so far; it replaces the events up to covers_sequence. */
         "Event.turn.snapshot": {
             /** Format: date-time */
             at: string;
@@ -1472,7 +1472,7 @@ export interface components {
             type: "turn.started";
             user_message_id: string;
         };
-        /** @description The state or the steering window changed. Clients derive neither from text. */
+        /** @description The state changed, or whether the turn accepts steering. Clients must not derive either from text. */
         "Event.turn.state": {
             accepting_steering: boolean;
             /** Format: date-time */
@@ -1502,7 +1502,7 @@ export interface components {
             reasons: string[];
         };
         FieldError: {
-            /** @description Path of the field, as body.title or query.limit. */
+            /** @description Path of the field, for example body.title or query.limit. */
             field: string;
             message: string;
         };
@@ -1579,7 +1579,7 @@ export interface components {
             password: string;
         };
         MarkReadInputBody: {
-            /** @description The newest message that was seen. A mark never goes back. */
+            /** @description The newest message that was read. The mark never moves back. */
             message_id: string;
         };
         Message: {
@@ -1588,7 +1588,7 @@ export interface components {
             conversation_id: string;
             /**
              * Format: int64
-             * @description Of a streaming message: the parts hold the events up to here; go on with ?after= it.
+             * @description Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value.
              */
             covers_sequence?: number;
             /** Format: date-time */
@@ -1609,7 +1609,7 @@ export interface components {
             sibling_count: number;
             /**
              * Format: int64
-             * @description Position among the alternatives at this place, from 0.
+             * @description Position among the alternative versions of this message, from 0.
              */
             sibling_index: number;
             /** @enum {string} */
@@ -1618,69 +1618,69 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
         };
         MessageList: {
-            /** @description The branch that is paged. */
+            /** @description The branch of the messages. */
             branch_id: string;
-            /** @description Oldest first, in both directions. */
+            /** @description The messages, oldest first in both directions. */
             data: components["schemas"]["Message"][];
             has_more: boolean;
-            /** @description Goes on towards the head; null at the head. */
+            /** @description The cursor of the page with newer messages; null if there are none. */
             newer_cursor: string | null;
-            /** @description Goes on in the direction of this page. */
+            /** @description The cursor of the next page in the direction of this one; null if there is none. */
             next_cursor: string | null;
-            /** @description Goes on towards the beginning; null at the beginning. */
+            /** @description The cursor of the page with older messages; null if there are none. */
             older_cursor: string | null;
         };
         Part: {
             citations?: components["schemas"]["Citation"][];
-            /** @description code. */
+            /** @description For code. */
             code?: string;
             /** Format: int64 */
             duration_ms?: number;
             error?: components["schemas"]["ToolError"];
-            /** @description code. */
+            /** @description For code. */
             filename?: string;
             input?: unknown;
-            /** @description tool: its kind. notice: steering, context_trimmed. */
+            /** @description For tool: the kind of the tool. For notice: steering or context_trimmed. */
             kind?: string;
-            /** @description code. */
+            /** @description For code. */
             language?: string;
-            /** @description More of this part is to come; never in a finished message. */
+            /** @description The part is still being written; never set in a finished message. */
             open?: boolean;
             output?: string;
             part_id: string;
             state?: string;
-            /** @description notice of kind steering. */
+            /** @description For a notice of kind steering. */
             steering_id?: string;
-            /** @description text, reasoning_summary, notice. */
+            /** @description For text, reasoning_summary and notice. */
             text?: string;
             title?: string;
-            /** @description tool. */
+            /** @description For tool. */
             tool_id?: string;
             tool_name?: string;
-            /** @description The part was cut before its end. */
+            /** @description The part was cut off before its end. */
             truncated?: boolean;
             /** @enum {string} */
             type: "text" | "reasoning_summary" | "code" | "tool" | "citation_list" | "artifact" | "notice";
         };
         PasswordInputBody: {
-            /** @description Left out by an account that has none and has signed in within ten minutes. */
+            /** @description Required unless the account has no password and has signed in within the last ten minutes. */
             current_password?: string;
             new_password: string;
         };
         Problem: {
-            /** @description For a program. */
+            /** @description A machine-readable error code. */
             code: string;
-            /** @description On every 409: what the client needs to reconcile. */
+            /** @description Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none. */
             current?: unknown;
-            /** @description For a person. */
+            /** @description A human-readable explanation of the error. */
             detail: string;
-            /** @description On every 422 and 400: the wrong fields, at least one. */
+            /** @description Present on every 400 and 422: the invalid fields, at least one. */
             errors?: components["schemas"]["FieldError"][];
             request_id: string;
             /** Format: int64 */
             status: number;
             title: string;
-            /** @description about:blank: status and code say it all. */
+            /** @description Always about:blank. Use status and code to identify the problem. */
             type: string;
         };
         Progress: {
@@ -1690,38 +1690,38 @@ export interface components {
             total: number;
         };
         PutConversationInputBody: {
-            /** @description Keys up to 64 characters, values up to 512. */
+            /** @description Keys of 1 to 64 characters with values of up to 512 characters. */
             metadata?: {
                 [key: string]: string;
             };
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
-            /** @description 1 to 200 characters after trimming. Empty: none of the user's; an automatic title stays. */
+            /** @description 1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays. */
             title?: string;
             /**
              * Format: int64
-             * @description In place of If-Match. Required when something changes.
+             * @description The version that the change is based on; an alternative to If-Match. Required to change an existing conversation.
              */
             version?: number;
         };
         PutDraftInputBody: {
-            /** @description Files that would be sent along; looked at when they are sent. */
+            /** @description The files to send with the message. They are checked when the message is sent. */
             attachments?: string[];
             content: string;
             /**
              * Format: int64
-             * @description In place of If-Match. Without either the last writer wins.
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
              */
             version?: number;
         };
         Readiness: {
-            /** @description persistence, cache, object_storage, malware_scanning, model_access, with a private Postgres also disk: ok, slow or down. */
+            /** @description The result of each check: ok, slow or down. The checks are persistence, cache, object_storage, malware_scanning, model_access and, with a private Postgres, disk. */
             checks: {
                 [key: string]: string;
             };
-            /** @description The node hands its turns on and takes no new ones: not ready, whatever the checks say. */
+            /** @description The node is draining: it hands over its turns and accepts no new ones. It is not ready, whatever the results of the checks. */
             draining?: boolean;
-            /** @description The engine that judges files; test-signatures only knows the test file of scanners. */
+            /** @description The engine that scans files for malware. The engine test-signatures only detects the EICAR test file. */
             scanner?: string;
             /** @enum {string} */
             status: "ready" | "not_ready";
@@ -1733,7 +1733,7 @@ export interface components {
             kind: string;
             /**
              * Format: date-time
-             * @description Default: now. Not in the future.
+             * @description When the usage occurred. Must not be in the future. Default: now.
              */
             occurred_at?: string | null;
             /** Format: double */
@@ -1741,11 +1741,11 @@ export interface components {
             unit: string;
         };
         RegisterInputBody: {
-            /** @description 1 to 100 characters. Default: the part of the address before the @. */
+            /** @description 1 to 100 characters. Default: the part of the email address before the @. */
             display_name?: string;
             /** Format: email */
             email: string;
-            /** @description At least 8 characters; 15 or more are better. */
+            /** @description At least 8 characters; 15 or more are recommended. */
             password: string;
         };
         SessionInfo: {
@@ -1755,7 +1755,7 @@ export interface components {
             expires_at: string;
             /**
              * Format: date-time
-             * @description Until when routes that need a recent sign-in pass; null when not.
+             * @description The time until which the session may use routes that need a recent sign-in; null when it may not.
              */
             reauthenticated_until: string | null;
         };
@@ -1763,22 +1763,22 @@ export interface components {
             branch_id: string;
             /**
              * Format: int64
-             * @description In place of If-Match; one of them is required.
+             * @description The version that the change is based on; an alternative to If-Match. One of them is required.
              */
             version?: number;
         };
         Settings: {
             /**
-             * @description What sending does while an answer streams.
+             * @description What happens to a message that is sent while an answer streams.
              * @enum {string}
              */
             busy_action: "queue" | "steer" | "interrupt";
             /** @enum {string} */
             default_profile: "auto" | "balanced" | "deep_reasoning" | "coding";
-            /** @description BCP 47, as en, ar, ja. */
+            /** @description BCP 47 language tag, for example en, ar or ja. */
             language: string;
             /**
-             * @description What sends a message; the other makes a new line.
+             * @description The key that sends a message; the other one inserts a line break.
              * @enum {string}
              */
             send_key: "enter" | "mod_enter";
@@ -1792,7 +1792,7 @@ export interface components {
             busy_action: "queue" | "steer" | "interrupt";
             /** @enum {string} */
             default_profile: "auto" | "balanced" | "deep_reasoning" | "coding";
-            /** @description BCP 47, as en, ar, ja. */
+            /** @description A BCP 47 language tag, for example en, ar or ja. */
             language: string;
             /** @enum {string} */
             send_key: "enter" | "mod_enter";
@@ -1800,7 +1800,7 @@ export interface components {
             theme: "system" | "light" | "dark";
             /**
              * Format: int64
-             * @description What the change is based on, in place of If-Match.
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
              */
             version?: number;
         };
@@ -1809,12 +1809,12 @@ export interface components {
             title: string;
             /**
              * Format: int64
-             * @description In place of If-Match. Without either the last writer wins.
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
              */
             version?: number;
         };
         Sibling: {
-            /** @description A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one. */
+            /** @description A branch that shows this version: where there are few branches, the newest one that has messages of its own. PUT …/active-branch with this identifier activates it. */
             branch_id: string;
             message_id: string;
         };
@@ -1822,7 +1822,7 @@ export interface components {
             replayed: boolean;
             /**
              * Format: int64
-             * @description The event that told every reader.
+             * @description The sequence of the event that reports the command to every reader.
              */
             sequence: number;
             /** @enum {string} */
@@ -1832,29 +1832,29 @@ export interface components {
         };
         SteeringRequest: {
             approval_id?: string;
-            /** @description input: names it, so that a repeat is harmless. */
+            /** @description For input: required; a name for the input that the client chooses. An input that is repeated with the same name is accepted once. */
             client_steering_id?: string;
             /** @enum {string} */
             decision?: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject";
             /**
-             * @description input: at the next model step (default), or at once.
+             * @description For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately.
              * @enum {string}
              */
             delivery?: "next_step" | "interrupt";
-            /** @description input: text only, 16,000 characters. */
+            /** @description For input: text only, up to 16,000 characters. */
             input?: components["schemas"]["InputItem"][];
             input_digest?: string;
             /**
-             * @description cancel: turn (default) holds the queue, turn_and_follow_ups cancels it too.
+             * @description For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both.
              * @enum {string}
              */
             scope?: "turn" | "turn_and_follow_ups";
             /**
              * Format: int64
-             * @description cancel: the last event that the user had seen.
+             * @description For cancel: the sequence of the last event that the user has seen.
              */
             seen_sequence?: number;
-            /** @description withdraw: the input to take back. */
+            /** @description For withdraw: required; the input to withdraw. */
             steering_id?: string;
             turn_id: string;
             /** @enum {string} */
@@ -1877,7 +1877,7 @@ export interface components {
             /** @description The assistant's message. */
             message_id: string;
             pending_approvals: components["schemas"]["Approval"][];
-            /** @description The profile that answers: the resolved one. */
+            /** @description The resolved profile, which produces the answer. */
             profile: string;
             /** @enum {string} */
             state: "queued" | "running" | "requires_action" | "recovering" | "cancelling" | "completed" | "cancelled" | "failed" | "incomplete";
@@ -1886,7 +1886,7 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
         };
         TurnError: {
-            /** @description As model_unavailable, model_rate_limited, model_protocol, interrupted. */
+            /** @description For example model_unavailable, model_rate_limited, model_protocol or interrupted. */
             code: string;
             detail: string;
             retryable: boolean;
@@ -1908,7 +1908,7 @@ export interface components {
             cached_input_tokens: number;
             /** Format: int64 */
             input_tokens: number;
-            /** @description A date, a profile or a conversation, as group_by says. */
+            /** @description A date, a profile or a conversation, depending on group_by. */
             key: string;
             /** Format: int64 */
             output_tokens: number;
@@ -1919,7 +1919,7 @@ export interface components {
         };
         UsageRecord: {
             conversation_id: string | null;
-            /** @description turn, title (the call that wrote it), or what a client recorded. */
+            /** @description turn, title (the model call that wrote a title), or a kind that a client recorded. */
             kind: string;
             /** Format: date-time */
             occurred_at: string;
@@ -1930,7 +1930,7 @@ export interface components {
             source: "server" | "client";
             turn_id: string | null;
             unit: string;
-            /** @description The tokens of a turn or title. */
+            /** @description The tokens that a turn or a title used. */
             usage: components["schemas"]["Usage"] | null;
             usage_id: string;
         };
@@ -1947,42 +1947,42 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description The version of the resource, for If-Match.
+         * @description The version of the resource, for use in If-Match.
          * @example "v3"
          */
         ETag: string;
         /**
-         * @description true: the stored response of an earlier request with the same Idempotency-Key.
+         * @description true if this is the stored response of an earlier request with the same Idempotency-Key.
          * @example true
          */
         "Idempotent-Replayed": string;
         /**
-         * @description Where the new or running resource is read, or where a browser is sent.
+         * @description The address of the new resource or of the turn, or the target of a redirect.
          * @example /conversations/conv_01h2xcejqtf2nbrexx3vqjhp41
          */
         Location: string;
         /**
-         * @description What is left of that limit, and the seconds until it is whole again.
+         * @description The remaining quota of that limit (r), and the number of seconds until it is fully restored (t).
          * @example "writes";r=29;t=1
          */
         RateLimit: string;
         /**
-         * @description The limit that the request drew from (draft-ietf-httpapi-ratelimit-headers).
+         * @description The limit that applies to the request: its quota (q) and its window in seconds (w). See draft-ietf-httpapi-ratelimit-headers.
          * @example "writes";q=120;w=60
          */
         "RateLimit-Policy": string;
         /**
-         * @description Seconds to wait before the next attempt.
+         * @description The number of seconds to wait before the next attempt.
          * @example 2
          */
         "Retry-After": number;
         /**
-         * @description Names the request in logs and in reports of errors.
+         * @description Identifies the request. Quote it in error reports.
          * @example req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55
          */
         "X-Request-Id": string;
         /**
-         * @description The turn whose events follow.
+         * @description The turn whose events are streamed.
          * @example turn_01h2xcejqtf2nbrexx3vqjhp41
          */
         "X-Turn-Id": string;
@@ -2035,7 +2035,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -2058,7 +2058,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -2080,7 +2080,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -2103,7 +2103,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -2119,9 +2119,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -2178,11 +2178,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -2206,7 +2206,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -2228,7 +2228,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -2250,7 +2250,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -2273,7 +2273,7 @@ export interface operations {
                      * @example {
                      *       "code": "stale_version",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -2295,7 +2295,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -2317,7 +2317,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -2339,11 +2339,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -2368,7 +2368,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -2390,7 +2390,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -2413,7 +2413,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -2480,11 +2480,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -2508,7 +2508,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -2530,7 +2530,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "origin",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -2552,7 +2552,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -2574,7 +2574,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -2596,11 +2596,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -2625,7 +2625,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -2647,7 +2647,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -2670,7 +2670,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -2686,7 +2686,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -2718,7 +2718,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -2740,7 +2740,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -2762,7 +2762,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -2785,7 +2785,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -2807,7 +2807,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -2830,7 +2830,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -2858,7 +2858,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Found. A browser's navigation (Sec-Fetch-Mode: navigate) that is refused goes to /?refused={code}, in place of a problem. */
+            /** @description Found. If a browser navigation (Sec-Fetch-Mode: navigate) is refused, the browser is redirected to /?refused={code} instead of receiving a problem document. */
             302: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -2881,7 +2881,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -2903,7 +2903,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -2925,7 +2925,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -2948,7 +2948,7 @@ export interface operations {
                      * @example {
                      *       "code": "conflict",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -2970,11 +2970,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -2999,7 +2999,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -3021,7 +3021,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -3044,7 +3044,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -3059,9 +3059,9 @@ export interface operations {
     startOIDC: {
         parameters: {
             query?: {
-                /** @description Links the identity to the signed-in account; needs a recent sign-in. */
+                /** @description Link the identity to the signed-in account. Requires a recent sign-in. */
                 link?: boolean;
-                /** @description A path of this service to go to afterwards. */
+                /** @description The path of this service to which the browser is redirected after the sign-in. */
                 return_to?: string;
             };
             header?: never;
@@ -3072,7 +3072,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Found. A browser's navigation (Sec-Fetch-Mode: navigate) that is refused goes to /?refused={code}, in place of a problem. */
+            /** @description Found. If a browser navigation (Sec-Fetch-Mode: navigate) is refused, the browser is redirected to /?refused={code} instead of receiving a problem document. */
             302: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3095,7 +3095,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -3117,7 +3117,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "origin",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -3139,7 +3139,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -3161,11 +3161,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3190,7 +3190,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -3212,7 +3212,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -3235,7 +3235,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -3251,7 +3251,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -3305,11 +3305,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3333,7 +3333,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -3355,7 +3355,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -3377,7 +3377,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -3399,7 +3399,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -3421,7 +3421,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -3443,11 +3443,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3472,7 +3472,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -3494,7 +3494,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -3517,7 +3517,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -3533,7 +3533,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -3586,11 +3586,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3614,7 +3614,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -3636,7 +3636,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -3658,7 +3658,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -3681,7 +3681,7 @@ export interface operations {
                      * @example {
                      *       "code": "conflict",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -3703,7 +3703,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -3725,7 +3725,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -3747,11 +3747,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3776,7 +3776,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -3798,7 +3798,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -3821,7 +3821,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -3889,11 +3889,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -3917,7 +3917,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "origin",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -3940,7 +3940,7 @@ export interface operations {
                      * @example {
                      *       "code": "email_taken",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -3962,7 +3962,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -3984,7 +3984,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -4006,11 +4006,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -4035,7 +4035,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -4057,7 +4057,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -4080,7 +4080,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -4137,7 +4137,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -4160,7 +4160,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -4182,7 +4182,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -4205,7 +4205,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -4220,9 +4220,9 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
             };
             header?: never;
@@ -4271,7 +4271,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -4293,11 +4293,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -4322,7 +4322,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -4344,7 +4344,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -4367,7 +4367,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -4383,7 +4383,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -4413,7 +4413,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -4435,7 +4435,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -4457,7 +4457,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -4480,7 +4480,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -4502,7 +4502,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -4525,7 +4525,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -4541,7 +4541,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -4573,7 +4573,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -4595,7 +4595,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -4617,7 +4617,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -4639,11 +4639,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -4668,7 +4668,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -4690,7 +4690,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -4713,7 +4713,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -4730,7 +4730,7 @@ export interface operations {
             query?: never;
             header: {
                 "Idempotency-Key"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -4755,7 +4755,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The turn's events. The body ends after turn.finished; a client that goes away does not stop the turn. */
+            /** @description The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues. */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
@@ -4785,7 +4785,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description A turn is live: the follow-up that was queued, or the receipt of the steering input, as if_busy asked. */
+            /** @description A turn is live. The response is the queued follow-up or the receipt of the steering input, depending on `if_busy`. */
             202: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
@@ -4825,11 +4825,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -4853,7 +4853,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -4875,7 +4875,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -4897,7 +4897,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -4920,7 +4920,7 @@ export interface operations {
                      * @example {
                      *       "code": "conversation_head_moved",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -4942,7 +4942,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -4964,7 +4964,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -4986,11 +4986,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "idempotency_mismatch",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "header.Idempotency-Key",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5015,7 +5015,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -5037,7 +5037,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -5060,7 +5060,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -5076,7 +5076,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -5102,7 +5102,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is durable. An input will end applied or returned, once. */
+            /** @description The command is committed. An input will be applied or returned, exactly once. */
             202: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5135,11 +5135,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5163,7 +5163,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -5185,7 +5185,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -5207,7 +5207,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -5230,7 +5230,7 @@ export interface operations {
                      * @example {
                      *       "code": "steering_closed",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -5252,7 +5252,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -5274,7 +5274,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -5296,11 +5296,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5325,7 +5325,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -5347,7 +5347,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -5370,7 +5370,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -5449,7 +5449,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -5471,7 +5471,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -5493,11 +5493,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5522,7 +5522,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -5544,7 +5544,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -5567,7 +5567,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -5582,13 +5582,13 @@ export interface operations {
     followTurn: {
         parameters: {
             query?: {
-                /** @description The last sequence that was seen; 0 for all of it. */
+                /** @description The sequence of the last event that was received. 0 or absent: start with the first event. */
                 after?: string;
-                /** @description snapshot begins with the message so far, in place of the events before it. */
+                /** @description snapshot starts with one event that has the message so far, instead of the events up to that point. */
                 mode?: "events" | "snapshot";
             };
             header?: {
-                /** @description The last sequence that was seen; wins over after. */
+                /** @description The sequence of the last event that was received. Takes precedence over after. */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -5598,7 +5598,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The turn's events. The body ends after turn.finished; a client that goes away does not stop the turn. */
+            /** @description The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues. */
             200: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -5627,7 +5627,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description The turn has ended and all of it was seen. */
+            /** @description The turn has ended, and the client has received all of its events. */
             204: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5649,7 +5649,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -5671,7 +5671,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -5694,7 +5694,7 @@ export interface operations {
                      * @example {
                      *       "code": "sequence_ahead",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -5716,11 +5716,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5745,7 +5745,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -5767,7 +5767,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -5790,7 +5790,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -5806,9 +5806,9 @@ export interface operations {
         parameters: {
             query?: {
                 archived?: "true" | "false" | "any";
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
                 pinned?: "true" | "false" | "any";
                 project_id?: string;
@@ -5874,7 +5874,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -5896,11 +5896,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -5925,7 +5925,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -5947,7 +5947,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -5970,7 +5970,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -5986,9 +5986,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to repeat for 24 hours: the first answer comes again, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
                 "Idempotency-Key"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path?: never;
@@ -6058,11 +6058,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -6086,7 +6086,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -6108,7 +6108,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -6130,7 +6130,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -6153,7 +6153,7 @@ export interface operations {
                      * @example {
                      *       "code": "idempotency_in_progress",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -6175,7 +6175,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -6197,7 +6197,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -6219,11 +6219,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "idempotency_mismatch",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "header.Idempotency-Key",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -6248,7 +6248,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -6270,7 +6270,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -6293,7 +6293,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -6404,7 +6404,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -6426,7 +6426,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -6448,11 +6448,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -6477,7 +6477,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -6499,7 +6499,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -6522,7 +6522,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -6538,9 +6538,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -6603,7 +6603,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description It did not exist and was created. */
+            /** @description The conversation did not exist and was created. */
             201: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6652,11 +6652,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -6680,7 +6680,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -6702,7 +6702,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -6724,7 +6724,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -6747,7 +6747,7 @@ export interface operations {
                      * @example {
                      *       "code": "stale_version",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -6769,7 +6769,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -6791,7 +6791,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -6813,11 +6813,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -6842,7 +6842,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -6864,7 +6864,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -6887,7 +6887,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -6903,11 +6903,11 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description While a turn is live: the token of the 409 confirmation_required before. */
+                /** @description Required while a turn is live: the token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -6939,7 +6939,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -6961,7 +6961,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -6983,7 +6983,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -7006,7 +7006,7 @@ export interface operations {
                      * @example {
                      *       "code": "confirmation_required",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -7028,11 +7028,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7057,7 +7057,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -7079,7 +7079,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -7102,7 +7102,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -7118,9 +7118,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -7190,11 +7190,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7218,7 +7218,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -7240,7 +7240,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -7262,7 +7262,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -7285,7 +7285,7 @@ export interface operations {
                      * @example {
                      *       "code": "stale_version",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -7307,7 +7307,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -7329,7 +7329,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -7351,11 +7351,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7380,7 +7380,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -7402,7 +7402,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -7425,7 +7425,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -7440,9 +7440,9 @@ export interface operations {
     listBranches: {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
             };
             header?: never;
@@ -7493,7 +7493,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -7515,7 +7515,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -7537,11 +7537,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7566,7 +7566,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -7588,7 +7588,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -7611,7 +7611,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -7627,9 +7627,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to repeat for 24 hours: the first answer comes again, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
                 "Idempotency-Key"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -7649,7 +7649,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description edit and regenerate: the branch. fork: the new conversation. */
+            /** @description The new branch for `edit` and `regenerate`; the new conversation for `fork`. */
             201: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -7686,11 +7686,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7714,7 +7714,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -7736,7 +7736,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -7758,7 +7758,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -7781,7 +7781,7 @@ export interface operations {
                      * @example {
                      *       "code": "idempotency_in_progress",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -7803,7 +7803,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -7825,7 +7825,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -7847,11 +7847,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "idempotency_mismatch",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "header.Idempotency-Key",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -7876,7 +7876,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -7898,7 +7898,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -7921,7 +7921,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -7937,9 +7937,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -7994,11 +7994,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8022,7 +8022,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -8044,7 +8044,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -8066,7 +8066,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -8089,7 +8089,7 @@ export interface operations {
                      * @example {
                      *       "code": "stale_version",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -8111,7 +8111,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -8133,7 +8133,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -8155,11 +8155,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8184,7 +8184,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -8206,7 +8206,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -8229,7 +8229,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -8244,11 +8244,11 @@ export interface operations {
     listFollowUps: {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
-                /** @description open: only queued and held. */
+                /** @description open: only follow-ups that are queued or held. */
                 state?: "open" | "any";
             };
             header?: never;
@@ -8304,7 +8304,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -8326,7 +8326,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -8348,11 +8348,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8377,7 +8377,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -8399,7 +8399,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -8422,7 +8422,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -8438,9 +8438,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -8501,11 +8501,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8529,7 +8529,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -8551,7 +8551,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -8573,7 +8573,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -8596,7 +8596,7 @@ export interface operations {
                      * @example {
                      *       "code": "conflict",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -8618,7 +8618,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -8640,7 +8640,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -8662,11 +8662,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8691,7 +8691,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -8713,7 +8713,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -8736,7 +8736,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -8751,15 +8751,15 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
-                /** @description Puts this message into the middle of the page. Not with a cursor. */
+                /** @description Return the page with this message in the middle. Cannot be combined with a cursor. */
                 around?: string;
-                /** @description Default: the active branch; with around, one that shows the message. */
+                /** @description The branch to list. Default: the active branch or, with around, a branch that contains the message. */
                 branch_id?: string;
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description Where the pages lead: older (default) from the head to the beginning, newer the other way. A cursor knows its own. */
+                /** @description The order of the pages: older (default) goes from the head of the branch to its first message, newer goes the other way. A cursor has a direction of its own. */
                 direction?: "older" | "newer";
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
             };
             header?: never;
@@ -8877,7 +8877,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -8899,7 +8899,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -8921,11 +8921,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -8950,7 +8950,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -8972,7 +8972,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -8995,7 +8995,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -9011,7 +9011,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -9080,11 +9080,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9108,7 +9108,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -9130,7 +9130,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -9152,7 +9152,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -9174,7 +9174,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -9196,7 +9196,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -9218,11 +9218,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9247,7 +9247,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -9269,7 +9269,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -9292,7 +9292,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -9308,9 +9308,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as the ETag said it: "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
                 "If-Match"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -9379,11 +9379,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9407,7 +9407,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -9429,7 +9429,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -9451,7 +9451,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -9474,7 +9474,7 @@ export interface operations {
                      * @example {
                      *       "code": "stale_version",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -9496,7 +9496,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -9518,7 +9518,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -9540,11 +9540,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9569,7 +9569,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -9591,7 +9591,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -9614,7 +9614,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -9629,9 +9629,9 @@ export interface operations {
     listUsage: {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
             };
             header?: never;
@@ -9692,7 +9692,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -9714,7 +9714,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -9736,11 +9736,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9765,7 +9765,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -9787,7 +9787,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -9810,7 +9810,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -9826,9 +9826,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to repeat for 24 hours: the first answer comes again, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
                 "Idempotency-Key"?: string;
-                /** @description From GET /auth/session. */
+                /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
             path: {
@@ -9896,11 +9896,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid_body",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -9924,7 +9924,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -9946,7 +9946,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "csrf",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 403,
                      *       "title": "Forbidden",
@@ -9968,7 +9968,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "not_found",
-                     *       "detail": "There is nothing here that you can see.",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
@@ -9991,7 +9991,7 @@ export interface operations {
                      * @example {
                      *       "code": "idempotency_in_progress",
                      *       "current": null,
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
@@ -10013,7 +10013,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "too_large",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 413,
                      *       "title": "Request Entity Too Large",
@@ -10035,7 +10035,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unsupported_media_type",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
@@ -10057,11 +10057,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "idempotency_mismatch",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "header.Idempotency-Key",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -10086,7 +10086,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -10108,7 +10108,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -10131,7 +10131,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -10177,7 +10177,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -10232,7 +10232,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -10255,7 +10255,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -10277,7 +10277,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -10287,7 +10287,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not ready: at least one dependency is down. */
+            /** @description Not ready: a dependency is down, or the node is draining. */
             503: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10315,14 +10315,14 @@ export interface operations {
     sumUsage: {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before; opaque. */
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
-                /** @description A time (RFC 3339) or a day (UTC). Default: 30 days before to. */
+                /** @description The start of the period, inclusive: a time (RFC 3339) or a day (UTC). Default: 30 days before to. */
                 from?: string;
                 group_by?: "day" | "profile" | "conversation";
-                /** @description A page has fewer items when they are large: about 1 MiB, and at least one. */
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
-                /** @description Not included. A time (RFC 3339) or a day (UTC). Default: now. */
+                /** @description The end of the period, exclusive: a time (RFC 3339) or a day (UTC). Default: now. */
                 to?: string;
             };
             header?: never;
@@ -10371,7 +10371,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -10393,11 +10393,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "invalid",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
                      *           "field": "body",
-                     *           "message": "What happened, for a person."
+                     *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -10422,7 +10422,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -10444,7 +10444,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -10467,7 +10467,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",
@@ -10520,7 +10520,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unauthenticated",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
@@ -10543,7 +10543,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "rate_limited",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
                      *       "title": "Too Many Requests",
@@ -10565,7 +10565,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "internal",
-                     *       "detail": "Something went wrong on our side. The request_id helps to find it.",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
@@ -10588,7 +10588,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
-                     *       "detail": "What happened, for a person.",
+                     *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
                      *       "title": "Service Unavailable",

@@ -1,12 +1,12 @@
 // The events of a turn, as the service sends them. Generated from the registry in protocol/event.go by "make generate";
-// not to be edited. Types, fields and values that a client does not know are to be ignored: payloads change only additively.
+// do not edit. Clients must ignore types, fields and values that they do not know: payloads change only additively.
 
-/** An instant: RFC 3339 in UTC with milliseconds. */
+/** A point in time: RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
 export type TurnID = `turn_${string}`;
 
-/** What every event begins with. */
+/** The fields with which every event starts. */
 export interface Envelope<T extends string> {
   protocol_version: 1;
   turn_id: TurnID;
@@ -35,7 +35,7 @@ export interface TurnStarted extends Envelope<"turn.started"> {
 
 export type TurnState = "queued" | "running" | "requires_action" | "recovering" | "cancelling" | "completed" | "cancelled" | "failed" | "incomplete";
 
-/** The state or the steering window changed. Clients derive neither from text. */
+/** The state changed, or whether the turn accepts steering. Clients must not derive either from text. */
 export interface TurnStateChanged extends Envelope<"turn.state"> {
   state: TurnState;
   accepting_steering: boolean;
@@ -54,7 +54,7 @@ export interface Completion {
   deadline_s: number;
 }
 
-/** Which profile and model answer, and why. */
+/** Which profile and model produce the answer, and why. */
 export interface TurnRouting extends Envelope<"turn.routing"> {
   profile: Profile;
   model_id: string;
@@ -73,26 +73,26 @@ export interface Progress {
   total: number;
 }
 
-/** What is being done beside the answer. */
+/** Work in progress other than the answer itself. */
 export interface ActivityProgress extends Envelope<"activity.progress"> {
   part_id: PartID;
-  /** As waiting_for_model, summarising, running_tools. */
+  /** For example waiting_for_model, summarising or running_tools. */
   activity: string;
   label: string;
   progress?: Progress;
 }
 
-/** A part of the answer's text begins. */
+/** A part of the answer's text starts. */
 export interface AnswerStarted extends Envelope<"answer.started"> {
   part_id: PartID;
   /** Position among the parts of the message. */
   index: number;
   format: "markdown";
-  /** Parts of a cut attempt that leave the message. */
+  /** Parts of an attempt that was cut off; they are removed from the message. */
   supersedes?: PartID[];
 }
 
-/** More text of an open part. */
+/** More text of an open text part. */
 export interface AnswerDelta extends Envelope<"answer.delta"> {
   part_id: PartID;
   /** UTF-8 bytes of the part before this delta. */
@@ -107,7 +107,7 @@ export interface Citation {
   url?: string;
 }
 
-/** The part is closed; text is whole and authoritative. */
+/** The part is closed; text is complete and authoritative. */
 export interface AnswerCompleted extends Envelope<"answer.completed"> {
   part_id: PartID;
   text: string;
@@ -115,7 +115,7 @@ export interface AnswerCompleted extends Envelope<"answer.completed"> {
   truncated?: boolean;
 }
 
-/** A block of code begins. */
+/** A code block starts. */
 export interface CodeStarted extends Envelope<"code.started"> {
   part_id: PartID;
   index: number;
@@ -125,35 +125,35 @@ export interface CodeStarted extends Envelope<"code.started"> {
   supersedes?: PartID[];
 }
 
-/** More code of an open part. */
+/** More code of an open code block. */
 export interface CodeDelta extends Envelope<"code.delta"> {
   part_id: PartID;
   offset: number;
   delta: string;
 }
 
-/** The block is closed; code is whole and authoritative. */
+/** The code block is closed; code is complete and authoritative. */
 export interface CodeCompleted extends Envelope<"code.completed"> {
   part_id: PartID;
   code: string;
   truncated?: boolean;
 }
 
-/** A summary of the model's reasoning begins. */
+/** A summary of the model's reasoning starts. */
 export interface ReasoningStarted extends Envelope<"reasoning.started"> {
   part_id: PartID;
   index: number;
   supersedes?: PartID[];
 }
 
-/** More of the summary. */
+/** More text of an open summary. */
 export interface ReasoningDelta extends Envelope<"reasoning.delta"> {
   part_id: PartID;
   offset: number;
   delta: string;
 }
 
-/** The summary is closed; text is whole and authoritative. */
+/** The summary is closed; text is complete and authoritative. */
 export interface ReasoningCompleted extends Envelope<"reasoning.completed"> {
   part_id: PartID;
   text: string;
@@ -164,7 +164,7 @@ export type ToolID = `tl_${string}`;
 
 export type ToolState = "pending" | "awaiting_approval" | "running" | "succeeded" | "failed" | "rejected" | "cancelled" | "outcome_unknown";
 
-/** A tool call is intended; it runs only after this was durable. */
+/** A tool call is planned; it runs only after this event is durable. */
 export interface ToolStarted extends Envelope<"tool.started"> {
   part_id: PartID;
   tool_id: ToolID;
@@ -177,7 +177,7 @@ export interface ToolStarted extends Envelope<"tool.started"> {
   supersedes?: PartID[];
 }
 
-/** How far a running tool is. */
+/** The progress of a running tool call. */
 export interface ToolProgress extends Envelope<"tool.progress"> {
   part_id: PartID;
   tool_id: ToolID;
@@ -185,7 +185,7 @@ export interface ToolProgress extends Envelope<"tool.progress"> {
   progress?: Progress;
 }
 
-/** The tool call moved to another state. */
+/** The state of the tool call changed. */
 export interface ToolStateChanged extends Envelope<"tool.state"> {
   part_id: PartID;
   tool_id: ToolID;
@@ -212,7 +212,7 @@ export type SteeringID = `st_${string}`;
 
 export type Delivery = "next_step" | "interrupt";
 
-/** An input for the live turn is durable; it will end applied or returned, once. */
+/** A steering input for the live turn is durable; it will be either applied or returned, exactly once. */
 export interface SteeringAccepted extends Envelope<"steering.accepted"> {
   steering_id: SteeringID;
   client_steering_id: string;
@@ -220,10 +220,10 @@ export interface SteeringAccepted extends Envelope<"steering.accepted"> {
   delivery: Delivery;
 }
 
-/** The named model step, whose request contained the input, has begun to answer. */
+/** The model has started to answer in the named step, whose request contained the input. */
 export interface SteeringApplied extends Envelope<"steering.applied"> {
   steering_id: SteeringID;
-  /** The notice part that shows the input at its place in the message. */
+  /** The notice part that shows the input at its position in the message. */
   part_id: PartID;
   index: number;
   text: string;
@@ -232,32 +232,32 @@ export interface SteeringApplied extends Envelope<"steering.applied"> {
 
 export type FollowUpID = `fu_${string}`;
 
-/** The input was not used; it is parked as a held follow-up unless it was withdrawn. */
+/** The input was not used; it becomes a held follow-up unless it was withdrawn. */
 export interface SteeringReturned extends Envelope<"steering.returned"> {
   steering_id: SteeringID;
   reason: "withdrawn" | "cancelled" | "failed" | "limit";
-  /** Where the input is parked; null when it was withdrawn. */
+  /** The held follow-up that stores the input; null when the input was withdrawn. */
   follow_up_id: FollowUpID | null;
 }
 
-/** Something the reader should know, as that older messages were left out. */
+/** Information for the reader, for example that older messages were left out. */
 export interface Notice extends Envelope<"notice"> {
   part_id: PartID;
   index: number;
-  /** As context_trimmed. */
+  /** For example context_trimmed. */
   kind: string;
   text: string;
 }
 
-/** A cancel is durable; from here on the turn ends cancelled. A second one widens the scope. */
+/** A cancel is durable; the turn will end as cancelled. A second cancel widens the scope. */
 export interface TurnCancelRequested extends Envelope<"turn.cancel_requested"> {
   by: "user" | "operator" | "deletion";
-  /** What becomes of the queue: held, or cancelled with the turn. */
+  /** What happens to the queued follow-ups: turn holds them, turn_and_follow_ups cancels them. */
   scope: "turn" | "turn_and_follow_ups";
   seen_sequence: number | null;
 }
 
-/** Another run of the service took the turn over and goes on. */
+/** The turn was taken over after a restart, a drain, or the loss of its node or actor, and continues. */
 export interface TurnRecovering extends Envelope<"turn.recovering"> {
   attempt: number;
   cause: "restart" | "node_lost" | "actor_lost" | "drain";
@@ -275,13 +275,13 @@ export interface Usage {
 }
 
 export interface TurnError {
-  /** As model_unavailable, model_rate_limited, model_protocol, interrupted. */
+  /** For example model_unavailable, model_rate_limited, model_protocol or interrupted. */
   code: string;
   detail: string;
   retryable: boolean;
 }
 
-/** The end. Exactly once, always last. */
+/** The turn has ended. This event is sent exactly once and is always the last one. */
 export interface TurnFinished extends Envelope<"turn.finished"> {
   status: "completed" | "cancelled" | "failed" | "incomplete";
   stop_reason: StopReason;
@@ -293,28 +293,28 @@ export interface TurnFinished extends Envelope<"turn.finished"> {
 
 export interface Sibling {
   message_id: MessageID;
-  /** A branch that shows it, the newest that has messages of its own where there are few: PUT …/active-branch with this one. */
+  /** A branch that shows this version: where there are few branches, the newest one that has messages of its own. PUT …/active-branch with this identifier activates it. */
   branch_id: BranchID;
 }
 
 export interface Part {
   type: "text" | "reasoning_summary" | "code" | "tool" | "citation_list" | "artifact" | "notice";
   part_id: PartID;
-  /** text, reasoning_summary, notice. */
+  /** For text, reasoning_summary and notice. */
   text?: string;
   citations?: Citation[];
-  /** code. */
+  /** For code. */
   language?: string;
-  /** code. */
+  /** For code. */
   filename?: string;
-  /** code. */
+  /** For code. */
   code?: string;
-  /** The part was cut before its end. */
+  /** The part was cut off before its end. */
   truncated?: boolean;
-  /** tool. */
+  /** For tool. */
   tool_id?: ToolID;
   tool_name?: string;
-  /** tool: its kind. notice: steering, context_trimmed. */
+  /** For tool: the kind of the tool. For notice: steering or context_trimmed. */
   kind?: string;
   title?: string;
   input?: unknown;
@@ -322,9 +322,9 @@ export interface Part {
   output?: string;
   error?: ToolError;
   duration_ms?: number;
-  /** notice of kind steering. */
+  /** For a notice of kind steering. */
   steering_id?: SteeringID;
-  /** More of this part is to come; never in a finished message. */
+  /** The part is still being written; never set in a finished message. */
   open?: boolean;
 }
 
@@ -341,7 +341,7 @@ export interface Message {
   conversation_id: ConversationID;
   branch_id: BranchID;
   parent_message_id: MessageID | null;
-  /** Position among the alternatives at this place, from 0. */
+  /** Position among the alternative versions of this message, from 0. */
   sibling_index: number;
   sibling_count: number;
   /** The alternative before this one; absent for the first. */
@@ -357,12 +357,12 @@ export interface Message {
   model_id: string | null;
   usage: Usage | null;
   feedback: Feedback | null;
-  /** Of a streaming message: the parts hold the events up to here; go on with ?after= it. */
+  /** Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value. */
   covers_sequence?: number;
   created_at: Timestamp;
 }
 
-/** The message so far, in place of the events up to covers_sequence. */
+/** The message so far; it replaces the events up to covers_sequence. */
 export interface TurnSnapshot extends Envelope<"turn.snapshot"> {
   covers_sequence: number;
   message: Message;
@@ -396,7 +396,7 @@ export type TurnEvent =
   | TurnFinished
   | TurnSnapshot;
 
-/** The type of every event: what an EventSource has to listen to. */
+/** The types of all events: an EventSource needs a listener for each. */
 export const turnEventTypes = [
   "turn.started",
   "turn.state",

@@ -1,48 +1,57 @@
-// The shortcuts of the app, in one table: what listens, what shows them and what tests them read it.
+// The keyboard shortcuts of the app in one table, which the listener, the help sheet and the tests use.
 import { create } from "zustand";
-import type { Word } from "../words/words";
+import type { MessageKey } from "../messages/catalog";
 
 export type Action = "palette" | "new" | "shortcuts" | "sidebar" | "code" | "next" | "previous";
 
 export interface Shortcut {
-  /** As "Mod+Shift+O"; Mod is ⌘ on a Mac and Ctrl elsewhere. */
+  /** For example "Mod+Shift+O"; Mod is ⌘ on a Mac and Ctrl elsewhere. */
   keys: string;
-  word: Word;
+  message: MessageKey;
 }
 
 export const shortcuts: Readonly<Record<Action, Shortcut>> = {
-  palette: { keys: "Mod+K", word: "rooms.keys.palette" },
-  new: { keys: "Mod+Shift+O", word: "rooms.keys.new" },
-  sidebar: { keys: "Mod+Shift+S", word: "rooms.keys.sidebar" },
-  code: { keys: "Mod+Shift+C", word: "rooms.keys.code" },
-  shortcuts: { keys: "Mod+/", word: "rooms.keys.shortcuts" },
-  next: { keys: "J", word: "rooms.keys.next" },
-  previous: { keys: "K", word: "rooms.keys.previous" },
+  palette: { keys: "Mod+K", message: "pages.keys.palette" },
+  new: { keys: "Mod+Shift+O", message: "pages.keys.new" },
+  sidebar: { keys: "Mod+Shift+S", message: "pages.keys.sidebar" },
+  code: { keys: "Mod+Shift+C", message: "pages.keys.code" },
+  shortcuts: { keys: "Mod+/", message: "pages.keys.shortcuts" },
+  next: { keys: "J", message: "pages.keys.next" },
+  previous: { keys: "K", message: "pages.keys.previous" },
 };
 
-/** Letters alone: they can be switched off, and are none while one writes (WCAG 2.1.4). */
-export const letters: readonly Action[] = ["next", "previous"];
+/** The single-letter shortcuts. They can be switched off, and do not apply in text fields (WCAG 2.1.4). */
+export const letterShortcuts: readonly Action[] = ["next", "previous"];
 
 export type Pressed = Pick<KeyboardEvent, "key" | "code" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey">;
 
-/** Which shortcut was pressed. Letters go by what the key writes; where that is no Latin letter, by its place. */
-export function pressed(event: Pressed, mac: boolean): Action | null {
+/** Returns the pressed shortcut. A key counts by its Latin letter, or by its position if it writes another letter. */
+export function shortcutOf(event: Pressed, mac: boolean): Action | null {
   if (event.altKey || (mac ? event.ctrlKey : event.metaKey)) return null;
   const mod = mac ? event.metaKey : event.ctrlKey;
-  const key = /^[a-z]$/i.test(event.key) || !/^\p{L}$/u.test(event.key) ? event.key.toUpperCase() : event.code.replace(/^Key/, "");
+  const key =
+    /^[a-z]$/i.test(event.key) || !/^\p{L}$/u.test(event.key)
+      ? event.key.toUpperCase()
+      : event.code.replace(/^Key/, "");
   for (const [action, { keys }] of Object.entries(shortcuts) as [Action, Shortcut][]) {
     const parts = keys.split("+");
     const wanted = parts.at(-1)!;
-    const shift = parts.includes("Shift") === event.shiftKey || !/^[A-Z]$/.test(wanted); // signs are where Shift puts them
+    // Some keyboard layouts need Shift for a sign.
+    const shift = parts.includes("Shift") === event.shiftKey || !/^[A-Z]$/.test(wanted);
     if (wanted === key && parts.includes("Mod") === mod && shift) return action;
   }
   return null;
 }
 
-const signs: readonly [string, string][] = [["Mod", "⌘"], ["Shift", "⇧"], ["Alt", "⌥"], ["Enter", "↩"]];
+const signs: readonly [string, string][] = [
+  ["Mod", "⌘"],
+  ["Shift", "⇧"],
+  ["Alt", "⌥"],
+  ["Enter", "↩"],
+];
 
-/** Keys as the platform writes them: "⇧⌘O" or "Ctrl+Shift+O". */
-export function shown(keys: string, mac: boolean): string {
+/** Formats keys for the platform: "⇧⌘O" or "Ctrl+Shift+O". */
+export function formatKeys(keys: string, mac: boolean): string {
   const parts = keys.split("+");
   if (!mac) return parts.map((part) => (part === "Mod" ? "Ctrl" : part)).join("+");
   const order = ["Alt", "Shift", "Mod"];
@@ -50,12 +59,13 @@ export function shown(keys: string, mac: boolean): string {
   return sorted.map((part) => signs.find(([name]) => name === part)?.[1] ?? part).join("");
 }
 
-/** As the keys of Apple's devices are labelled. */
+/** Whether the device is from Apple, whose keys have other labels. */
 export const onMac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.platform);
 
-export const keysOf = (action: Action): string => shown(shortcuts[action].keys, onMac);
+export const keysOf = (action: Action): string => formatKeys(shortcuts[action].keys, onMac);
 
-/** What is asked for by a key, a button or the palette; the frame does it. */
-export const useAsked = create<{ action: Action | null; count: number }>(() => ({ action: null, count: 0 }));
+/** The latest requested action and the number of requests. pages/shortcuts.tsx executes the action. */
+export const useRequestedAction = create<{ action: Action | null; count: number }>(() => ({ action: null, count: 0 }));
 
-export const act = (action: Action): void => useAsked.setState(({ count }) => ({ action, count: count + 1 }));
+export const requestAction = (action: Action): void =>
+  useRequestedAction.setState(({ count }) => ({ action, count: count + 1 }));

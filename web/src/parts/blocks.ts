@@ -1,18 +1,18 @@
-// Cuts Markdown into blocks that are drawn, and remembered, each by itself: while an answer streams only its end is
-// read anew. Pure: any way of growing a text leads to the same blocks.
+// Splits Markdown into blocks that are rendered and cached separately: while an answer streams, only its end is parsed
+// again. Pure: the blocks depend only on the text, not on the steps in which it grew.
 import { Lexer, Marked, type Token, type TokenizerExtension } from "marked";
 
 export interface Block {
   kind: "markdown" | "code" | "math" | "definition";
-  /** The block as it was written, with the empty lines behind it. */
+  /** The source of the block, with the empty lines after it. */
   raw: string;
-  /** code, math: what is inside. */
+  /** code, math: the content without its delimiters. */
   text: string;
-  /** code: the word behind the fence. */
+  /** code: the first word after the opening fence. */
   language: string;
-  /** code: whether the fence that opened it was closed. math: whether it was. */
+  /** code, math: whether the closing delimiter has arrived. true for all other kinds. */
   closed: boolean;
-  /** How deep a heading is, from 1; 0: no heading. */
+  /** The depth of a heading, from 1; 0: the block is not a heading. */
   depth: number;
 }
 
@@ -21,14 +21,14 @@ export interface Blocks {
   list: readonly Block[];
 }
 
-/** So many blocks at the end may still change when text is added: a list may take in what looked like a paragraph behind it. */
-const unsettled = 2;
+/** The number of last blocks that added text may change: a list can absorb what looked like a paragraph after it. */
+const unstableCount = 2;
 
 const endsEmpty = /\n[ \t]*\n$/;
 
 const mathOpens = /^ {0,3}(?:\$\$|\\\[)/;
 
-/** A formula of its own: dollars or brackets at the beginning of a line. It ends at the latest before an empty line. */
+/** A display formula: $$ or \[ at the start of a line. It must be closed before the next empty line. */
 const mathBlock: TokenizerExtension = {
   name: "math",
   level: "block",
@@ -43,34 +43,44 @@ const mathBlock: TokenizerExtension = {
     const reach = /\n[ \t]*\n/.exec(text)?.index ?? text.length;
     const at = text.indexOf(end, opening.length);
     if (at < 0 || at >= reach) {
-      return reach < text.length ? undefined : { type: "math", raw: text, text: text.slice(opening.length), closed: false };
+      return reach < text.length
+        ? undefined
+        : { type: "math", raw: text, text: text.slice(opening.length), closed: false };
     }
     const rest = /^[ \t]*(?:\n|$)/.exec(text.slice(at + end.length))?.[0];
     if (rest === undefined) return undefined;
-    return { type: "math", raw: text.slice(0, at + end.length + rest.length), text: text.slice(opening.length, at), closed: true };
+    return {
+      type: "math",
+      raw: text.slice(0, at + end.length + rest.length),
+      text: text.slice(opening.length, at),
+      closed: true,
+    };
   },
 };
 
 const grammar = new Marked({ gfm: true, extensions: [mathBlock] });
 
-/** The blocks of a text; what stands since the time before is not read again, and its blocks are the same objects. */
-export function growBlocks(before: Blocks | null, written: string): Blocks {
+/**
+ * Returns the blocks of a text. Blocks of the previous text that added text cannot change are not parsed again;
+ * unchanged blocks are the same objects as before.
+ */
+export function updateBlocks(before: Blocks | null, written: string): Blocks {
   const text = written.includes("\r") ? written.replace(/\r\n?/g, "\n") : written;
   if (before?.text === text) return before;
-  const standing = before === null ? [] : settled(before.list);
-  const length = standing.reduce((sum, block) => sum + block.raw.length, 0);
-  if (before === null || !text.startsWith(before.text.slice(0, length))) return { text, list: read(text, []) };
-  return { text, list: [...standing, ...read(text.slice(length), before.list.slice(standing.length))] };
+  const stable = before === null ? [] : stableBlocks(before.list);
+  const length = stable.reduce((sum, block) => sum + block.raw.length, 0);
+  if (before === null || !text.startsWith(before.text.slice(0, length))) return { text, list: parseBlocks(text, []) };
+  return { text, list: [...stable, ...parseBlocks(text.slice(length), before.list.slice(stable.length))] };
 }
 
-/** What no further text changes: blocks before an empty line, which no paragraph crosses. */
-function settled(list: readonly Block[]): readonly Block[] {
-  let length = list.length - unsettled;
+/** The blocks that added text cannot change. The last of them ends with an empty line, which no paragraph crosses. */
+function stableBlocks(list: readonly Block[]): readonly Block[] {
+  let length = list.length - unstableCount;
   while (length > 0 && !endsEmpty.test(list[length - 1]!.raw)) length -= 1;
   return list.slice(0, Math.max(0, length));
 }
 
-function read(text: string, known: readonly Block[]): Block[] {
+function parseBlocks(text: string, known: readonly Block[]): Block[] {
   const list: Block[] = [];
   let lead = ""; // empty lines before the first block
   for (const token of new Lexer(grammar.defaults).blockTokens(text)) {
@@ -83,11 +93,17 @@ function read(text: string, known: readonly Block[]): Block[] {
       lead = "";
     }
   }
-  let from = 0; // the lexer may write a blank at the end of a block as a new line
+  let from = 0; // raw is cut from the text, because the lexer may turn a trailing blank of a block into a newline
   return list.map((made, at) => {
     const block = { ...made, raw: text.slice(from, (from += made.raw.length)) };
     const same = known[at];
-    return same !== undefined && same.raw === block.raw && same.kind === block.kind && same.closed === block.closed && same.depth === block.depth ? same : block;
+    return same !== undefined &&
+      same.raw === block.raw &&
+      same.kind === block.kind &&
+      same.closed === block.closed &&
+      same.depth === block.depth
+      ? same
+      : block;
   });
 }
 
@@ -98,7 +114,13 @@ function blockOf(token: Token, lead: string): Block {
       const fence = /^ {0,3}(`{3,}|~{3,})/.exec(token.raw)?.[1];
       const indented = token["codeBlockStyle"] === "indented" || fence === undefined;
       const closed = indented || new RegExp(`\\n {0,3}${fence[0]}{${fence.length},}[ \\t]*\\n*$`).test(token.raw);
-      return { ...block, kind: "code", text: String(token["text"]), language: /^[^\s{,]*/.exec(String(token["lang"] ?? "").trim())![0], closed };
+      return {
+        ...block,
+        kind: "code",
+        text: String(token["text"]),
+        language: /^[^\s{,]*/.exec(String(token["lang"] ?? "").trim())![0],
+        closed,
+      };
     }
     case "math":
       return { ...block, kind: "math", text: String(token["text"]), closed: token["closed"] === true };
@@ -111,7 +133,7 @@ function blockOf(token: Token, lead: string): Block {
   }
 }
 
-/** The level of each block that is a heading, beginning at first and never leaving one out; 0 for all others. */
+/** Returns the heading level of each block, from first on and without gaps; 0 for a block that is not a heading. */
 export function headingLevels(list: readonly Block[], first: number): number[] {
   const open: number[] = [];
   return list.map(({ depth }) => {
@@ -122,7 +144,7 @@ export function headingLevels(list: readonly Block[], first: number): number[] {
   });
 }
 
-/** Code as it is shown while its end is not there: a half fence is no line of it. */
-export function withoutHalfFence(text: string): string {
+/** Removes an incomplete fence from the end of text that is still streaming, so that it is not shown. */
+export function withoutPartialFence(text: string): string {
   return text.replace(/(^|\n) {0,3}(?:`{1,2}|~{1,2})$/, "");
 }

@@ -1,18 +1,18 @@
-// A block of code: its language, copy, save, wrap, numbered lines. Plain while it is written, coloured when it stands
-// and is near to what is looked at.
+// A code block: its language, numbered lines, and buttons to copy, save and wrap it. It has syntax highlighting once it
+// is complete and near the visible area.
 import { memo, useEffect, useRef, useState, type RefObject } from "react";
 import { Button, IconButton } from "../controls/button";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import "./code.css";
 import { CopyButton } from "./copy-button";
-import { lineCount, previewOf } from "./cut";
-import { saveText } from "./keep";
+import { lineCount, previewOf } from "./preview";
+import { saveText } from "./export-text";
 import { fileName, languageName, languageOf } from "./languages";
 import { useNear } from "./near";
-import { paint, paintedAlready } from "./paint";
-import type { Painted } from "./paint-kinds";
+import { highlight, cachedHighlight } from "./highlight";
+import type { HighlightedLines } from "./highlight-messages";
 
-/** Code with more lines than this is folded to its first ones. */
+/** Code with more lines than foldedAbove is folded to its first foldedTo lines. */
 const foldedAbove = 40;
 const foldedTo = 24;
 
@@ -20,47 +20,69 @@ export interface CodeProps {
   code: string;
   language: string;
   filename?: string | undefined;
-  /** More of it is to come. */
-  open: boolean;
+  /** The code is still streaming. */
+  streaming: boolean;
 }
 
-export const Code = memo(function Code({ code, language, filename, open }: CodeProps) {
-  const { say } = useSpeech();
-  const shown = code.endsWith("\n") ? code.slice(0, -1) : code; // the end of the last line is no line
+export const Code = memo(function Code({ code, language, filename, streaming: open }: CodeProps) {
+  const { t } = useLocalization();
+  const shown = code.endsWith("\n") ? code.slice(0, -1) : code; // a newline at the end does not start another line
   const count = lineCount(shown);
-  // What was written before the reader's eyes is not folded under them.
+  // Code that streamed while the reader watched is not folded when it is complete.
   const [folded, setFolded] = useState(!open && count > foldedAbove);
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
   const text = useRef<HTMLPreElement>(null);
-  const painted = usePainted(figure, code, language, open);
+  const highlighted = useHighlightedLines(figure, code, language, open);
   const { lines, cut } = previewOf(shown, folded ? foldedTo : undefined);
   const name = filename ?? languageName(language);
   const partly = folded || cut;
   const unfold = () => {
     setFolded(false);
-    text.current?.focus({ preventScroll: true }); // the button goes
+    text.current?.focus({ preventScroll: true }); // the pressed button is removed
   };
   return (
     <figure ref={figure} className="my-4 overflow-clip rounded-md bg-sunken">
       <figcaption className="flex min-h-10 items-center justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
-        <bdi className="truncate">{name === "" ? say("transcript.code") : name}</bdi>
+        <bdi className="truncate">{name === "" ? t("transcript.code") : name}</bdi>
         <span className="flex">
-          <IconButton size="small" icon="wrap" label={say("transcript.code.wrap")} aria-pressed={wrapped} className={wrapped ? "bg-hover" : ""} onClick={() => setWrapped(!wrapped)} />
-          <IconButton size="small" icon="download" label={say("transcript.code.save")} onClick={() => saveText(filename ?? fileName(language), code)} />
-          <CopyButton label={say("transcript.code.copy")} text={() => code} marks={{ "data-copy": "" }} />
+          <IconButton
+            size="small"
+            icon="wrap"
+            label={t("transcript.code.wrap")}
+            aria-pressed={wrapped}
+            className={wrapped ? "bg-hover" : ""}
+            onClick={() => setWrapped(!wrapped)}
+          />
+          <IconButton
+            size="small"
+            icon="download"
+            label={t("transcript.code.save")}
+            onClick={() => saveText(filename ?? fileName(language), code)}
+          />
+          <CopyButton label={t("transcript.code.copy")} text={() => code} attributes={{ "data-copy": "" }} />
         </span>
       </figcaption>
-      <pre ref={text} tabIndex={0} role="group" aria-label={say("transcript.code.of", { name: name === "" ? say("transcript.code") : name })} dir="ltr" className="overflow-x-auto px-4 pt-1 pb-4 font-mono text-sm">
-        {/* What is cut or folded can still be copied whole, by whatever looks for code in the page. */}
+      <pre
+        ref={text}
+        tabIndex={0}
+        role="group"
+        aria-label={t("transcript.code.of", { name: name === "" ? t("transcript.code") : name })}
+        dir="ltr"
+        className="overflow-x-auto px-4 pt-1 pb-4 font-mono text-sm"
+      >
+        {/* The whole code for the copy shortcut, which looks for data-code, if only a part of it is displayed. */}
         {partly && (
           <code data-code="" hidden>
             {code}
           </code>
         )}
-        <code {...(partly ? {} : { "data-code": "" })} className={`code-lines ${count > 1 ? "numbered" : ""} ${wrapped ? "wrap-anywhere whitespace-pre-wrap" : "whitespace-pre"}`}>
+        <code
+          {...(partly ? {} : { "data-code": "" })}
+          className={`code-lines ${count > 1 ? "numbered" : ""} ${wrapped ? "wrap-anywhere whitespace-pre-wrap" : "whitespace-pre"}`}
+        >
           {lines.map((line, at) => (
-            <Line key={at} text={line} runs={painted?.[at]} last={at === lines.length - 1} />
+            <Line key={at} text={line} runs={highlighted?.[at]} last={at === lines.length - 1} />
           ))}
         </code>
       </pre>
@@ -68,10 +90,10 @@ export const Code = memo(function Code({ code, language, filename, open }: CodeP
         <div className="flex flex-wrap items-center gap-x-3 px-2 pb-2 text-xs text-faint">
           {folded ? (
             <Button look="quiet" icon="chevronDown" onClick={unfold}>
-              {say("transcript.code.all", { count })}
+              {t("transcript.code.all", { count })}
             </Button>
           ) : (
-            <span className="px-2">{say("transcript.code.cut")}</span>
+            <span className="px-2">{t("transcript.code.cut")}</span>
           )}
         </div>
       )}
@@ -79,7 +101,15 @@ export const Code = memo(function Code({ code, language, filename, open }: CodeP
   );
 });
 
-const Line = memo(function Line({ text, runs, last }: { text: string; runs: Painted[number] | undefined; last: boolean }) {
+const Line = memo(function Line({
+  text,
+  runs,
+  last,
+}: {
+  text: string;
+  runs: HighlightedLines[number] | undefined;
+  last: boolean;
+}) {
   return (
     <span>
       {runs === undefined || text.endsWith("…")
@@ -98,16 +128,21 @@ const Line = memo(function Line({ text, runs, last }: { text: string; runs: Pain
   );
 });
 
-/** The colours of code that stands, once it is near to what is looked at; undefined until then. */
-function usePainted(figure: RefObject<HTMLElement | null>, code: string, word: string, open: boolean): Painted | undefined {
+/** Returns the highlighted lines of complete code once it is near the visible area; undefined until then. */
+function useHighlightedLines(
+  figure: RefObject<HTMLElement | null>,
+  code: string,
+  word: string,
+  open: boolean,
+): HighlightedLines | undefined {
   const language = open ? null : languageOf(word);
   const near = useNear(figure, true);
-  const [found, setFound] = useState<{ code: string; lines: Painted } | null>(null);
-  const ready = language === null ? undefined : paintedAlready(code, language);
+  const [found, setFound] = useState<{ code: string; lines: HighlightedLines } | null>(null);
+  const ready = language === null ? undefined : cachedHighlight(code, language);
   useEffect(() => {
     if (language === null || !near || ready !== undefined) return;
     let current = true;
-    void paint(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
+    void highlight(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
     return () => void (current = false);
   }, [code, language, near, ready]);
   return ready ?? (found?.code === code && language !== null ? found.lines : undefined);

@@ -1,21 +1,21 @@
-// A button that copies something and says so where it stands.
+// A button that copies text and confirms it by its icon and label.
 import { useEffect, useState } from "react";
 import { IconButton } from "../controls/button";
 import type { IconName } from "../controls/icon";
-import { useSpeech } from "../words/speech";
-import { copyText } from "./keep";
-import { announce } from "./voice";
+import { useLocalization } from "../messages/localization";
+import { copyText } from "./export-text";
+import { announce } from "./announcements";
 
 interface CopyButtonProps {
   label: string;
-  /** Gives the text when it is asked for. */
+  /** Returns the text to copy; called on click. */
   text: () => string;
   icon?: IconName;
-  marks?: Record<`data-${string}`, string>;
+  attributes?: Record<`data-${string}`, string>;
 }
 
-export function CopyButton({ label, text, icon = "copy", marks }: CopyButtonProps) {
-  const { say } = useSpeech();
+export function CopyButton({ label, text, icon = "copy", attributes }: CopyButtonProps) {
+  const { t } = useLocalization();
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -25,7 +25,15 @@ export function CopyButton({ label, text, icon = "copy", marks }: CopyButtonProp
   const copy = async () => {
     const done = await copyText(text());
     setCopied(done);
-    announce(say(done ? "transcript.copied" : "transcript.copy_refused"));
+    announce(t(done ? "transcript.copied" : "transcript.copy_refused"));
   };
-  return <IconButton {...marks} size="small" icon={copied ? "check" : icon} label={copied ? say("transcript.copied") : label} onClick={() => void copy()} />;
+  return (
+    <IconButton
+      {...attributes}
+      size="small"
+      icon={copied ? "check" : icon}
+      label={copied ? t("transcript.copied") : label}
+      onClick={() => void copy()}
+    />
+  );
 }

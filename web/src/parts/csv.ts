@@ -1,6 +1,6 @@
-// Tables as comma-separated values: RFC 4180.
+// Tables as comma-separated values (RFC 4180).
 
-/** The rows of a table as one text. Cells that hold a comma, a quote, a line break or outer spaces are quoted. */
+/** Returns the rows of a table as CSV. A cell with a comma, a quote, a line break or outer whitespace is quoted. */
 export function csvOf(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => row.map(cell).join(",")).join("\r\n");
 }

@@ -1,14 +1,17 @@
-// How long something takes, counted in seconds before the reader's eyes, and how long it took.
+// Elapsed time: a counter of seconds while something runs, and durations as text.
 import { useEffect, useState } from "react";
-import { useSpeech, type Speech } from "../words/speech";
+import { useLocalization, type Localization } from "../messages/localization";
 
-/** Seconds since a moment, while it runs; the last count stays when it ends. null without a moment. */
+/**
+ * Returns the seconds since a time (RFC 3339), updated every second while running; afterwards the last value stays.
+ * null: nothing was counted yet.
+ */
 export function useElapsed(since: string | null, running: boolean): number | null {
   const [seconds, setSeconds] = useState<number | null>(null);
   useEffect(() => {
     if (since === null || !running) return;
-    const begun = Date.parse(since);
-    const count = () => setSeconds(Math.max(0, Math.round((Date.now() - begun) / 1000)));
+    const startedAt = Date.parse(since);
+    const count = () => setSeconds(Math.max(0, Math.round((Date.now() - startedAt) / 1000)));
     count();
     const timer = setInterval(count, 1000);
     return () => clearInterval(timer);
@@ -16,20 +19,23 @@ export function useElapsed(since: string | null, running: boolean): number | nul
   return seconds;
 }
 
-/** A time in words, as "0.4 s", "12 s", "2 min 5 s". */
-export function timeInWords({ say, intl }: Speech, seconds: number): string {
-  if (seconds < 60) return say("transcript.seconds", { seconds: intl.formatNumber(seconds, { maximumFractionDigits: seconds < 10 ? 1 : 0 }) });
+/** Returns a duration as text, for example "0.4 s", "12 s" or "2 min 5 s". */
+export function formatDuration({ t, intl }: Localization, seconds: number): string {
+  if (seconds < 60)
+    return t("transcript.seconds", {
+      seconds: intl.formatNumber(seconds, { maximumFractionDigits: seconds < 10 ? 1 : 0 }),
+    });
   const whole = Math.round(seconds);
-  return say("transcript.minutes", { minutes: Math.floor(whole / 60), seconds: whole % 60 });
+  return t("transcript.minutes", { minutes: Math.floor(whole / 60), seconds: whole % 60 });
 }
 
-/** The seconds that something has taken so far; quiet for who listens. */
+/** Shows the seconds since a time, from 2 seconds on; hidden from screen readers. */
 export function Elapsed({ since }: { since: string | null }) {
-  const speech = useSpeech();
+  const localization = useLocalization();
   const seconds = useElapsed(since, true);
   return seconds === null || seconds < 2 ? null : (
     <span aria-hidden="true" className="shrink-0 text-faint tabular-nums">
-      {timeInWords(speech, seconds)}
+      {formatDuration(localization, seconds)}
     </span>
   );
 }

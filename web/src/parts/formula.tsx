@@ -1,49 +1,67 @@
-// A formula. KaTeX comes with the first one; until then, and for what it cannot read, the formula stands as it was written.
+// A formula, rendered by KaTeX. KaTeX is loaded with the first formula. Until it is loaded, and for a formula that is
+// too long or that KaTeX cannot parse, the TeX source is shown.
 import { memo, useLayoutEffect, useRef } from "react";
 import type { KatexOptions } from "katex";
 
-const longest = 2_000;
+const maxSourceLength = 2_000; // characters
 
 type Render = (tex: string, element: HTMLElement, options: KatexOptions) => void;
 let render: Render | null = null;
-let coming: Promise<Render> | null = null;
+let loading: Promise<Render> | null = null;
 
 function load(): Promise<Render> {
-  coming ??= Promise.all([import("katex"), import("katex/dist/katex.min.css")]).then(
+  loading ??= Promise.all([import("katex"), import("katex/dist/katex.min.css")]).then(
     ([katex]) => (render = katex.default.render),
     (failure: unknown) => {
-      coming = null; // with the next formula again
+      loading = null; // the next formula tries again
       throw failure;
     },
   );
-  return coming;
+  return loading;
 }
 
 export const Formula = memo(function Formula({ tex, display }: { tex: string; display: boolean }) {
-  const place = useRef<HTMLSpanElement>(null);
+  const container = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (element === null) return;
-    const draw = (by: Render) => {
+    const draw = (renderer: Render) => {
       try {
-        // Where it does not throw, KaTeX marks an error by a style attribute, which the content security policy forbids.
-        by(tex, element, { displayMode: display, throwOnError: true, strict: "ignore", trust: false, maxSize: 30, maxExpand: 500 });
+        // Without throwOnError, KaTeX marks an error with a style attribute, which the content security policy forbids.
+        renderer(tex, element, {
+          displayMode: display,
+          throwOnError: true,
+          strict: "ignore",
+          trust: false,
+          maxSize: 30,
+          maxExpand: 500,
+        });
       } catch {
         element.textContent = tex;
       }
     };
-    if (tex.length > longest) element.textContent = tex;
+    if (tex.length > maxSourceLength) element.textContent = tex;
     else if (render !== null) draw(render);
     else {
       element.textContent = tex;
       let current = true;
       load().then(
-        (by) => current && draw(by),
-        () => {}, // it stands as it was written
+        (renderer) => current && draw(renderer),
+        () => {}, // the source stays visible
       );
       return () => void (current = false);
     }
     return undefined;
   }, [tex, display]);
-  return <span ref={place} dir="ltr" className={display ? "block overflow-x-auto overflow-y-hidden py-2 text-center" : "inline-block max-w-full overflow-x-auto overflow-y-hidden align-bottom"} />;
+  return (
+    <span
+      ref={container}
+      dir="ltr"
+      className={
+        display
+          ? "block overflow-x-auto overflow-y-hidden py-2 text-center"
+          : "inline-block max-w-full overflow-x-auto overflow-y-hidden align-bottom"
+      }
+    />
+  );
 });

@@ -1,5 +1,6 @@
-// What answers use of GitHub's Markdown: bare links, lists of tasks, tables, text struck through. remark-gfm would bring the
-// way back from a tree to text along, which nobody takes here, and footnotes, which do not reach from block to block.
+// The parts of GitHub Flavored Markdown that answers use: bare links, task lists, tables and strikethrough. remark-gfm
+// would add the serializer from tree to text, which the app does not need, and footnotes, which cannot span blocks that
+// are parsed separately.
 import { gfmAutolinkLiteralFromMarkdown } from "mdast-util-gfm-autolink-literal";
 import { gfmStrikethroughFromMarkdown } from "mdast-util-gfm-strikethrough";
 import { gfmTableFromMarkdown } from "mdast-util-gfm-table";
@@ -9,9 +10,19 @@ import { gfmStrikethrough } from "micromark-extension-gfm-strikethrough";
 import { gfmTable } from "micromark-extension-gfm-table";
 import { gfmTaskListItem } from "micromark-extension-gfm-task-list-item";
 
-/** A plugin of remark. */
+/** A remark plugin. */
 export function gfm(this: { data(): object }): void {
   const data = this.data() as { micromarkExtensions?: object[]; fromMarkdownExtensions?: object[] };
-  (data.micromarkExtensions ??= []).push(gfmAutolinkLiteral(), gfmStrikethrough({ singleTilde: false }), gfmTable(), gfmTaskListItem());
-  (data.fromMarkdownExtensions ??= []).push(gfmAutolinkLiteralFromMarkdown(), gfmStrikethroughFromMarkdown(), gfmTableFromMarkdown(), gfmTaskListItemFromMarkdown());
+  (data.micromarkExtensions ??= []).push(
+    gfmAutolinkLiteral(),
+    gfmStrikethrough({ singleTilde: false }),
+    gfmTable(),
+    gfmTaskListItem(),
+  );
+  (data.fromMarkdownExtensions ??= []).push(
+    gfmAutolinkLiteralFromMarkdown(),
+    gfmStrikethroughFromMarkdown(),
+    gfmTableFromMarkdown(),
+    gfmTaskListItemFromMarkdown(),
+  );
 }

@@ -1,86 +1,88 @@
-// The languages that code is written in: what people call them, how they are shown, and how their files end.
+// The languages of code blocks: their aliases, display names and file extensions.
 
-interface Known {
+interface LanguageInfo {
   name: string;
-  ending: string;
-  also?: readonly string[];
+  extension: string;
+  aliases?: readonly string[];
 }
 
-const known = {
-  bash: { name: "Bash", ending: "sh", also: ["sh", "shell", "zsh", "console", "shellscript"] },
-  c: { name: "C", ending: "c", also: ["h"] },
-  clojure: { name: "Clojure", ending: "clj", also: ["clj"] },
-  cpp: { name: "C++", ending: "cpp", also: ["c++", "cc", "hpp", "cxx"] },
-  csharp: { name: "C#", ending: "cs", also: ["cs", "c#"] },
-  css: { name: "CSS", ending: "css" },
-  dart: { name: "Dart", ending: "dart" },
-  diff: { name: "Diff", ending: "diff", also: ["patch"] },
-  docker: { name: "Dockerfile", ending: "Dockerfile", also: ["dockerfile"] },
-  elixir: { name: "Elixir", ending: "ex", also: ["ex", "exs"] },
-  erlang: { name: "Erlang", ending: "erl", also: ["erl"] },
-  go: { name: "Go", ending: "go", also: ["golang"] },
-  graphql: { name: "GraphQL", ending: "graphql", also: ["gql"] },
-  haskell: { name: "Haskell", ending: "hs", also: ["hs"] },
-  hcl: { name: "HCL", ending: "tf", also: ["terraform", "tf"] },
-  html: { name: "HTML", ending: "html", also: ["htm"] },
-  ini: { name: "INI", ending: "ini", also: ["conf", "properties"] },
-  java: { name: "Java", ending: "java" },
-  javascript: { name: "JavaScript", ending: "js", also: ["js", "mjs", "cjs", "node"] },
-  json: { name: "JSON", ending: "json", also: ["jsonc", "json5", "jsonl"] },
-  jsx: { name: "JSX", ending: "jsx" },
-  julia: { name: "Julia", ending: "jl", also: ["jl"] },
-  kotlin: { name: "Kotlin", ending: "kt", also: ["kt", "kts"] },
-  latex: { name: "LaTeX", ending: "tex", also: ["tex"] },
-  lua: { name: "Lua", ending: "lua" },
-  make: { name: "Makefile", ending: "mk", also: ["makefile"] },
-  markdown: { name: "Markdown", ending: "md", also: ["md"] },
-  nginx: { name: "Nginx", ending: "conf" },
-  nix: { name: "Nix", ending: "nix" },
-  "objective-c": { name: "Objective-C", ending: "m", also: ["objc", "objectivec"] },
-  ocaml: { name: "OCaml", ending: "ml", also: ["ml"] },
-  perl: { name: "Perl", ending: "pl", also: ["pl"] },
-  php: { name: "PHP", ending: "php" },
-  powershell: { name: "PowerShell", ending: "ps1", also: ["ps1", "pwsh"] },
-  proto: { name: "Protocol Buffers", ending: "proto", also: ["protobuf"] },
-  python: { name: "Python", ending: "py", also: ["py", "python3"] },
-  r: { name: "R", ending: "r" },
-  ruby: { name: "Ruby", ending: "rb", also: ["rb"] },
-  rust: { name: "Rust", ending: "rs", also: ["rs"] },
-  scala: { name: "Scala", ending: "scala" },
-  scss: { name: "SCSS", ending: "scss", also: ["sass"] },
-  sql: { name: "SQL", ending: "sql", also: ["postgres", "postgresql", "mysql", "plsql", "sqlite"] },
-  svelte: { name: "Svelte", ending: "svelte" },
-  swift: { name: "Swift", ending: "swift" },
-  toml: { name: "TOML", ending: "toml" },
-  tsx: { name: "TSX", ending: "tsx" },
-  typescript: { name: "TypeScript", ending: "ts", also: ["ts", "mts", "cts"] },
-  vue: { name: "Vue", ending: "vue" },
-  xml: { name: "XML", ending: "xml", also: ["svg", "xhtml"] },
-  yaml: { name: "YAML", ending: "yaml", also: ["yml"] },
-  zig: { name: "Zig", ending: "zig" },
-} as const satisfies Record<string, Known>;
+const languages = {
+  bash: { name: "Bash", extension: "sh", aliases: ["sh", "shell", "zsh", "console", "shellscript"] },
+  c: { name: "C", extension: "c", aliases: ["h"] },
+  clojure: { name: "Clojure", extension: "clj", aliases: ["clj"] },
+  cpp: { name: "C++", extension: "cpp", aliases: ["c++", "cc", "hpp", "cxx"] },
+  csharp: { name: "C#", extension: "cs", aliases: ["cs", "c#"] },
+  css: { name: "CSS", extension: "css" },
+  dart: { name: "Dart", extension: "dart" },
+  diff: { name: "Diff", extension: "diff", aliases: ["patch"] },
+  docker: { name: "Dockerfile", extension: "Dockerfile", aliases: ["dockerfile"] },
+  elixir: { name: "Elixir", extension: "ex", aliases: ["ex", "exs"] },
+  erlang: { name: "Erlang", extension: "erl", aliases: ["erl"] },
+  go: { name: "Go", extension: "go", aliases: ["golang"] },
+  graphql: { name: "GraphQL", extension: "graphql", aliases: ["gql"] },
+  haskell: { name: "Haskell", extension: "hs", aliases: ["hs"] },
+  hcl: { name: "HCL", extension: "tf", aliases: ["terraform", "tf"] },
+  html: { name: "HTML", extension: "html", aliases: ["htm"] },
+  ini: { name: "INI", extension: "ini", aliases: ["conf", "properties"] },
+  java: { name: "Java", extension: "java" },
+  javascript: { name: "JavaScript", extension: "js", aliases: ["js", "mjs", "cjs", "node"] },
+  json: { name: "JSON", extension: "json", aliases: ["jsonc", "json5", "jsonl"] },
+  jsx: { name: "JSX", extension: "jsx" },
+  julia: { name: "Julia", extension: "jl", aliases: ["jl"] },
+  kotlin: { name: "Kotlin", extension: "kt", aliases: ["kt", "kts"] },
+  latex: { name: "LaTeX", extension: "tex", aliases: ["tex"] },
+  lua: { name: "Lua", extension: "lua" },
+  make: { name: "Makefile", extension: "mk", aliases: ["makefile"] },
+  markdown: { name: "Markdown", extension: "md", aliases: ["md"] },
+  nginx: { name: "Nginx", extension: "conf" },
+  nix: { name: "Nix", extension: "nix" },
+  "objective-c": { name: "Objective-C", extension: "m", aliases: ["objc", "objectivec"] },
+  ocaml: { name: "OCaml", extension: "ml", aliases: ["ml"] },
+  perl: { name: "Perl", extension: "pl", aliases: ["pl"] },
+  php: { name: "PHP", extension: "php" },
+  powershell: { name: "PowerShell", extension: "ps1", aliases: ["ps1", "pwsh"] },
+  proto: { name: "Protocol Buffers", extension: "proto", aliases: ["protobuf"] },
+  python: { name: "Python", extension: "py", aliases: ["py", "python3"] },
+  r: { name: "R", extension: "r" },
+  ruby: { name: "Ruby", extension: "rb", aliases: ["rb"] },
+  rust: { name: "Rust", extension: "rs", aliases: ["rs"] },
+  scala: { name: "Scala", extension: "scala" },
+  scss: { name: "SCSS", extension: "scss", aliases: ["sass"] },
+  sql: { name: "SQL", extension: "sql", aliases: ["postgres", "postgresql", "mysql", "plsql", "sqlite"] },
+  svelte: { name: "Svelte", extension: "svelte" },
+  swift: { name: "Swift", extension: "swift" },
+  toml: { name: "TOML", extension: "toml" },
+  tsx: { name: "TSX", extension: "tsx" },
+  typescript: { name: "TypeScript", extension: "ts", aliases: ["ts", "mts", "cts"] },
+  vue: { name: "Vue", extension: "vue" },
+  xml: { name: "XML", extension: "xml", aliases: ["svg", "xhtml"] },
+  yaml: { name: "YAML", extension: "yaml", aliases: ["yml"] },
+  zig: { name: "Zig", extension: "zig" },
+} as const satisfies Record<string, LanguageInfo>;
 
-/** A language whose code can be coloured. */
-export type Language = keyof typeof known;
+/** A language with syntax highlighting. */
+export type Language = keyof typeof languages;
 
 const byName = new Map<string, Language>(
-  (Object.entries(known) as [Language, Known][]).flatMap(([id, { also = [] }]) => [id, ...also].map((name): [string, Language] => [name, id])),
+  (Object.entries(languages) as [Language, LanguageInfo][]).flatMap(([id, { aliases = [] }]) =>
+    [id, ...aliases].map((name): [string, Language] => [name, id]),
+  ),
 );
 
-/** The language that a fence names, in whatever way; null for one that is not known. */
+/** Returns the language that a fence names by its identifier or an alias, in any letter case; null: unknown. */
 export function languageOf(word: string): Language | null {
   return byName.get(word.toLowerCase()) ?? null;
 }
 
-/** What a language is called; unknown ones as they were written. */
+/** Returns the display name of a language; an unknown one as written, at most 40 characters of it. */
 export function languageName(word: string): string {
   const language = languageOf(word);
-  return language === null ? word.slice(0, 40) : known[language].name;
+  return language === null ? word.slice(0, 40) : languages[language].name;
 }
 
-/** A name for a file of such code. */
+/** Returns a file name for code in this language. */
 export function fileName(word: string): string {
   const language = languageOf(word);
   if (language === "docker") return "Dockerfile";
-  return `code.${language === null ? "txt" : known[language].ending}`;
+  return `code.${language === null ? "txt" : languages[language].extension}`;
 }

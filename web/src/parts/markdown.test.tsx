@@ -4,25 +4,39 @@ import { random } from "../turn/turn.fake";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1" });
 const { Markdown } = await import("./markdown");
-await (await import("./closing")).loadClosing();
+await (await import("./close-marks")).loadMarkCloser();
 
-const html = (text: string, open = false) => renderToString(<Markdown text={text} open={open} />).replaceAll("<!-- -->", "");
+const html = (text: string, open = false) =>
+  renderToString(<Markdown text={text} streaming={open} />).replaceAll("<!-- -->", "");
 
-describe("Markdown as it is shown", () => {
-  test("raw HTML is text", () => {
-    const shown = html('<img src=x onerror="run()"> and <b>bold</b>\n\n<script>run()</script>\n\n<iframe src="https://a.example"></iframe>');
+describe("rendered Markdown", () => {
+  test("raw HTML is shown as text", () => {
+    const shown = html(
+      '<img src=x onerror="run()"> and <b>bold</b>\n\n<script>run()</script>\n\n<iframe src="https://a.example"></iframe>',
+    );
     expect(shown).not.toMatch(/<(img|b|script|iframe)\b/);
     expect(shown).toContain("&lt;script&gt;run()&lt;/script&gt;");
     expect(shown).toContain("&lt;b&gt;bold&lt;/b&gt;");
   });
 
-  test("links are followed only to http, https and mailto, in another tab, and tell nobody where they come from", () => {
-    expect(html("[a](https://a.example/x)")).toContain('<a href="https://a.example/x" title="https://a.example/x" target="_blank" rel="noopener noreferrer nofollow">a</a>');
-    for (const address of ["javascript:run()", "JaVaScRiPt:run()", "data:text/html,x", "/chat", "#x", "vbscript:x", "&#106;avascript:run()"]) expect(html(`[a](${address})`), address).not.toContain("href");
+  test("links are http, https or mailto only, open in a new tab and send no referrer", () => {
+    expect(html("[a](https://a.example/x)")).toContain(
+      '<a href="https://a.example/x" title="https://a.example/x" target="_blank" rel="noopener noreferrer nofollow">a</a>',
+    );
+    for (const address of [
+      "javascript:run()",
+      "JaVaScRiPt:run()",
+      "data:text/html,x",
+      "/chat",
+      "#x",
+      "vbscript:x",
+      "&#106;avascript:run()",
+    ])
+      expect(html(`[a](${address})`), address).not.toContain("href");
     expect(html("<javascript:run()>")).not.toContain("href");
   });
 
-  test("images are not fetched: their words lead to them", () => {
+  test("images are not fetched: a link with their alternative text is shown", () => {
     const shown = html("![a cat](https://a.example/cat.png)");
     expect(shown).not.toContain("<img");
     expect(shown).toContain('href="https://a.example/cat.png"');
@@ -30,42 +44,69 @@ describe("Markdown as it is shown", () => {
     expect(html("![x](javascript:run())")).not.toContain("javascript");
   });
 
-  test("headings begin below that of the message", () => {
+  test("heading levels start below the heading of the message", () => {
     expect(html("# One\n\n#### Two")).toMatch(/<h3[^>]*>One<\/h3>[\s\S]*<h4[^>]*>Two<\/h4>/);
     expect(html("> # Quoted")).not.toMatch(/<h\d/);
   });
 
-  test("what is no formula stays as it was written", () => {
+  test("text that is not a formula is unchanged", () => {
     expect(html("`$a$` and $5")).toMatch(/<code>\$a\$<\/code> and \$5/);
     expect(html("- one\n\n  ```sh\n  echo $a$ $b$\n  ```")).toContain("echo $a$ $b$");
     expect(html("[x](https://a.example/$a$?b)")).toContain('href="https://a.example/$a$?b"');
   });
 
-  test("a formula is kept from Markdown", () => {
+  test("Markdown inside a formula is not parsed", () => {
     const shown = html("So $a*b*c$ and *d*.");
     expect(shown).toContain("<em>d</em>");
     expect(shown).not.toContain("<em>b</em>");
     expect(shown).not.toMatch(/[\uE000\uE001]/);
   });
 
-  test("addresses that are named further below are found, and notes are not lost", () => {
+  test("reference links find definitions in later blocks, and the text of footnotes is kept", () => {
     expect(html("See [this][1].\n\nMore.\n\n[1]: https://a.example/one")).toContain('href="https://a.example/one"');
     expect(html("A fact.[^1]\n\n[^1]: The source of it.")).toContain("The source of it.");
   });
 
-  test("tables keep their cells, with formulas that hold bars", () => {
+  test("a formula with bars does not split a table cell", () => {
     const shown = html("| a | b |\n|---|---|\n| $|x|$ | 2 |\n");
     expect(shown.match(/<td/g)).toHaveLength(2);
   });
 
-  test("open marks are closed for the moment, and only for it", () => {
+  test("open marks are closed while the text streams, and only then", () => {
     expect(html("Some **bold", true)).toContain("<strong>bold</strong>");
     expect(html("Some **bold", false)).toContain("**bold");
     expect(html("``", true)).not.toContain("``");
   });
 
-  test("no cut of any text breaks it", () => {
-    const pieces = ["# ", "*", "**", "`", "```js\n", "```", "[a](", "https://a.example)", "![", "|a|b|\n|-|-|\n", "$x", "$$\n", "\\(", "<b", "<!--", "- ", "1. ", "> ", "\n", "\n\n", "word ", "海", "\u202e", "&lt;", "[^1]: ", "~~"];
+  test("no prefix of a text renders a forbidden element, an event handler or a placeholder", () => {
+    const pieces = [
+      "# ",
+      "*",
+      "**",
+      "`",
+      "```js\n",
+      "```",
+      "[a](",
+      "https://a.example)",
+      "![",
+      "|a|b|\n|-|-|\n",
+      "$x",
+      "$$\n",
+      "\\(",
+      "<b",
+      "<!--",
+      "- ",
+      "1. ",
+      "> ",
+      "\n",
+      "\n\n",
+      "word ",
+      "海",
+      "\u202e",
+      "&lt;",
+      "[^1]: ",
+      "~~",
+    ];
     for (let seed = 1; seed <= 40; seed++) {
       const next = random(seed);
       let text = "";

@@ -1,97 +1,134 @@
-// Markdown, block by block. A block that stands is drawn once; while text comes only the last one is read anew, with its
-// open marks closed for the moment.
+// Renders Markdown block by block. A complete block renders once; while text streams, only the end is parsed again,
+// with its open marks closed temporarily.
 import { memo, useMemo, useRef } from "react";
 import ReactMarkdown from "react-markdown";
-import { useSpeech } from "../words/speech";
-import { followable } from "./address";
-import { growBlocks, headingLevels, withoutHalfFence, type Block, type Blocks } from "./blocks";
-import { withMarksClosed } from "./closing";
+import { useLocalization } from "../messages/localization";
+import { linkURL } from "./links";
+import { updateBlocks, headingLevels, withoutPartialFence, type Block, type Blocks } from "./blocks";
+import { withMarksClosed } from "./close-marks";
 import { Code } from "./code";
-import { longestText, previewOf } from "./cut";
-import { elementsAt } from "./elements";
+import { maxTextLength, previewOf } from "./preview";
+import { componentsFor } from "./elements";
 import { Formula } from "./formula";
 import { gfm } from "./gfm";
-import { takeFormulas } from "./math";
+import { extractFormulas } from "./math";
 import "./prose.css";
-import { withFormulas, wordsOnly } from "./tree";
+import { restoreFormulas, disableRawHTML } from "./tree";
 
-/** The level of the first heading in an answer: below the one that names the message. */
-const firstHeading = 3;
-/** A block of prose above this length, in characters, is shown as it was written. */
-const longestProse = 40_000;
+/** The level of the first heading in an answer: below the heading of the message. */
+const firstHeadingLevel = 3;
+/** A longer block of prose, in characters, is shown as plain text. */
+const maxProseLength = 40_000;
 
 interface MarkdownProps {
   text: string;
-  /** More of it is to come. */
-  open: boolean;
+  /** The text is still streaming. */
+  streaming: boolean;
 }
 
-export const Markdown = memo(function Markdown({ text, open }: MarkdownProps) {
+export const Markdown = memo(function Markdown({ text, streaming: open }: MarkdownProps) {
   const before = useRef<Blocks | null>(null);
   const { list, levels, definitions } = useMemo(() => {
-    const blocks = growBlocks(before.current, text.length > longestText * 2 ? text.slice(0, longestText * 2) : text);
+    const blocks = updateBlocks(
+      before.current,
+      text.length > maxTextLength * 2 ? text.slice(0, maxTextLength * 2) : text,
+    );
     before.current = blocks;
     const definitions = blocks.list.filter((block) => block.kind === "definition");
-    return { list: blocks.list, levels: headingLevels(blocks.list, firstHeading), definitions: definitions.map((block) => block.raw).join("\n") };
+    return {
+      list: blocks.list,
+      levels: headingLevels(blocks.list, firstHeadingLevel),
+      definitions: definitions.map((block) => block.raw).join("\n"),
+    };
   }, [text]);
   return (
     <div className="prose">
       {list.map((block, at) => (
-        <Shown key={at} block={block} level={levels[at]!} open={open && at === list.length - 1} definitions={/\[/.test(block.raw) ? definitions : ""} />
+        <BlockView
+          key={at}
+          block={block}
+          level={levels[at]!}
+          open={open && at === list.length - 1}
+          definitions={/\[/.test(block.raw) ? definitions : ""}
+        />
       ))}
     </div>
   );
 });
 
-interface ShownProps {
+interface BlockProps {
   block: Block;
   level: number;
   open: boolean;
-  /** Addresses that links of this block may name. */
+  /** The link definitions of all blocks, which reference links of this block may use. */
   definitions: string;
 }
 
-const Shown = memo(function Shown({ block, level, open, definitions }: ShownProps) {
+const BlockView = memo(function BlockView({ block, level, open, definitions }: BlockProps) {
   switch (block.kind) {
     case "definition":
       return null;
     case "code": {
-      const going = open && !block.closed;
-      const begun = !going || block.raw.includes("\n");
-      return <Code code={going ? withoutHalfFence(begun ? block.text : "") : block.text} language={begun ? block.language : ""} open={going} />;
+      const streaming = open && !block.closed;
+      const fenceComplete = !streaming || block.raw.includes("\n");
+      return (
+        <Code
+          code={streaming ? withoutPartialFence(fenceComplete ? block.text : "") : block.text}
+          language={fenceComplete ? block.language : ""}
+          streaming={streaming}
+        />
+      );
     }
     case "math":
-      return block.closed ? <Formula tex={block.text.trim()} display /> : <p className="whitespace-pre-wrap">{block.raw}</p>;
+      return block.closed ? (
+        <Formula tex={block.text.trim()} display />
+      ) : (
+        <p className="whitespace-pre-wrap">{block.raw}</p>
+      );
     default:
-      return block.raw.length > longestProse ? <Raw text={block.raw} /> : <Prose source={block.raw} level={level} open={open} definitions={definitions} />;
+      return block.raw.length > maxProseLength ? (
+        <PlainBlock text={block.raw} />
+      ) : (
+        <Prose source={block.raw} level={level} open={open} definitions={definitions} />
+      );
   }
 });
 
-function Prose({ source, level, open, definitions }: { source: string; level: number; open: boolean; definitions: string }) {
-  const { text, formulas } = takeFormulas(source);
-  const whole = open ? withMarksClosed(withoutHalfFence(text)) : text;
+function Prose({
+  source,
+  level,
+  open,
+  definitions,
+}: {
+  source: string;
+  level: number;
+  open: boolean;
+  definitions: string;
+}) {
+  const { text, formulas } = extractFormulas(source);
+  const whole = open ? withMarksClosed(withoutPartialFence(text)) : text;
   return (
     <ReactMarkdown
-      remarkPlugins={[gfm, wordsOnly]}
-      rehypePlugins={[() => withFormulas(formulas)]}
-      urlTransform={(address) => followable(address) ?? ""}
-      components={elementsAt(level)}
+      remarkPlugins={[gfm, disableRawHTML]}
+      rehypePlugins={[() => restoreFormulas(formulas)]}
+      urlTransform={(address) => linkURL(address) ?? ""}
+      components={componentsFor(level)}
     >
       {definitions === "" ? whole : `${whole}\n\n${definitions}`}
     </ReactMarkdown>
   );
 }
 
-/** What is too long to be read as Markdown. */
-function Raw({ text }: { text: string }) {
-  const { say } = useSpeech();
+/** A block that is too long to be parsed as Markdown. */
+function PlainBlock({ text }: { text: string }) {
+  const { t } = useLocalization();
   const { lines, cut } = previewOf(text);
   return (
     <>
       <p dir="auto" className="whitespace-pre-wrap">
         {lines.join("\n")}
       </p>
-      {cut && <p className="text-sm text-faint">{say("transcript.cut")}</p>}
+      {cut && <p className="text-sm text-faint">{t("transcript.cut")}</p>}
     </>
   );
 }

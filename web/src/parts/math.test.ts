@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../turn/turn.fake";
-import { putFormulas, splitMath, takeFormulas, withoutPlaces } from "./math";
+import { splitPlaceholders, splitMath, extractFormulas, restoreSource } from "./math";
 
-const formulasIn = (text: string) => splitMath(text).flatMap((piece) => ("text" in piece ? [] : [`${piece.display ? "D" : "I"}:${piece.tex}`]));
+const formulasIn = (text: string) =>
+  splitMath(text).flatMap((piece) => ("text" in piece ? [] : [`${piece.display ? "D" : "I"}:${piece.tex}`]));
 
 describe("formulas in a text", () => {
   test.each([
@@ -28,23 +29,52 @@ describe("formulas in a text", () => {
     ["`half $x$", ["I:x"]],
   ])("%j", (text, formulas) => expect(formulasIn(text)).toEqual(formulas));
 
-  test("the pieces are the text, and so is what is put back", () => {
-    const signs = ["$", "$$", "\\(", "\\)", "\\[", "\\]", "`", "```\n", "\n", "\n\n", "a", "1", " ", "\\", "x_1", "~~~", "> ", "- "];
+  test("the pieces joined give the text, and so do placeholders replaced by their formulas", () => {
+    const signs = [
+      "$",
+      "$$",
+      "\\(",
+      "\\)",
+      "\\[",
+      "\\]",
+      "`",
+      "```\n",
+      "\n",
+      "\n\n",
+      "a",
+      "1",
+      " ",
+      "\\",
+      "x_1",
+      "~~~",
+      "> ",
+      "- ",
+    ];
     for (let seed = 1; seed <= 3000; seed++) {
       const next = random(seed);
       const text = Array.from({ length: next(30) }, () => signs[next(signs.length)]!).join("");
-      expect(splitMath(text).map((piece) => ("text" in piece ? piece.text : piece.raw)).join(""), `seed ${seed}`).toBe(text);
-      const { text: taken, formulas } = takeFormulas(text);
-      expect(withoutPlaces(taken, formulas), `seed ${seed}`).toBe(text);
+      expect(
+        splitMath(text)
+          .map((piece) => ("text" in piece ? piece.text : piece.raw))
+          .join(""),
+        `seed ${seed}`,
+      ).toBe(text);
+      const { text: taken, formulas } = extractFormulas(text);
+      expect(restoreSource(taken, formulas), `seed ${seed}`).toBe(text);
     }
   });
 
-  test("formulas are put where they were", () => {
-    const { text, formulas } = takeFormulas("a $x$ b $$y$$");
-    expect(putFormulas(text, formulas)).toMatchObject([{ text: "a " }, { tex: "x", display: false }, { text: " b " }, { tex: "y", display: true }]);
+  test("formulas are put back at their positions", () => {
+    const { text, formulas } = extractFormulas("a $x$ b $$y$$");
+    expect(splitPlaceholders(text, formulas)).toMatchObject([
+      { text: "a " },
+      { tex: "x", display: false },
+      { text: " b " },
+      { tex: "y", display: true },
+    ]);
   });
 
-  test("the characters that hold places are left alone where a text has them", () => {
-    expect(takeFormulas("\uE0000\uE001 $x$").formulas).toEqual([]);
+  test("a text that contains placeholder characters is unchanged", () => {
+    expect(extractFormulas("\uE0000\uE001 $x$").formulas).toEqual([]);
   });
 });

@@ -1,28 +1,29 @@
-// Finds formulas in Markdown: $…$, $$…$$, \(…\) and \[…\], not in code and not among prices. Formulas are taken out
-// before Markdown is read, which would take their stars and underscores for its own, and put back into what it made.
+// Finds formulas in Markdown: $…$, $$…$$, \(…\) and \[…\], but not in code, and not prices such as $5. Placeholders
+// replace them before Markdown is parsed, which would read their stars and underscores as marks. Afterwards the
+// formulas are put back into the parsed tree.
 
 export interface Formula {
   tex: string;
-  /** Stands on a line of its own. */
+  /** Whether it is displayed on a line of its own: $$…$$ and \[…\]. */
   display: boolean;
-  /** As it was written. */
+  /** The source, with its delimiters. */
   raw: string;
 }
 
-/** A stretch of text, or a formula. */
+/** A piece of plain text, or a formula. */
 export type Piece = { text: string } | Formula;
 
-const longest = 4_000;
+const maxFormulaLength = 4_000; // characters of a formula
 const fenceLine = /^[ \t]*(?:>[ \t]?)*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})/;
 
-/** Cuts a text into stretches and formulas; put together they are the text. */
+/** Splits a text into plain pieces and formulas; their sources joined give the text. */
 export function splitMath(source: string): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
-  for (let at = 0; at < source.length; ) {
-    const beyond = beyondCode(source, at);
-    if (beyond > at) {
-      at = beyond;
+  for (let at = 0; at < source.length;) {
+    const codeEnd = endOfCode(source, at);
+    if (codeEnd > at) {
+      at = codeEnd;
       continue;
     }
     const formula = formulaAt(source, at);
@@ -38,8 +39,8 @@ export function splitMath(source: string): Piece[] {
   return pieces;
 }
 
-/** Where the code that begins here ends; here, when none does. */
-function beyondCode(source: string, at: number): number {
+/** Returns the end of the code that starts at a position; the position itself if no code starts there. */
+function endOfCode(source: string, at: number): number {
   if (at === 0 || source[at - 1] === "\n") {
     const line = source.slice(at, (source.indexOf("\n", at) + 1 || source.length + 1) - 1);
     const fence = fenceLine.exec(line)?.[1];
@@ -60,25 +61,31 @@ function beyondCode(source: string, at: number): number {
 }
 
 function formulaAt(source: string, at: number): Formula | null {
-  if (source.startsWith("$$", at)) return between(source, at, "$$", "$$", true);
-  if (source.startsWith("\\[", at)) return between(source, at, "\\[", "\\]", true);
-  if (source.startsWith("\\(", at)) return between(source, at, "\\(", "\\)", false);
-  if (source[at] === "$") return inDollars(source, at);
+  if (source.startsWith("$$", at)) return delimitedFormula(source, at, "$$", "$$", true);
+  if (source.startsWith("\\[", at)) return delimitedFormula(source, at, "\\[", "\\]", true);
+  if (source.startsWith("\\(", at)) return delimitedFormula(source, at, "\\(", "\\)", false);
+  if (source[at] === "$") return formulaInDollars(source, at);
   return null;
 }
 
-function between(source: string, at: number, opening: string, closing: string, display: boolean): Formula | null {
+function delimitedFormula(
+  source: string,
+  at: number,
+  opening: string,
+  closing: string,
+  display: boolean,
+): Formula | null {
   const end = source.indexOf(closing, at + opening.length);
-  if (end < 0 || end - at > longest) return null;
+  if (end < 0 || end - at > maxFormulaLength) return null;
   const tex = source.slice(at + opening.length, end);
   if (tex.trim() === "" || /\n[ \t]*\n/.test(tex)) return null;
   return { tex, display, raw: source.slice(at, end + closing.length) };
 }
 
-/** Pandoc's rule, which leaves prices alone: no space inside the dollars, and no digit behind the second one. */
-function inDollars(source: string, at: number): Formula | null {
+/** Pandoc's rule, which excludes prices: no whitespace directly inside the dollars, no digit after the second one. */
+function formulaInDollars(source: string, at: number): Formula | null {
   if (/[\s$]/.test(source[at + 1] ?? " ")) return null;
-  for (let end = at + 1; end < source.length && end - at <= longest; end++) {
+  for (let end = at + 1; end < source.length && end - at <= maxFormulaLength; end++) {
     const sign = source[end];
     if (sign === "\\") end += 1;
     else if (sign === "`" || (sign === "\n" && /^[ \t]*\n/.test(source.slice(end + 1, end + 80)))) return null;
@@ -90,32 +97,32 @@ function inDollars(source: string, at: number): Formula | null {
   return null;
 }
 
-// Two private characters hold the place of a formula, with its number between them.
-const open = "\uE000";
-const close = "\uE001";
-const place = /\uE000(\d+)\uE001/;
+// A placeholder is the index of a formula between two characters of Unicode's private use area.
+const placeholderStart = "\uE000";
+const placeholderEnd = "\uE001";
+const placeholder = /\uE000(\d+)\uE001/;
 
-/** A text with places instead of its formulas; the same text when it has none. */
-export function takeFormulas(source: string): { text: string; formulas: readonly Formula[] } {
-  if (!/\$|\\[([]/.test(source) || source.includes(open)) return { text: source, formulas: [] };
+/** Replaces formulas by placeholders. A text without formulas or with a placeholder character is returned unchanged. */
+export function extractFormulas(source: string): { text: string; formulas: readonly Formula[] } {
+  if (!/\$|\\[([]/.test(source) || source.includes(placeholderStart)) return { text: source, formulas: [] };
   const formulas: Formula[] = [];
   const text = splitMath(source)
-    .map((piece) => ("text" in piece ? piece.text : `${open}${formulas.push(piece) - 1}${close}`))
+    .map((piece) => ("text" in piece ? piece.text : `${placeholderStart}${formulas.push(piece) - 1}${placeholderEnd}`))
     .join("");
   return { text, formulas };
 }
 
-/** The formulas and stretches of a text that Markdown made. */
-export function putFormulas(text: string, formulas: readonly Formula[]): Piece[] {
+/** Splits a text with placeholders into plain pieces and formulas. */
+export function splitPlaceholders(text: string, formulas: readonly Formula[]): Piece[] {
   return text
-    .split(place)
+    .split(placeholder)
     .map((part, at): Piece => (at % 2 === 0 ? { text: part } : (formulas[Number(part)] ?? { text: "" })))
     .filter((piece) => !("text" in piece) || piece.text !== "");
 }
 
-/** A text as it was written, where no formula may stand: in code and in addresses. */
-export function withoutPlaces(text: string, formulas: readonly Formula[]): string {
-  return putFormulas(text, formulas)
+/** Replaces placeholders by the source of their formulas, for text without rendered formulas: code and URLs. */
+export function restoreSource(text: string, formulas: readonly Formula[]): string {
+  return splitPlaceholders(text, formulas)
     .map((piece) => ("text" in piece ? piece.text : piece.raw))
     .join("");
 }

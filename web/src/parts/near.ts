@@ -1,24 +1,27 @@
-// Whether something is near to what is looked at: work and elements that only then are needed wait for it.
+// Reports whether an element is near the visible area, so that work and elements needed only there can be deferred.
 import { useEffect, useState, useSyncExternalStore, type RefObject } from "react";
 import { flushSync } from "react-dom";
 
-/** How far from the window counts as near. Older browsers do not know scrollMargin: there it is what is in sight. */
+/** The distance that counts as near. In older browsers without scrollMargin, only visible elements count as near. */
 const distance = { rootMargin: "800px", scrollMargin: "800px" };
 
-const waiting = new WeakMap<Element, (near: boolean) => void>();
-let eye: IntersectionObserver | null = null;
+const callbacks = new WeakMap<Element, (near: boolean) => void>();
+let observer: IntersectionObserver | null = null;
 
-function watch(element: Element, tell: (near: boolean) => void): () => void {
-  eye ??= new IntersectionObserver((entries) => entries.forEach((entry) => waiting.get(entry.target)?.(entry.isIntersecting)), distance);
-  waiting.set(element, tell);
-  eye.observe(element);
+function watch(element: Element, report: (near: boolean) => void): () => void {
+  observer ??= new IntersectionObserver(
+    (entries) => entries.forEach((entry) => callbacks.get(entry.target)?.(entry.isIntersecting)),
+    distance,
+  );
+  callbacks.set(element, report);
+  observer.observe(element);
   return () => {
-    waiting.delete(element);
-    eye?.unobserve(element);
+    callbacks.delete(element);
+    observer?.unobserve(element);
   };
 }
 
-/** Whether the element is near; stay: whether it counts as near for good once it was. */
+/** Reports whether the element is near the visible area. stay: once it was near, it counts as near permanently. */
 export function useNear(element: RefObject<Element | null>, stay: boolean): boolean {
   const [near, setNear] = useState(false);
   const done = near && stay;
@@ -26,26 +29,29 @@ export function useNear(element: RefObject<Element | null>, stay: boolean): bool
   return near;
 }
 
-/** Whether the focus is moved by the Tab key. */
-let tabbing = false;
-const reachable = new Set<() => void>();
+/** Whether the Tab key has been used on this page. */
+let tabKeyUsed = false;
+const tabKeyListeners = new Set<() => void>();
 
-// In the page before the key moves the focus, which passes over what is not there.
-function beginTabbing(event: KeyboardEvent) {
+// Renders synchronously, before the key moves the focus: the focus skips elements that are not in the document.
+function noteTabKey(event: KeyboardEvent) {
   if (event.key !== "Tab") return;
-  removeEventListener("keydown", beginTabbing, true);
-  tabbing = true;
-  flushSync(() => reachable.forEach((changed) => changed()));
+  removeEventListener("keydown", noteTabKey, true);
+  tabKeyUsed = true;
+  flushSync(() => tabKeyListeners.forEach((changed) => changed()));
 }
 
 function subscribe(changed: () => void): () => void {
-  if (!tabbing) addEventListener("keydown", beginTabbing, true);
-  reachable.add(changed);
-  return () => void reachable.delete(changed);
+  if (!tabKeyUsed) addEventListener("keydown", noteTabKey, true);
+  tabKeyListeners.add(changed);
+  return () => void tabKeyListeners.delete(changed);
 }
 
-/** Whether something that can have the focus has to be in the page: near to what is looked at, or anywhere once the Tab key is used. */
-export function useReachable(element: RefObject<Element | null>): boolean {
+/**
+ * Reports whether focusable elements must be in the document: if they are near the visible area, or everywhere once the
+ * Tab key has been used.
+ */
+export function useRendersFocusable(element: RefObject<Element | null>): boolean {
   const near = useNear(element, false);
-  return useSyncExternalStore(subscribe, () => tabbing) || near;
+  return useSyncExternalStore(subscribe, () => tabKeyUsed) || near;
 }

@@ -1,35 +1,35 @@
-// The parts of a message, each by its kind. A kind that this version does not know is left out.
+// Renders a part of a message by its kind. A kind that this version of the app does not know is left out.
 import { memo } from "react";
 import { Icon } from "../controls/icon";
 import type { Citation } from "../generated/events";
 import type { PartView } from "../turn/fold";
-import { useSpeech } from "../words/speech";
-import { followable } from "./address";
+import { useLocalization } from "../messages/localization";
+import { linkURL } from "./links";
 import { Code } from "./code";
 import { Markdown } from "./markdown";
 import { Reasoning } from "./reasoning";
 import { Tool } from "./tool";
 
 export const Part = memo(function Part({ part }: { part: PartView }) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const open = part.open === true;
   switch (part.type) {
     case "text":
       return (
         <div className="my-3">
-          <Markdown text={part.text ?? ""} open={open} />
-          {part.truncated === true && <p className="mt-2 text-sm text-faint">{say("transcript.part_cut")}</p>}
+          <Markdown text={part.text ?? ""} streaming={open} />
+          {part.truncated === true && <p className="mt-2 text-sm text-faint">{t("transcript.part_cut")}</p>}
           {part.citations !== undefined && <Sources list={part.citations} />}
         </div>
       );
     case "code":
-      return <Code code={part.code ?? ""} language={part.language ?? ""} filename={part.filename} open={open} />;
+      return <Code code={part.code ?? ""} language={part.language ?? ""} filename={part.filename} streaming={open} />;
     case "reasoning_summary":
       return <Reasoning part={part} />;
     case "tool":
       return <Tool part={part} />;
     case "notice":
-      return <Note part={part} />;
+      return <Notice part={part} />;
     case "citation_list":
       return part.citations === undefined ? null : <Sources list={part.citations} />;
     default:
@@ -37,17 +37,19 @@ export const Part = memo(function Part({ part }: { part: PartView }) {
   }
 });
 
-/** What the user said while the answer was written stands where it was taken in; other notices are a quiet line. */
-function Note({ part }: { part: PartView }) {
-  const { say } = useSpeech();
+/**
+ * A notice. A steering input is shown at the position where it was applied; any other notice is a muted line.
+ */
+function Notice({ part }: { part: PartView }) {
+  const { t } = useLocalization();
   if (part.kind === "steering") {
     return (
       <div className="my-4 flex flex-col items-end">
         <span className="mb-1 flex items-center gap-1 text-xs text-faint">
           <Icon name="steer" size={14} mirrored />
-          {say("transcript.steered")}
+          {t("transcript.steered")}
         </span>
-        <p dir="auto" className="max-w-[85%] rounded-lg bg-tide-wash px-4 py-2 wrap-anywhere whitespace-pre-wrap">
+        <p dir="auto" className="max-w-[85%] rounded-lg bg-accent-wash px-4 py-2 wrap-anywhere whitespace-pre-wrap">
           {part.text}
         </p>
       </div>
@@ -55,27 +57,33 @@ function Note({ part }: { part: PartView }) {
   }
   return (
     <p dir="auto" className="my-3 text-sm text-faint">
-      {part.kind === "context_trimmed" ? say("transcript.context_trimmed") : part.text}
+      {part.kind === "context_trimmed" ? t("transcript.context_trimmed") : part.text}
     </p>
   );
 }
 
 function Sources({ list }: { list: readonly Citation[] }) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   if (list.length === 0) return null;
   return (
     <div className="mt-3 text-sm">
-      <p className="text-xs text-faint">{say("transcript.sources")}</p>
+      <p className="text-xs text-faint">{t("transcript.sources")}</p>
       <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
         {list.map(({ index, title, url }) => {
-          const address = followable(url);
+          const address = linkURL(url);
           return (
             <li key={index} className="max-w-full truncate">
               <span className="text-faint tabular-nums">{index} </span>
               {address === undefined ? (
                 <bdi>{title}</bdi>
               ) : (
-                <a href={address} title={address} target="_blank" rel="noopener noreferrer nofollow" className="text-tide underline decoration-1 underline-offset-2">
+                <a
+                  href={address}
+                  title={address}
+                  target="_blank"
+                  rel="noopener noreferrer nofollow"
+                  className="text-accent underline decoration-1 underline-offset-2"
+                >
                   <bdi>{title}</bdi>
                 </a>
               )}

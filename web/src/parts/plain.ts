@@ -1,18 +1,20 @@
-// What Markdown says, without its marks: for the clipboard and for who listens.
+// Markdown as plain text: for the clipboard and for screen readers.
 import { Marked, type Tokens } from "marked";
 
 type Token = Tokens.Generic;
 
 const reader = new Marked({ gfm: true });
 
-/** A text without its marks. Code stays as it is; list items keep their dashes and numbers. */
-export function plainOf(markdown: string): string {
+/** Removes the marks of a text. Code stays as it is; list items keep their dashes and numbers. */
+export function toPlainText(markdown: string): string {
   return blocksOf(read(markdown)).trim();
 }
 
-/** What the first paragraph, or heading, of a text says; "" for a text without one. */
+/** Returns the first paragraph, heading, list or quote of a text as one plain line; "" if there is none. */
 export function firstParagraph(markdown: string): string {
-  const first = read(markdown.slice(0, 8_000)).find((token) => ["paragraph", "heading", "list", "blockquote", "text"].includes(token.type));
+  const first = read(markdown.slice(0, 8_000)).find((token) =>
+    ["paragraph", "heading", "list", "blockquote", "text"].includes(token.type),
+  );
   return first === undefined ? "" : blocksOf([first]).replace(/\s+/g, " ").trim();
 }
 
@@ -49,7 +51,13 @@ function listOf(list: Token): string {
   return (list["items"] as { tokens: Token[] }[])
     .map(({ tokens }, at) => {
       const text = tokens
-        .map((token) => (["text", "paragraph"].includes(token.type) ? `${inlineOf(token.tokens ?? [token])}\n` : token.type === "checkbox" ? `${token.raw} ` : blocksOf([token])))
+        .map((token) =>
+          ["text", "paragraph"].includes(token.type)
+            ? `${inlineOf(token.tokens ?? [token])}\n`
+            : token.type === "checkbox"
+              ? `${token.raw} `
+              : blocksOf([token]),
+        )
         .join("")
         .trim();
       return `${list["ordered"] ? `${first + at}.` : "-"} ${text.replaceAll("\n", "\n  ")}`;
@@ -68,13 +76,18 @@ function inlineOf(tokens: readonly Token[]): string {
         case "link":
           return inlineOf(token.tokens ?? []);
         default:
-          return token.tokens !== undefined && token.tokens.length > 0 ? inlineOf(token.tokens) : decoded(String(token["text"] ?? token.raw));
+          return token.tokens !== undefined && token.tokens.length > 0
+            ? inlineOf(token.tokens)
+            : decodeEntities(String(token["text"] ?? token.raw));
       }
     })
     .join("");
 }
 
-/** marked leaves the commonest entities in what it reads. */
-function decoded(text: string): string {
-  return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => ({ amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" })[name]!);
+/** Decodes the most common HTML entities, which marked leaves in its tokens. */
+function decodeEntities(text: string): string {
+  return text.replace(
+    /&(amp|lt|gt|quot|#39|nbsp);/g,
+    (_, name: string) => ({ amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" })[name]!,
+  );
 }

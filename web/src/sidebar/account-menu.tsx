@@ -1,15 +1,15 @@
-// The foot of the sidebar: who is signed in, and what belongs to the account.
+// The account menu at the foot of the sidebar: the name of the user, settings, shortcuts and sign-out.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { sessionQuery } from "../api/queries";
 import { Icon } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
-import { act } from "../keys/keys";
-import { useSignOut } from "../rooms/sign-out";
-import { useSpeech } from "../words/speech";
+import { requestAction } from "../keys/keys";
+import { useSignOut } from "./sign-out";
+import { useLocalization } from "../messages/localization";
 
 export function AccountMenu({ onOpen }: { onOpen: () => void }) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const navigate = useNavigate();
   const signOut = useSignOut();
@@ -18,8 +18,15 @@ export function AccountMenu({ onOpen }: { onOpen: () => void }) {
     <Menu
       side="top"
       trigger={
-        <button type="button" aria-label={say("rooms.account.menu", { name })} className="flex min-h-11 w-full items-center gap-2.5 rounded-md px-2.5 text-start text-sm hover:bg-hover data-[state=open]:bg-hover">
-          <span aria-hidden className="flex size-6 shrink-0 items-center justify-center rounded-full bg-tide-wash text-xs font-semibold text-tide">
+        <button
+          type="button"
+          aria-label={t("pages.account.menu", { name })}
+          className="flex min-h-11 w-full items-center gap-2.5 rounded-md px-2.5 text-start text-sm hover:bg-hover data-[state=open]:bg-hover"
+        >
+          <span
+            aria-hidden
+            className="flex size-6 shrink-0 items-center justify-center rounded-full bg-accent-wash text-xs font-semibold text-accent"
+          >
             {[...name][0]?.toLocaleUpperCase()}
           </span>
           <span className="flex min-w-0 grow">
@@ -38,13 +45,13 @@ export function AccountMenu({ onOpen }: { onOpen: () => void }) {
           void navigate({ to: "/settings" });
         }}
       >
-        {say("rooms.settings.title")}
+        {t("pages.settings.title")}
       </MenuItem>
-      <MenuItem icon="keyboard" onSelect={() => act("shortcuts")}>
-        {say("rooms.keys.title")}
+      <MenuItem icon="keyboard" onSelect={() => requestAction("shortcuts")}>
+        {t("pages.keys.title")}
       </MenuItem>
       <MenuItem icon="leave" onSelect={signOut}>
-        {say("rooms.sign_out")}
+        {t("pages.sign_out")}
       </MenuItem>
     </Menu>
   );

@@ -1,72 +1,85 @@
-// The questions about deleting a conversation.
+// The dialogs that confirm the deletion of a conversation.
 import { useNavigate, useParams } from "@tanstack/react-router";
 import type { Conversation } from "../api/client";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
-import { useSpeech } from "../words/speech";
-import { begin, mark, send, useDeletion } from "./deletion";
+import { useLocalization } from "../messages/localization";
+import { startDeletion, setPending, sendDeletion, useDeletion } from "./deletion";
 
 const kinds = ["messages", "branches", "follow_ups"] as const;
 
-export function Deletions() {
-  const { say } = useSpeech();
-  const { asked, confirm } = useDeletion();
+export function DeletionDialogs() {
+  const { t } = useLocalization();
+  const { confirming, serverConfirmation } = useDeletion();
   const navigate = useNavigate();
   const open = useParams({ strict: false }).conversation;
-  const titleOf = (conversation: Conversation) => conversation.title || say("rooms.untitled");
-  const leave = (conversation: Conversation) => {
+  const titleOf = (conversation: Conversation) => conversation.title || t("pages.untitled");
+  const leavePage = (conversation: Conversation) => {
     if (open === conversation.conversation_id) void navigate({ to: "/" });
   };
-  if (asked !== null) {
-    const close = () => useDeletion.setState({ asked: null });
+  if (confirming !== null) {
+    const close = () => useDeletion.setState({ confirming: null });
     return (
-      <Dialog title={say("rooms.delete.title", { title: titleOf(asked) })} description={say("rooms.delete.what", { messages: asked.message_count })} onClose={close} returnTo={rowOf(asked)}>
-        <Answer
+      <Dialog
+        title={t("pages.delete.title", { title: titleOf(confirming) })}
+        description={t("pages.delete.what", { messages: confirming.message_count })}
+        onClose={close}
+        returnTo={rowOf(confirming)}
+      >
+        <DialogButtons
           onCancel={close}
           onDelete={() => {
             close();
-            leave(asked);
-            begin(asked, say);
+            leavePage(confirming);
+            startDeletion(confirming, t);
           }}
         />
       </Dialog>
     );
   }
-  if (confirm === null) return null;
-  const { conversation, confirmation } = confirm;
+  if (serverConfirmation === null) return null;
+  const { conversation, confirmation } = serverConfirmation;
   const close = () => {
-    useDeletion.setState({ confirm: null });
-    mark(conversation.conversation_id, null);
+    useDeletion.setState({ serverConfirmation: null });
+    setPending(conversation.conversation_id, null);
   };
   return (
-    <Dialog title={say("rooms.delete.title", { title: titleOf(conversation) })} description={say("rooms.delete.live")} onClose={close} returnTo={rowOf(conversation)}>
+    <Dialog
+      title={t("pages.delete.title", { title: titleOf(conversation) })}
+      description={t("pages.delete.live")}
+      onClose={close}
+      returnTo={rowOf(conversation)}
+    >
       <ul className="list-disc ps-5 text-sm text-soft">
-        {kinds.filter((kind) => (confirmation.will_delete[kind] ?? 0) > 0).map((kind) => (
-          <li key={kind}>{say(`rooms.delete.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
-        ))}
+        {kinds
+          .filter((kind) => (confirmation.will_delete[kind] ?? 0) > 0)
+          .map((kind) => (
+            <li key={kind}>{t(`pages.delete.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
+          ))}
       </ul>
-      <Answer
+      <DialogButtons
         onCancel={close}
         onDelete={() => {
-          useDeletion.setState({ confirm: null });
-          leave(conversation);
-          send(conversation, say, confirmation.token);
+          useDeletion.setState({ serverConfirmation: null });
+          leavePage(conversation);
+          sendDeletion(conversation, t, confirmation.token);
         }}
       />
     </Dialog>
   );
 }
 
-function Answer({ onCancel, onDelete }: { onCancel: () => void; onDelete: () => void }) {
-  const { say } = useSpeech();
+function DialogButtons({ onCancel, onDelete }: { onCancel: () => void; onDelete: () => void }) {
+  const { t } = useLocalization();
   return (
     <div className="flex justify-end gap-2">
-      <Button onClick={onCancel}>{say("rooms.cancel")}</Button>
+      <Button onClick={onCancel}>{t("pages.cancel")}</Button>
       <Button look="danger" icon="trash" onClick={onDelete}>
-        {say("rooms.delete.do")}
+        {t("pages.delete.do")}
       </Button>
     </div>
   );
 }
 
-const rowOf = (conversation: Conversation) => () => document.querySelector<HTMLElement>(`[data-conversation="${conversation.conversation_id}"]`);
+const rowOf = (conversation: Conversation) => () =>
+  document.querySelector<HTMLElement>(`[data-conversation="${conversation.conversation_id}"]`);

@@ -1,12 +1,13 @@
-// Deleting a conversation. It cannot be undone once the service has done it, so the user is asked, and then the request
-// waits a few seconds for "Undo"; it is sent at once when the page is left. The row stays, marked, until it has happened.
+// Deleting a conversation. The service cannot undo it, so the user confirms it, and then the request waits a few
+// seconds for "Undo"; it is sent at once if the page is hidden or left. The row is marked and stays until the service
+// has deleted the conversation.
 import { useEffect } from "react";
 import { create } from "zustand";
-import { notice } from "../api/access";
+import { noticeSignOut } from "../api/session-state";
 import { api, type Conversation, Refusal } from "../api/client";
-import { changed, conversationsQuery, queryClient } from "../api/queries";
+import { refetchInAllTabs, conversationsQuery, queryClient } from "../api/queries";
 import { toast } from "../controls/toast";
-import type { Speech } from "../words/speech";
+import type { Localization } from "../messages/localization";
 
 interface Confirmation {
   token: string;
@@ -14,94 +15,108 @@ interface Confirmation {
 }
 
 interface Deletion {
-  /** Asked about, before anything is sent. */
-  asked: Conversation | null;
-  /** The service asks: an answer is being written there. */
-  confirm: { conversation: Conversation; confirmation: Confirmation } | null;
-  /** On their way, by id, each with how to stop waiting and send. */
-  leaving: ReadonlyMap<string, () => void>;
+  /** The conversation whose deletion the user must confirm before a request is sent; null: none. */
+  confirming: Conversation | null;
+  /** Set while the user must confirm the deletion for the service, because a turn is live in the conversation. */
+  serverConfirmation: { conversation: Conversation; confirmation: Confirmation } | null;
+  /** The pending deletions by conversation, each with a function that ends the wait for "Undo" and sends it. */
+  pending: ReadonlyMap<string, () => void>;
 }
 
-export const useDeletion = create<Deletion>(() => ({ asked: null, confirm: null, leaving: new Map() }));
+export const useDeletion = create<Deletion>(() => ({ confirming: null, serverConfirmation: null, pending: new Map() }));
 
-export const askToDelete = (conversation: Conversation): void => useDeletion.setState({ asked: conversation });
+export const confirmDeletion = (conversation: Conversation): void => useDeletion.setState({ confirming: conversation });
 
-export function mark(id: string, sendNow: (() => void) | null): void {
-  useDeletion.setState(({ leaving }) => {
-    const next = new Map(leaving);
+export function setPending(id: string, sendNow: (() => void) | null): void {
+  useDeletion.setState(({ pending }) => {
+    const next = new Map(pending);
     if (sendNow === null) next.delete(id);
     else next.set(id, sendNow);
-    return { leaving: next };
+    return { pending: next };
   });
 }
 
-/** Waits for "Undo", then sends. A conversation with live work is sent at once: the service asks again about that. */
-export function begin(conversation: Conversation, say: Speech["say"]): void {
+/** Waits for "Undo", then sends the request; at once if a turn is live, because the service then asks to confirm. */
+export function startDeletion(conversation: Conversation, t: Localization["t"]): void {
   const id = conversation.conversation_id;
-  if (conversation.live_turn_id !== null) return send(conversation, say);
-  const title = conversation.title || say("rooms.untitled");
-  const putAway = toast(say("rooms.delete.leaving", { title }), { action: { label: say("rooms.delete.undo"), run: () => mark(id, null) }, then: () => send(conversation, say) });
-  mark(id, putAway);
+  if (conversation.live_turn_id !== null) return sendDeletion(conversation, t);
+  const title = conversation.title || t("pages.untitled");
+  const closeToast = toast(t("pages.delete.leaving", { title }), {
+    action: { label: t("pages.delete.undo"), run: () => setPending(id, null) },
+    then: () => sendDeletion(conversation, t),
+  });
+  setPending(id, closeToast);
 }
 
-/** What is being sent. */
+/** The requests in flight. */
 const sending = new Set<Promise<void>>();
 
-/** Sends what still waits for "Undo", and waits until all is answered. */
+/** Sends the deletions that wait for "Undo", and waits for the responses to all requests. */
 export async function sendDeletions(): Promise<void> {
-  for (const sendNow of useDeletion.getState().leaving.values()) sendNow();
+  for (const sendNow of useDeletion.getState().pending.values()) sendNow();
   await Promise.all(sending);
 }
 
-export function send(conversation: Conversation, say: Speech["say"], token?: string): void {
-  const sent = ask(conversation, say, token).finally(() => sending.delete(sent));
+export function sendDeletion(conversation: Conversation, t: Localization["t"], token?: string): void {
+  const sent = requestDeletion(conversation, t, token).finally(() => sending.delete(sent));
   sending.add(sent);
 }
 
-async function ask(conversation: Conversation, say: Speech["say"], token?: string): Promise<void> {
+async function requestDeletion(conversation: Conversation, t: Localization["t"], token?: string): Promise<void> {
   const id = conversation.conversation_id;
-  mark(id, () => {});
+  setPending(id, () => {});
   try {
-    await api.DELETE("/conversations/{conversation_id}", { params: { path: { conversation_id: id }, header: token === undefined ? {} : { "X-Confirm": token } }, keepalive: true });
+    await api.DELETE("/conversations/{conversation_id}", {
+      params: { path: { conversation_id: id }, header: token === undefined ? {} : { "X-Confirm": token } },
+      keepalive: true,
+    });
   } catch (refusal) {
     if (!(refusal instanceof Refusal)) throw refusal;
     if (refusal.code === "confirmation_required") {
       const { confirmation } = refusal.problem?.current as { confirmation: Confirmation };
-      useDeletion.setState({ confirm: { conversation, confirmation } });
+      useDeletion.setState({ serverConfirmation: { conversation, confirmation } });
       return;
     }
     if (refusal.status !== 404) {
-      notice(refusal);
-      mark(id, null);
-      toast(say("rooms.delete.failed", { title: conversation.title || say("rooms.untitled") }), { kind: "problem", action: { label: say("rooms.again"), run: () => send(conversation, say) } });
+      noticeSignOut(refusal);
+      setPending(id, null);
+      toast(t("pages.delete.failed", { title: conversation.title || t("pages.untitled") }), {
+        kind: "problem",
+        action: { label: t("pages.again"), run: () => sendDeletion(conversation, t) },
+      });
       return;
     }
   }
-  forget(id);
+  removeFromCache(id);
 }
 
-function forget(id: string): void {
+function removeFromCache(id: string): void {
   queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
-    list === undefined ? list : { ...list, pages: list.pages.map((page) => ({ ...page, data: page.data.filter((one) => one.conversation_id !== id) })) },
+    list === undefined
+      ? list
+      : {
+          ...list,
+          pages: list.pages.map((page) => ({ ...page, data: page.data.filter((one) => one.conversation_id !== id) })),
+        },
   );
   queryClient.removeQueries({ queryKey: ["conversation", id] });
   queryClient.removeQueries({ queryKey: ["messages", id] });
-  mark(id, null);
-  void changed("conversations");
+  setPending(id, null);
+  void refetchInAllTabs("conversations");
 }
 
-/** Nobody can press "Undo" on a page that is not seen. */
+/** Sends the pending deletions when the page is hidden or left, because "Undo" cannot be pressed then. */
 export function useSendWhenHidden(): void {
   useEffect(() => {
-    const look = () => {
+    const onVisibilityChange = () => {
       if (document.hidden) void sendDeletions();
     };
-    const leave = () => void sendDeletions();
-    document.addEventListener("visibilitychange", look);
-    window.addEventListener("pagehide", leave);
+    const onPageHide = () => void sendDeletions();
+    document.addEventListener("visibilitychange", onVisibilityChange);
+    window.addEventListener("pagehide", onPageHide);
     return () => {
-      document.removeEventListener("visibilitychange", look);
-      window.removeEventListener("pagehide", leave);
+      document.removeEventListener("visibilitychange", onVisibilityChange);
+      window.removeEventListener("pagehide", onPageHide);
     };
   }, []);
 }

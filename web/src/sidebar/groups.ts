@@ -1,21 +1,31 @@
-// The lines of the sidebar: conversations, grouped by when something last happened in them, as the reader's calendar has it. Pure.
+// The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone. Pure.
 import type { Conversation } from "../api/client";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
 
 /** One line of the list. */
-export type Line = { kind: "group"; key: string; group: Group } | { kind: "conversation"; key: string; conversation: Conversation; place: number };
+export type Line =
+  | { kind: "group"; key: string; group: Group }
+  | { kind: "conversation"; key: string; conversation: Conversation; place: number };
 
-/** All that is loaded, each once: an item that changed while the list was paged may come twice. */
-export function loaded(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
+/** Returns all loaded conversations once each: one that changed between the loading of two pages may be on both. */
+export function uniqueConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
   const found = new Map<string, Conversation>();
-  for (const page of pages) for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
+  for (const page of pages)
+    for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
   return [...found.values()];
 }
 
-/** The days of a time zone: numbers that grow by one at each midnight there, however long the day. */
+/** Returns a function that numbers the days of a time zone: one more at each midnight, however long the day. */
 export function dayIn(zone: string): (time: Date) => number {
-  const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, calendar: "gregory", numberingSystem: "latn", year: "numeric", month: "numeric", day: "numeric" });
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone: zone,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+  });
   return (time) => {
     const parts = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)]));
     return Date.UTC(parts["year"]!, parts["month"]! - 1, parts["day"]) / 86_400_000;
@@ -26,7 +36,7 @@ function groupOf(conversation: Conversation, today: number, dayOf: (time: Date) 
   if (conversation.pinned_at !== null) return { name: "pinned" };
   const day = dayOf(new Date(conversation.last_activity_at));
   const ago = today - day;
-  if (ago <= 0) return { name: "today" }; // below: the clock of this device is behind
+  if (ago <= 0) return { name: "today" }; // negative: the clock of this device is behind
   if (ago === 1) return { name: "yesterday" };
   if (ago <= 7) return { name: "week" };
   if (ago <= 30) return { name: "month" };
@@ -34,7 +44,7 @@ function groupOf(conversation: Conversation, today: number, dayOf: (time: Date) 
   return { name: "earlier", month: new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)) };
 }
 
-/** The lines of the list, in the order in which the service has the conversations: a heading wherever the group changes. */
+/** Returns the lines of the list in the order of the service, with a heading wherever the group changes. */
 export function linesOf(conversations: readonly Conversation[], now: Date, zone: string): Line[] {
   const dayOf = dayIn(zone);
   const today = dayOf(now);
@@ -50,7 +60,7 @@ export function linesOf(conversations: readonly Conversation[], now: Date, zone:
   return lines;
 }
 
-/** The conversation that a key leads to from another; null where there is none. */
+/** Returns the conversation to which a key moves from another one; null: none. */
 export function neighbour(lines: readonly Line[], from: string | null, key: string): string | null {
   const ids = lines.filter((line) => line.kind === "conversation").map((line) => line.key);
   const at = from === null ? -1 : ids.indexOf(from);

@@ -1,21 +1,24 @@
-// The list of conversations as the sidebar asks for it.
+// The query of the conversation list, with the polling of the sidebar.
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import { conversationsQuery } from "../api/queries";
 
-/** Milliseconds between looks: while something runs, while nothing does, and when so much is loaded that a look is dear. */
-const soon = 4_000;
-const calm = 15_000;
-const rarely = 60_000;
-const dear = 4; // pages
+/**
+ * Polling intervals in milliseconds: while a turn is live, while none is, and if more than manyPages pages are loaded,
+ * because each poll fetches all of them.
+ */
+const liveInterval = 4_000;
+const idleInterval = 15_000;
+const manyPagesInterval = 60_000;
+const manyPages = 4;
 
-/** Looks often while answers run, also when nobody looks at the page, so that its tab can tell of the end. */
+/** Polls often while a turn is live, even if the page is hidden, so that the title of its tab can show the end. */
 export const sidebarQuery = infiniteQueryOptions({
   ...conversationsQuery,
   refetchInterval: (query) => {
     const pages = query.state.data?.pages ?? [];
     const runs = pages.some((page) => page.data.some((one) => one.live_turn_id !== null));
     if (document.hidden && !runs) return false;
-    return pages.length > dear ? rarely : runs ? soon : calm;
+    return pages.length > manyPages ? manyPagesInterval : runs ? liveInterval : idleInterval;
   },
   refetchIntervalInBackground: true,
 });

@@ -1,64 +1,93 @@
-// Giving a conversation another title: in its row or in the head of its room. Shown at once, taken back when refused.
+// Renaming a conversation, in its row of the sidebar or in the page header. The new title is displayed at once and
+// reverted if the service refuses it.
 import { useRef } from "react";
 import { create } from "zustand";
-import { notice } from "../api/access";
+import { noticeSignOut } from "../api/session-state";
 import { api, body, type Conversation, Refusal } from "../api/client";
-import { changed, keep, titlesOnTheWay } from "../api/queries";
+import { refetchInAllTabs, cacheConversation, pendingTitles } from "../api/queries";
 import { toast } from "../controls/toast";
-import { useSpeech, type Speech } from "../words/speech";
+import { useLocalization, type Localization } from "../messages/localization";
 
-/** Which title is being edited, and where its editor stands. */
+/** The conversation whose title is being edited, and the position of the editor. */
 export const useEditing = create<{ id: string | null; place: "row" | "head" }>(() => ({ id: null, place: "row" }));
 
-export const edit = (id: string | null, place: "row" | "head"): void => useEditing.setState({ id, place });
+export const editTitle = (id: string | null, place: "row" | "head"): void => useEditing.setState({ id, place });
 
-const longest = 200;
+const maxTitleLength = 200;
 
-function put(id: string, title: string, version: number): Promise<Conversation> {
-  return body(api.PUT("/conversations/{conversation_id}/title", { params: { path: { conversation_id: id }, header: { "If-Match": `"v${version}"` } }, body: { title } })) as Promise<Conversation>;
+function putTitle(id: string, title: string, version: number): Promise<Conversation> {
+  return body(
+    api.PUT("/conversations/{conversation_id}/title", {
+      params: { path: { conversation_id: id }, header: { "If-Match": `"v${version}"` } },
+      body: { title },
+    }),
+  ) as Promise<Conversation>;
 }
 
-/** Stores a title. One that somebody else gave meanwhile stands, and the user is asked; what the service found by itself gives way. */
-export async function rename(before: Conversation, title: string, say: Speech["say"]): Promise<void> {
+/**
+ * Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked; a title that the
+ * service generated is overwritten.
+ */
+export async function rename(before: Conversation, title: string, t: Localization["t"]): Promise<void> {
   const id = before.conversation_id;
-  titlesOnTheWay.set(id, title);
-  keep({ ...before, title, title_source: "user" });
+  pendingTitles.set(id, title);
+  cacheConversation({ ...before, title, title_source: "user" });
   try {
-    const after = await put(id, title, before.version);
-    titlesOnTheWay.delete(id);
-    keep(after);
+    const after = await putTitle(id, title, before.version);
+    pendingTitles.delete(id);
+    cacheConversation(after);
   } catch (refusal) {
-    titlesOnTheWay.delete(id);
-    const current = refusal instanceof Refusal && refusal.code === "stale_version" ? (refusal.problem?.current as Conversation | null) : null;
-    if (current && (current.title_source === "auto" || current.title === before.title)) return rename(current, title, say);
-    notice(refusal);
-    keep(current ?? before);
-    if (current) toast(say("rooms.rename.elsewhere", { title: current.title }), { kind: "problem", action: { label: say("rooms.rename.mine"), run: () => void rename(current, title, say) } });
-    else toast(say("rooms.rename.failed"), { kind: "problem", action: { label: say("rooms.again"), run: () => void rename(before, title, say) } });
+    pendingTitles.delete(id);
+    const current =
+      refusal instanceof Refusal && refusal.code === "stale_version"
+        ? (refusal.problem?.current as Conversation | null)
+        : null;
+    if (current && (current.title_source === "auto" || current.title === before.title))
+      return rename(current, title, t);
+    noticeSignOut(refusal);
+    cacheConversation(current ?? before);
+    if (current)
+      toast(t("pages.rename.elsewhere", { title: current.title }), {
+        kind: "problem",
+        action: { label: t("pages.rename.mine"), run: () => void rename(current, title, t) },
+      });
+    else
+      toast(t("pages.rename.failed"), {
+        kind: "problem",
+        action: { label: t("pages.again"), run: () => void rename(before, title, t) },
+      });
     return;
   }
-  void changed("conversations");
-  void changed("conversation", id);
+  void refetchInAllTabs("conversations");
+  void refetchInAllTabs("conversation", id);
 }
 
-/** The editor of a title. Enter and leaving it store, Esc does not. */
-export function TitleEditor({ conversation, className = "", onDone }: { conversation: Conversation; className?: string; onDone: (byKey: boolean) => void }) {
-  const { say } = useSpeech();
+/** The editor of a title. Enter and the loss of the focus store the title; Esc does not. */
+export function TitleEditor({
+  conversation,
+  className = "",
+  onDone,
+}: {
+  conversation: Conversation;
+  className?: string;
+  onDone: (byKey: boolean) => void;
+}) {
+  const { t } = useLocalization();
   const done = useRef(false);
   const end = (title: string | null, byKey: boolean) => {
-    if (done.current) return; // the editor goes, and loses the focus by that
+    if (done.current) return; // the removal of the editor also blurs it
     done.current = true;
-    edit(null, "row");
+    editTitle(null, "row");
     onDone(byKey);
     const wanted = title?.trim() ?? "";
-    if (wanted !== "" && wanted !== conversation.title) void rename(conversation, wanted, say);
+    if (wanted !== "" && wanted !== conversation.title) void rename(conversation, wanted, t);
   };
   return (
     <input
       autoFocus
       dir="auto"
-      aria-label={say("rooms.rename.label")}
-      maxLength={longest}
+      aria-label={t("pages.rename.label")}
+      maxLength={maxTitleLength}
       defaultValue={conversation.title}
       onFocus={(event) => event.target.select()}
       onBlur={(event) => end(event.target.value, false)}

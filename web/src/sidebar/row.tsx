@@ -1,18 +1,18 @@
-// One conversation in the sidebar: its title leads there, its menu renames and deletes.
+// One conversation in the sidebar: a link to it, and a menu to rename and delete it.
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Conversation } from "../api/client";
 import { IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
-import { useSpeech } from "../words/speech";
-import { askToDelete, useDeletion } from "./deletion";
-import { edit, TitleEditor, useEditing } from "./rename";
-import { State } from "./state";
+import { useLocalization } from "../messages/localization";
+import { confirmDeletion, useDeletion } from "./deletion";
+import { editTitle, TitleEditor, useEditing } from "./rename";
+import { ConversationState } from "./state";
 
 interface RowProps {
   conversation: Conversation;
   current: boolean;
-  /** Whether Tab stops here; arrows lead to the others. */
+  /** Whether Tab stops at this row; arrow keys reach the others. */
   stop: boolean;
   onFocus: (id: string) => void;
   onOpen: () => void;
@@ -21,46 +21,60 @@ interface RowProps {
 export const focusRow = (id: string) => document.querySelector<HTMLElement>(`[data-conversation="${id}"]`)?.focus();
 
 export const Row = memo(function Row({ conversation, current, stop, onFocus, onOpen }: RowProps) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const id = conversation.conversation_id;
   const edited = useEditing((editing) => editing.id === id && editing.place === "row");
-  const leaving = useDeletion((deletion) => deletion.leaving.has(id));
-  const title = conversation.title || say("rooms.untitled");
+  const deleting = useDeletion((deletion) => deletion.pending.has(id));
+  const title = conversation.title || t("pages.untitled");
   if (edited) {
     return (
       <div className="flex h-9 items-center pointer-coarse:h-11">
-        <TitleEditor conversation={conversation} className="h-full" onDone={(byKey) => byKey && requestAnimationFrame(() => focusRow(id))} />
+        <TitleEditor
+          conversation={conversation}
+          className="h-full"
+          onDone={(byKey) => byKey && requestAnimationFrame(() => focusRow(id))}
+        />
       </div>
     );
   }
   return (
-    <div className={`group relative flex h-9 items-center rounded-md pointer-coarse:h-11 ${current ? "bg-hover" : "hover:bg-hover focus-within:bg-hover"}`}>
+    <div
+      className={`group relative flex h-9 items-center rounded-md pointer-coarse:h-11 ${current ? "bg-hover" : "hover:bg-hover focus-within:bg-hover"}`}
+    >
       <Link
         to="/c/$conversation"
         params={{ conversation: id }}
         data-conversation={id}
         tabIndex={stop ? 0 : -1}
         aria-current={current ? "page" : undefined}
-        aria-disabled={leaving || undefined}
+        aria-disabled={deleting || undefined}
         onFocus={() => onFocus(id)}
-        onClick={(event) => (leaving ? event.preventDefault() : onOpen())}
-        onDoubleClick={() => edit(id, "row")}
-        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${leaving ? "text-faint" : ""}`}
+        onClick={(event) => (deleting ? event.preventDefault() : onOpen())}
+        onDoubleClick={() => editTitle(id, "row")}
+        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting ? "text-faint" : ""}`}
       >
         <span className="flex min-w-0 grow">
-          <span dir="auto" className={`truncate [text-align:match-parent] ${leaving ? "line-through" : ""}`}>
+          <span dir="auto" className={`truncate [text-align:match-parent] ${deleting ? "line-through" : ""}`}>
             {title}
           </span>
         </span>
-        <State conversation={conversation} current={current} />
+        <ConversationState conversation={conversation} current={current} />
       </Link>
-      <span hidden={leaving} className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100">
-        <Menu align="end" trigger={<IconButton icon="dots" size="small" label={say("rooms.row.menu", { title })} tabIndex={stop ? 0 : -1} />}>
-          <MenuItem icon="edit" onSelect={() => edit(id, "row")}>
-            {say("rooms.rename.do")}
+      <span
+        hidden={deleting}
+        className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100"
+      >
+        <Menu
+          align="end"
+          trigger={
+            <IconButton icon="dots" size="small" label={t("pages.row.menu", { title })} tabIndex={stop ? 0 : -1} />
+          }
+        >
+          <MenuItem icon="edit" onSelect={() => editTitle(id, "row")}>
+            {t("pages.rename.do")}
           </MenuItem>
-          <MenuItem icon="trash" danger onSelect={() => askToDelete(conversation)}>
-            {say("rooms.delete.do")}
+          <MenuItem icon="trash" danger onSelect={() => confirmDeletion(conversation)}>
+            {t("pages.delete.do")}
           </MenuItem>
         </Menu>
       </span>

@@ -1,18 +1,18 @@
-// The sidebar, beside the room where there is space.
+// The sidebar, next to the page if the window has space for it.
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import mark from "../mark.svg";
+import mark from "../style/mark.svg";
 import { IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
-import { act, keysOf } from "../keys/keys";
-import { useSpeech } from "../words/speech";
+import { requestAction, keysOf } from "../keys/keys";
+import { useLocalization } from "../messages/localization";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
 
 export interface SidebarProps {
   current: string | null;
   onHide: () => void;
-  /** Something was opened from here. */
+  /** Called when a page is opened from the sidebar. */
   onOpen: () => void;
 }
 
@@ -25,22 +25,35 @@ export function Sidebar(props: SidebarProps) {
 }
 
 export function Content({ current, onHide, onOpen }: SidebarProps) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   return (
-    <nav aria-label={say("rooms.sidebar")} className="flex min-h-0 grow flex-col">
+    <nav aria-label={t("pages.sidebar")} className="flex min-h-0 grow flex-col">
       <div className="flex items-center justify-between gap-2 px-2 pt-[max(0.5rem,env(safe-area-inset-top))]">
-        <Link to="/" onClick={onOpen} className="flex min-h-9 items-center gap-2 rounded-md px-2.5 text-sm font-semibold">
+        <Link
+          to="/"
+          onClick={onOpen}
+          className="flex min-h-9 items-center gap-2 rounded-md px-2.5 text-sm font-semibold"
+        >
           <img src={mark} alt="" className="size-5" />
-          {say("app.name")}
+          {t("app.name")}
         </Link>
-        <IconButton data-sidebar-toggle="" icon="panel" mirrored label={say("rooms.sidebar.hide")} keys={keysOf("sidebar")} aria-expanded aria-controls="sidebar" onClick={onHide} />
+        <IconButton
+          data-sidebar-toggle=""
+          icon="panel"
+          mirrored
+          label={t("pages.sidebar.hide")}
+          keys={keysOf("sidebar")}
+          aria-expanded
+          aria-controls="sidebar"
+          onClick={onHide}
+        />
       </div>
       <div className="flex flex-col gap-0.5 px-2 pt-2 pb-1">
         <Link to="/" onClick={onOpen} title={keysOf("new")} className={entry}>
-          <Label icon="add">{say("rooms.new")}</Label>
+          <Label icon="add">{t("pages.new")}</Label>
         </Link>
-        <button type="button" title={keysOf("palette")} className={entry} onClick={() => act("palette")}>
-          <Label icon="search">{say("rooms.palette.open")}</Label>
+        <button type="button" title={keysOf("palette")} className={entry} onClick={() => requestAction("palette")}>
+          <Label icon="search">{t("pages.palette.open")}</Label>
         </button>
       </div>
       <Conversations current={current} onOpen={onOpen} />
@@ -51,7 +64,8 @@ export function Content({ current, onHide, onOpen }: SidebarProps) {
   );
 }
 
-const entry = "flex min-h-9 w-full items-center gap-2.5 rounded-md px-2.5 text-start text-sm hover:bg-hover pointer-coarse:min-h-11";
+const entry =
+  "flex min-h-9 w-full items-center gap-2.5 rounded-md px-2.5 text-start text-sm hover:bg-hover pointer-coarse:min-h-11";
 
 function Label({ icon, children }: { icon: IconName; children: ReactNode }) {
   return (

@@ -1,54 +1,68 @@
-// What a conversation is doing, beside its title: a shape, and a word for who does not see it.
+// The state of a conversation next to its title: an icon, with a text for screen readers.
 import { useQuery } from "@tanstack/react-query";
 import type { Conversation } from "../api/client";
 import { conversationQuery } from "../api/queries";
 import { Icon } from "../controls/icon";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { useDeletion } from "./deletion";
 
-export function State({ conversation, current }: { conversation: Conversation; current: boolean }) {
-  const { say } = useSpeech();
+export function ConversationState({ conversation, current }: { conversation: Conversation; current: boolean }) {
+  const { t } = useLocalization();
   const id = conversation.conversation_id;
-  const leaving = useDeletion((deletion) => deletion.leaving.has(id));
-  // Drafts are known of conversations that were open here; nothing is asked for the list's sake.
-  const { data: draft } = useQuery({ ...conversationQuery(id), enabled: false, select: (page) => page.draft.content.trim() !== "" });
-  if (leaving) return <Word>{say("rooms.state.leaving")}</Word>;
+  const deleting = useDeletion((deletion) => deletion.pending.has(id));
+  // Drafts are known only of conversations that were open in this tab; the list requests none.
+  const { data: draft } = useQuery({
+    ...conversationQuery(id),
+    enabled: false,
+    select: (page) => page.draft.content.trim() !== "",
+  });
+  if (deleting) return <StateLabel>{t("pages.state.leaving")}</StateLabel>;
   if (conversation.live_turn_id !== null) {
     return (
-      <Word>
+      <StateLabel>
         <Spinner />
-        <span className="sr-only">{say("rooms.state.running")}</span>
-      </Word>
+        <span className="sr-only">{t("pages.state.running")}</span>
+      </StateLabel>
     );
   }
   if (conversation.unread && !current) {
     return (
-      <Word>
-        <span className="m-1 size-2 rounded-full bg-tide forced-color-adjust-none" title={say("rooms.state.unread")} />
-        <span className="sr-only">{say("rooms.state.unread")}</span>
-      </Word>
+      <StateLabel>
+        <span className="m-1 size-2 rounded-full bg-accent forced-color-adjust-none" title={t("pages.state.unread")} />
+        <span className="sr-only">{t("pages.state.unread")}</span>
+      </StateLabel>
     );
   }
   if (draft === true && !current) {
     return (
-      <Word>
-        <span title={say("rooms.state.draft")}>
+      <StateLabel>
+        <span title={t("pages.state.draft")}>
           <Icon name="edit" size={14} />
         </span>
-        <span className="sr-only">{say("rooms.state.draft")}</span>
-      </Word>
+        <span className="sr-only">{t("pages.state.draft")}</span>
+      </StateLabel>
     );
   }
   return null;
 }
 
-function Word({ children }: { children: React.ReactNode }) {
+function StateLabel({ children }: { children: React.ReactNode }) {
   return <span className="inline-flex shrink-0 items-center text-xs text-faint">{children}</span>;
 }
 
 function Spinner() {
   return (
-    <svg aria-hidden="true" width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="2" strokeLinecap="round" className="animate-spin text-tide">
+    <svg
+      aria-hidden="true"
+      width="16"
+      height="16"
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2"
+      strokeLinecap="round"
+      className="animate-spin text-accent"
+    >
       <path d="M8 2a6 6 0 1 1-6 6" />
     </svg>
   );

@@ -1,27 +1,27 @@
-// One line below an answer that is not yet, or not now, saying anything.
+// The status line below an answer while no text arrives.
 import type { TurnView } from "../turn/fold";
 import { Elapsed } from "../parts/elapsed";
-import { useSpeech } from "../words/speech";
-import type { Word } from "../words/words";
+import { useLocalization } from "../messages/localization";
+import type { MessageKey } from "../messages/catalog";
 
-/** view null: nothing was heard of the turn yet. */
+/** view null: no event of the turn has arrived yet. */
 export function Activity({ view }: { view: TurnView | null }) {
-  const { say } = useSpeech();
-  const speaks = view?.parts.some((part) => part.open && part.type !== "notice") === true;
-  const word = wordOf(view);
-  // A part that grows, or a tool that counts, tells enough by itself.
-  if (speaks && (word === "transcript.activity.waiting" || word === "transcript.activity.working")) return null;
-  const other = view?.activity != null && word === "transcript.activity.working" ? view.activity.label : null;
+  const { t } = useLocalization();
+  const growing = view?.parts.some((part) => part.open && part.type !== "notice") === true;
+  const message = messageOf(view);
+  // A growing part or a tool with a running timer shows the progress by itself.
+  if (growing && (message === "transcript.activity.waiting" || message === "transcript.activity.working")) return null;
+  const label = view?.activity != null && message === "transcript.activity.working" ? view.activity.label : null;
   return (
     <p className="my-3 flex min-h-6 items-center gap-2.5 text-sm text-soft">
-      <span aria-hidden="true" className="size-2 animate-pulse rounded-full bg-tide" />
-      <span dir="auto">{other ?? say(word)}</span>
+      <span aria-hidden="true" className="size-2 animate-pulse rounded-full bg-accent" />
+      <span dir="auto">{label ?? t(message)}</span>
       <Elapsed since={view?.activity?.since ?? view?.startedAt ?? null} />
     </p>
   );
 }
 
-function wordOf(view: TurnView | null): Word {
+function messageOf(view: TurnView | null): MessageKey {
   if (view === null) return "transcript.activity.waiting";
   if (view.cancelRequested || view.state === "cancelling") return "transcript.activity.stopping";
   if (view.recovering || view.state === "recovering") return "transcript.activity.recovering";

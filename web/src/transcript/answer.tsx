@@ -1,5 +1,5 @@
-// An answer: while it is written from the events of its turn, afterwards from its message. Both have the same parts by the
-// same names, so nothing moves when one takes the place of the other.
+// An answer: while it streams, from the events of its turn; afterwards, from its message. Both have the same parts with
+// the same identifiers, so nothing moves when the message replaces the events.
 import { memo, useRef } from "react";
 import { sendMessage } from "../api/outbox";
 import { IconButton } from "../controls/button";
@@ -7,24 +7,24 @@ import { Menu, MenuItem } from "../controls/menu";
 import { toast } from "../controls/toast";
 import type { Message, TurnRouting } from "../generated/events";
 import { CopyButton } from "../parts/copy-button";
-import { copyText } from "../parts/keep";
+import { copyText } from "../parts/export-text";
 import { Part } from "../parts/part";
-import { plainOf } from "../parts/plain";
+import { toPlainText } from "../parts/plain";
 import type { PartView } from "../turn/fold";
 import { useLive } from "../turn/live";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { Actions, Siblings } from "./actions";
 import { Activity } from "./activity";
 import { Ending } from "./ending";
 import { markdownOf } from "./markdown-of";
-import { useRoom } from "./room";
+import { useConversationContext } from "./conversation-context";
 import { isFinal } from "./rows";
 import { Routing } from "./routing";
 
 interface AnswerProps {
   message: Message | null;
   turnID: string | null;
-  /** The last row of the conversation. */
+  /** Whether it is the last row of the conversation. */
   last: boolean;
 }
 
@@ -50,28 +50,34 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
 });
 
 function AnswerActions({ message, last }: { message: Message; last: boolean }) {
-  const { say } = useSpeech();
-  const { id, busy } = useRoom();
+  const { t } = useLocalization();
+  const { id, busy } = useConversationContext();
   const again = (profile?: "balanced" | "deep_reasoning" | "coding") =>
-    sendMessage({ conversationID: id, text: "", branch: { message_id: message.message_id, mode: "regenerate" }, busy: "reject", ...(profile === undefined ? {} : { profile }) });
+    sendMessage({
+      conversationID: id,
+      text: "",
+      branch: { message_id: message.message_id, mode: "regenerate" },
+      ifBusy: "reject",
+      ...(profile === undefined ? {} : { profile }),
+    });
   const copyPlain = async () => {
-    const done = await copyText(plainOf(markdownOf(message.parts)));
-    toast(say(done ? "transcript.copied" : "transcript.copy_refused"), done ? { stays: 2_500 } : { kind: "problem" });
+    const done = await copyText(toPlainText(markdownOf(message.parts)));
+    toast(t(done ? "transcript.copied" : "transcript.copy_refused"), done ? { stays: 2_500 } : { kind: "problem" });
   };
   return (
     <Actions always={last || message.sibling_count > 1}>
       {() => (
         <>
-          <CopyButton label={say("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
-          {!busy && <IconButton size="small" icon="retry" label={say("transcript.again")} onClick={() => again()} />}
-          <Menu trigger={<IconButton size="small" icon="dots" label={say("transcript.menu")} />}>
+          <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
+          {!busy && <IconButton size="small" icon="retry" label={t("transcript.again")} onClick={() => again()} />}
+          <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
             <MenuItem icon="copy" onSelect={() => void copyPlain()}>
-              {say("transcript.copy_plain")}
+              {t("transcript.copy_plain")}
             </MenuItem>
             {!busy &&
               (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
                 <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
-                  {say("transcript.again_with", { profile: say(`transcript.profile.${profile}`) })}
+                  {t("transcript.again_with", { profile: t(`transcript.profile.${profile}`) })}
                 </MenuItem>
               ))}
           </Menu>

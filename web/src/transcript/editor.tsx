@@ -1,9 +1,9 @@
-// Writes another version of what was said. The one that stands stays, and so does all that follows it.
+// The editor for a new version of a user message. The existing version and the messages after it are kept.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 import { settingsQuery } from "../api/queries";
 import { Button } from "../controls/button";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 
 interface EditorProps {
   text: string;
@@ -12,7 +12,7 @@ interface EditorProps {
 }
 
 export function Editor({ text, onSend, onCancel }: EditorProps) {
-  const { say } = useSpeech();
+  const { t } = useLocalization();
   const [value, setValue] = useState(text);
   const field = useRef<HTMLTextAreaElement>(null);
   const key = useQuery(settingsQuery).data?.send_key ?? "enter";
@@ -22,7 +22,7 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
   }, [text]);
   const ready = value.trim() !== "";
   const pressed = (event: KeyboardEvent) => {
-    // The key that ends the input of a character is none of ours; Safari reports it as 229.
+    // Ignores the key that ends a composition of an input method; Safari reports it as 229.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
     if (event.key === "Escape") {
       event.stopPropagation();
@@ -34,7 +34,7 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
   };
   return (
     <form
-      className="rounded-lg bg-sunken p-3 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-tide"
+      className="rounded-lg bg-sunken p-3 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-accent"
       onSubmit={(event) => {
         event.preventDefault();
         if (ready) onSend(value.trim());
@@ -44,19 +44,19 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
         ref={field}
         dir="auto"
         rows={Math.min(12, value.split("\n").length + 1)}
-        aria-label={say("transcript.edit_field")}
+        aria-label={t("transcript.edit_field")}
         value={value}
         onChange={(event) => setValue(event.target.value)}
         onKeyDown={pressed}
         className="field-sizing-content max-h-[50dvh] min-h-16 w-full resize-none bg-transparent px-1 wrap-anywhere outline-none"
       />
       <div className="mt-2 flex flex-wrap items-center justify-end gap-2">
-        <p className="grow text-xs text-faint">{say("transcript.edit_hint")}</p>
+        <p className="grow text-xs text-faint">{t("transcript.edit_hint")}</p>
         <Button look="quiet" onClick={onCancel}>
-          {say("transcript.cancel")}
+          {t("transcript.cancel")}
         </Button>
         <Button look="primary" type="submit" disabled={!ready}>
-          {say("transcript.send")}
+          {t("transcript.send")}
         </Button>
       </div>
     </form>

@@ -1,41 +1,45 @@
-// A new chat: what one may begin with. Each example shows something that the app does.
+// The page of a new chat: examples to start with. Each example shows a feature of the app.
 import { useNavigate } from "@tanstack/react-router";
 import { sendMessage } from "../api/outbox";
 import { newIdentifier } from "../api/identifier";
 import { Icon, type IconName } from "../controls/icon";
-import { useSpeech } from "../words/speech";
-import type { Word } from "../words/words";
+import { useLocalization } from "../messages/localization";
+import type { MessageKey } from "../messages/catalog";
 
-const examples: readonly { icon: IconName; title: Word; text: Word }[] = [
+const examples: readonly { icon: IconName; title: MessageKey; text: MessageKey }[] = [
   { icon: "spark", title: "transcript.example.about", text: "transcript.example.about.text" },
   { icon: "tool", title: "transcript.example.sum", text: "transcript.example.sum.text" },
   { icon: "edit", title: "transcript.example.code", text: "transcript.example.code.text" },
   { icon: "thought", title: "transcript.example.think", text: "transcript.example.think.text" },
 ];
 
-export function Empty() {
-  const { say } = useSpeech();
+export function NewChatExamples() {
+  const { t } = useLocalization();
   const navigate = useNavigate();
   const begin = (text: string) => {
     const id = newIdentifier("conv");
-    sendMessage({ conversationID: id, text, busy: "reject", fresh: { profile: null } });
+    sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null } });
     void navigate({ to: "/c/$conversation", params: { conversation: id } });
   };
   return (
     <div className="min-h-0 grow overflow-y-auto">
       <div className="mx-auto flex min-h-full w-full max-w-(--width-prose) flex-col justify-center px-4 py-8">
-        <h1 className="text-xl font-semibold text-balance">{say("transcript.empty.title")}</h1>
-        <p className="mt-2 max-w-prose text-soft">{say("transcript.empty.text")}</p>
+        <h1 className="text-xl font-semibold text-balance">{t("transcript.empty.title")}</h1>
+        <p className="mt-2 max-w-prose text-soft">{t("transcript.empty.text")}</p>
         <ul className="mt-8 grid gap-x-6 gap-y-1 sm:grid-cols-2">
           {examples.map(({ icon, title, text }) => (
             <li key={title}>
-              <button type="button" onClick={() => begin(say(text))} className="-mx-3 flex w-[calc(100%+1.5rem)] items-start gap-3 rounded-md px-3 py-2.5 text-start hover:bg-hover">
-                <span className="mt-1 text-tide">
+              <button
+                type="button"
+                onClick={() => begin(t(text))}
+                className="-mx-3 flex w-[calc(100%+1.5rem)] items-start gap-3 rounded-md px-3 py-2.5 text-start hover:bg-hover"
+              >
+                <span className="mt-1 text-accent">
                   <Icon name={icon} size={18} />
                 </span>
                 <span>
-                  <span className="block font-medium">{say(title)}</span>
-                  <span className="block text-sm text-soft">{say(text)}</span>
+                  <span className="block font-medium">{t(title)}</span>
+                  <span className="block text-sm text-soft">{t(text)}</span>
                 </span>
               </button>
             </li>

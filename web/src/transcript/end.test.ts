@@ -1,36 +1,57 @@
 import { describe, expect, test } from "vitest";
 import type { Message, TurnFinished } from "../generated/events";
-import { endOf, endOfMessage, isCalm, told, wordOf } from "./end";
+import { endOf, endOfMessage, isExpectedEnd, announcementOf, messageOf } from "./end";
 
 const finished = (status: string, stop_reason: string, code?: string) =>
-  endOf({ status, stop_reason, error: code === undefined ? null : { code, detail: "", retryable: true } } as unknown as TurnFinished);
+  endOf({
+    status,
+    stop_reason,
+    error: code === undefined ? null : { code, detail: "", retryable: true },
+  } as unknown as TurnFinished);
 
 describe("how an answer ended", () => {
-  test("who listens is told of an answer only when there is one", () => {
-    expect(told(finished("completed", "end_turn"))).toEqual({ word: "transcript.answered", urgent: false });
-    expect(told(finished("completed", "refusal"))).toEqual({ word: "transcript.answered", urgent: false });
-    expect(told(finished("cancelled", "cancelled"))).toEqual({ word: "transcript.end.cancelled", urgent: false });
-    expect(told(finished("incomplete", "max_tokens"))).toEqual({ word: "transcript.end.max_tokens", urgent: false });
+  test("a completed turn is announced as answered, any other by how it ended", () => {
+    expect(announcementOf(finished("completed", "end_turn"))).toEqual({ key: "transcript.answered", urgent: false });
+    expect(announcementOf(finished("completed", "refusal"))).toEqual({ key: "transcript.answered", urgent: false });
+    expect(announcementOf(finished("cancelled", "cancelled"))).toEqual({
+      key: "transcript.end.cancelled",
+      urgent: false,
+    });
+    expect(announcementOf(finished("incomplete", "max_tokens"))).toEqual({
+      key: "transcript.end.max_tokens",
+      urgent: false,
+    });
   });
 
-  test("what went wrong is urgent", () => {
-    expect(told(finished("failed", "error", "model_unavailable"))).toEqual({ word: "transcript.end.model_unavailable", urgent: true });
-    expect(told(finished("incomplete", "error", "model_rate_limited"))).toEqual({ word: "transcript.end.model_rate_limited", urgent: true });
-    expect(told(finished("incomplete", "deadline"))).toEqual({ word: "transcript.end.deadline", urgent: true });
+  test("the announcement of a failure is urgent", () => {
+    expect(announcementOf(finished("failed", "error", "model_unavailable"))).toEqual({
+      key: "transcript.end.model_unavailable",
+      urgent: true,
+    });
+    expect(announcementOf(finished("incomplete", "error", "model_rate_limited"))).toEqual({
+      key: "transcript.end.model_rate_limited",
+      urgent: true,
+    });
+    expect(announcementOf(finished("incomplete", "deadline"))).toEqual({
+      key: "transcript.end.deadline",
+      urgent: true,
+    });
   });
 
-  test("a message tells of the end, but not why", () => {
+  test("a message gives the end, but not its reason", () => {
     const ends = (status: string) => endOfMessage({ status } as Message);
     expect(ends("streaming")).toBeNull();
-    expect(told(ends("complete")!)).toEqual({ word: "transcript.answered", urgent: false });
-    expect(told(ends("cancelled")!)).toEqual({ word: "transcript.end.cancelled", urgent: false });
-    expect(told(ends("failed")!)).toEqual({ word: "transcript.end.failed", urgent: true });
-    expect(told(ends("incomplete")!)).toEqual({ word: "transcript.end.incomplete", urgent: true });
+    expect(announcementOf(ends("complete")!)).toEqual({ key: "transcript.answered", urgent: false });
+    expect(announcementOf(ends("cancelled")!)).toEqual({ key: "transcript.end.cancelled", urgent: false });
+    expect(announcementOf(ends("failed")!)).toEqual({ key: "transcript.end.failed", urgent: true });
+    expect(announcementOf(ends("incomplete")!)).toEqual({ key: "transcript.end.incomplete", urgent: true });
   });
 
-  test("an end of which no more is known has words, too", () => {
-    expect(wordOf({ status: "incomplete", stop: null, error: null })).toBe("transcript.end.incomplete");
-    expect(wordOf({ status: "failed", stop: "error", error: { code: "new", detail: "", retryable: false } })).toBe("transcript.end.failed");
-    expect(isCalm({ status: "failed", stop: null, error: null })).toBe(false);
+  test("an end without a known reason also has a text", () => {
+    expect(messageOf({ status: "incomplete", stop: null, error: null })).toBe("transcript.end.incomplete");
+    expect(messageOf({ status: "failed", stop: "error", error: { code: "new", detail: "", retryable: false } })).toBe(
+      "transcript.end.failed",
+    );
+    expect(isExpectedEnd({ status: "failed", stop: null, error: null })).toBe(false);
   });
 });

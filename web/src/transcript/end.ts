@@ -1,50 +1,54 @@
-// How a turn ended, in words: what is shown below its answer and what is said of it. Pure.
+// Texts for how a turn ended: displayed below its answer and announced to screen readers. Pure.
 import type { Message, TurnError, TurnFinished } from "../generated/events";
-import type { Word } from "../words/words";
+import type { MessageKey } from "../messages/catalog";
 
 export interface End {
-  /** Of the turn. */
+  /** The status of the turn. */
   status: string;
   stop: string | null;
   error: TurnError | null;
 }
 
-const byStop: Readonly<Record<string, Word>> = {
+const stopMessages: Readonly<Record<string, MessageKey>> = {
   max_tokens: "transcript.end.max_tokens",
   deadline: "transcript.end.deadline",
   budget_reached: "transcript.end.budget_reached",
   tool_limit: "transcript.end.tool_limit",
 };
 
-const byError: Readonly<Record<string, Word>> = {
+const errorMessages: Readonly<Record<string, MessageKey>> = {
   model_unavailable: "transcript.end.model_unavailable",
   model_rate_limited: "transcript.end.model_rate_limited",
   model_protocol: "transcript.end.model_protocol",
   interrupted: "transcript.end.interrupted",
 };
 
-/** The words for an end that is no plain one. */
-export function wordOf({ status, stop, error }: End): Word {
+/** Returns the text for an end other than completed. */
+export function messageOf({ status, stop, error }: End): MessageKey {
   if (status === "cancelled") return "transcript.end.cancelled";
-  return byStop[stop ?? ""] ?? byError[error?.code ?? ""] ?? (status === "incomplete" ? "transcript.end.incomplete" : "transcript.end.failed");
+  return (
+    stopMessages[stop ?? ""] ??
+    errorMessages[error?.code ?? ""] ??
+    (status === "incomplete" ? "transcript.end.incomplete" : "transcript.end.failed")
+  );
 }
 
-/** Whether nothing went wrong: the user stopped it, or it is as long as it may be. */
-export function isCalm({ status, stop }: End): boolean {
+/** Reports whether nothing went wrong: the turn completed, the user stopped it, or it reached the maximum length. */
+export function isExpectedEnd({ status, stop }: End): boolean {
   return status === "completed" || status === "cancelled" || stop === "max_tokens";
 }
 
-/** What who listens is told of an end before anything else; urgent: it interrupts what is being said. */
-export function told(end: End): { word: Word; urgent: boolean } {
-  return { word: end.status === "completed" ? "transcript.answered" : wordOf(end), urgent: !isCalm(end) };
+/** Returns the announcement of an end for screen readers. urgent: it interrupts the current speech. */
+export function announcementOf(end: End): { key: MessageKey; urgent: boolean } {
+  return { key: end.status === "completed" ? "transcript.answered" : messageOf(end), urgent: !isExpectedEnd(end) };
 }
 
-/** The end as the turn's last event tells it. */
+/** Returns the end from the last event of a turn. */
 export function endOf({ status, stop_reason, error }: TurnFinished): End {
   return { status, stop: stop_reason, error };
 }
 
-/** The end as far as a message tells it, which does not say why; null while it is written. */
+/** Returns the end from a message, without its reason; null while the message is streaming. */
 export function endOfMessage({ status }: Message): End | null {
   if (status === "streaming") return null;
   return { status: status === "complete" ? "completed" : status, stop: null, error: null };

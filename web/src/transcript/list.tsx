@@ -1,25 +1,25 @@
-// The rows of a transcript. Up to 200 all stand in the page, so that the browser's own search finds them; of more only
-// those near to what is looked at.
+// The rows of a transcript. Up to 200 rows are all in the document, so that the browser's search finds them; of more
+// rows, only those near the visible area.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useImperativeHandle, useLayoutEffect, type RefObject } from "react";
-import { useSpeech } from "../words/speech";
+import { useLocalization } from "../messages/localization";
 import { Answer } from "./answer";
-import { Question } from "./question";
+import { UserMessage } from "./user-message";
 import type { Row } from "./rows";
-import type { By, Scroll } from "./use-scroll";
+import type { RowReference, Scroll } from "./use-scroll";
 
-const mostInPage = 200;
-/** Heights of rows that were not measured yet, in pixels. */
-const guess = { question: 96, answer: 360 };
+const maxUnvirtualized = 200;
+/** The estimated heights of rows in pixels, until they are measured. */
+const estimatedHeight = { question: 96, answer: 360 };
 
-/** Finds the place of rows that are not in the page. */
-export interface Finder {
-  /** The distance of a row from the top of the list; null when there is no such row. */
-  locate(key: string, by: By): number | null;
+/** Locates rows that are not in the document. */
+export interface RowLocator {
+  /** Returns the distance of a row from the top of the list in pixels; null: unknown, or there is no such row. */
+  locate(key: string, by: RowReference): number | null;
 }
 
-/** The question that is wished to be edited, and a count of such wishes. */
-export interface Wish {
+/** The row of the user message to edit (null: none), and the number of requests to edit so far. */
+export interface EditRequest {
   key: string | null;
   count: number;
 }
@@ -27,32 +27,39 @@ export interface Wish {
 interface ListProps {
   rows: readonly Row[];
   scroll: Scroll;
-  finder: RefObject<Finder | null>;
-  wish: Wish;
+  locator: RefObject<RowLocator | null>;
+  edit: EditRequest;
 }
 
 export function List(props: ListProps) {
-  return props.rows.length > mostInPage ? <Virtual {...props} /> : <Whole {...props} />;
+  return props.rows.length > maxUnvirtualized ? <VirtualList {...props} /> : <PlainList {...props} />;
 }
 
-function Whole({ rows, finder, wish, scroll }: ListProps) {
-  useImperativeHandle(finder, () => ({ locate: () => null }), []);
+function PlainList({ rows, locator, edit, scroll }: ListProps) {
+  useImperativeHandle(locator, () => ({ locate: () => null }), []);
   useLayoutEffect(scroll.settle, [rows, scroll.settle]);
-  return rows.map((row, at) => <Message key={row.key} row={row} last={at === rows.length - 1} wished={row.key === wish.key ? wish.count : 0} />);
+  return rows.map((row, at) => (
+    <Message
+      key={row.key}
+      row={row}
+      last={at === rows.length - 1}
+      editRequest={row.key === edit.key ? edit.count : 0}
+    />
+  ));
 }
 
-function Virtual({ rows, scroll, finder, wish }: ListProps) {
+function VirtualList({ rows, scroll, locator, edit }: ListProps) {
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroll.scroller.current,
     getItemKey: (at) => rows[at]!.key,
-    estimateSize: (at) => guess[rows[at]!.kind],
+    estimateSize: (at) => estimatedHeight[rows[at]!.kind],
     overscan: 6,
     initialOffset: () => scroll.scroller.current?.scrollTop ?? Number.MAX_SAFE_INTEGER,
   });
-  // The room keeps things in their place by itself.
+  // use-scroll.ts keeps the rows at their positions.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = () => false;
-  useImperativeHandle(finder, () => ({
+  useImperativeHandle(locator, () => ({
     locate(key, by) {
       const at = rows.findIndex((row) => (by === "row" ? row.key : slotOf(row)) === key);
       return at < 0 ? null : (virtualizer.measurementsCache[at]?.start ?? null);
@@ -67,8 +74,14 @@ function Virtual({ rows, scroll, finder, wish }: ListProps) {
         const row = rows[index];
         return (
           row !== undefined && (
-            <div key={key} ref={virtualizer.measureElement} data-index={index} className="absolute inset-x-0 top-0 flow-root" style={{ transform: `translateY(${start}px)` }}>
-              <Message row={row} last={index === rows.length - 1} wished={row.key === wish.key ? wish.count : 0} />
+            <div
+              key={key}
+              ref={virtualizer.measureElement}
+              data-index={index}
+              className="absolute inset-x-0 top-0 flow-root"
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              <Message row={row} last={index === rows.length - 1} editRequest={row.key === edit.key ? edit.count : 0} />
             </div>
           )
         );
@@ -77,18 +90,29 @@ function Virtual({ rows, scroll, finder, wish }: ListProps) {
   );
 }
 
-/** The place in the conversation that a row and its other versions share. */
+/** Returns the slot that a row shares with its other versions: the identifier of their parent, or "first". */
 function slotOf(row: Row): string | undefined {
   return row.message === null ? undefined : (row.message.parent_message_id ?? "first");
 }
 
-const Message = memo(function Message({ row, last, wished }: { row: Row; last: boolean; wished: number }) {
-  const { say } = useSpeech();
+const Message = memo(function Message({ row, last, editRequest }: { row: Row; last: boolean; editRequest: number }) {
+  const { t } = useLocalization();
   const question = row.kind === "question";
   return (
-    <article data-row={row.key} data-slot={slotOf(row)} data-kind={row.kind} data-message={row.key} tabIndex={-1} className="group/row scroll-mt-4 rounded-md py-1.5 outline-offset-8">
-      <h2 className="sr-only">{say(question ? "transcript.you_said" : "transcript.answer")}</h2>
-      {question ? <Question message={row.message} outgoing={row.outgoing} wished={wished} /> : <Answer message={row.message} turnID={row.turnID} last={last} />}
+    <article
+      data-row={row.key}
+      data-slot={slotOf(row)}
+      data-kind={row.kind}
+      data-message={row.key}
+      tabIndex={-1}
+      className="group/row scroll-mt-4 rounded-md py-1.5 outline-offset-8"
+    >
+      <h2 className="sr-only">{t(question ? "transcript.you_said" : "transcript.answer")}</h2>
+      {question ? (
+        <UserMessage message={row.message} outgoing={row.outgoing} editRequest={editRequest} />
+      ) : (
+        <Answer message={row.message} turnID={row.turnID} last={last} />
+      )}
     </article>
   );
 });

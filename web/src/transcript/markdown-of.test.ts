@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Part } from "../generated/events";
 import { markdownOf } from "./markdown-of";
 
-test("a message is its text and its code, fenced by more ticks than it holds", () => {
+test("a message is its text and its code; the fence is longer than any fence in the code", () => {
   const parts = [
     { type: "reasoning_summary", part_id: "part_1", text: "hm" },
     { type: "text", part_id: "part_2", text: "One.\n" },

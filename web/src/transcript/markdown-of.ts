@@ -1,8 +1,12 @@
-// A message as Markdown: what it says and its code, without what the model thought and called.
+// A message as Markdown: its text and code, without reasoning and tool calls.
 import type { Part } from "../generated/events";
 
 export function markdownOf(parts: readonly Part[]): string {
-  return parts.flatMap((part) => (part.type === "text" && part.text ? [part.text.trim()] : part.type === "code" ? [fenced(part)] : [])).join("\n\n");
+  return parts
+    .flatMap((part) =>
+      part.type === "text" && part.text ? [part.text.trim()] : part.type === "code" ? [fenced(part)] : [],
+    )
+    .join("\n\n");
 }
 
 function fenced({ code = "", language = "" }: Part): string {

@@ -1,43 +1,56 @@
-// Tells that "auto" chose a profile of its own accord, why, and how to have it otherwise.
+// The notice that "auto" chose a profile other than balanced: which one, why, and a button to use balanced instead.
 import { sendMessage } from "../api/outbox";
 import { Icon } from "../controls/icon";
 import type { Message, Profile, TurnRouting } from "../generated/events";
-import { useSpeech } from "../words/speech";
-import type { Word } from "../words/words";
-import { useRoom } from "./room";
+import { useLocalization } from "../messages/localization";
+import type { MessageKey } from "../messages/catalog";
+import { useConversationContext } from "./conversation-context";
 
-export const profileWords: Record<Profile, Word> = {
+export const profileMessages: Record<Profile, MessageKey> = {
   auto: "transcript.profile.auto",
   balanced: "transcript.profile.balanced",
   deep_reasoning: "transcript.profile.deep_reasoning",
   coding: "transcript.profile.coding",
 };
 
-/** The service gives its reason in English; those that are known are told in the reader's language. */
-const reasons: Readonly<Record<string, Word>> = {
-  "The message holds a block of code.": "transcript.routing.code_block",
-  "The message holds a stack trace.": "transcript.routing.stack_trace",
-  "The message holds lines of code.": "transcript.routing.code_lines",
+/** Translations of the reasons, which the service gives in English. An unknown reason is displayed in English. */
+const reasons: Readonly<Record<string, MessageKey>> = {
+  "The message contains a block of code.": "transcript.routing.code_block",
+  "The message contains a stack trace.": "transcript.routing.stack_trace",
+  "The message contains lines of code.": "transcript.routing.code_lines",
   "The message is about source files.": "transcript.routing.source_files",
   "The message is about software work.": "transcript.routing.software",
 };
 
-/** message: the answer, once it stands. */
+/** message: the finished answer; null: it is still streaming. */
 export function Routing({ routing, message }: { routing: TurnRouting; message: Message | null }) {
-  const { say } = useSpeech();
-  const { id, busy } = useRoom();
+  const { t } = useLocalization();
+  const { id, busy } = useConversationContext();
   const { requested, resolved } = routing.intelligence;
   if (requested !== "auto" || resolved === "balanced") return null;
   const reason = reasons[routing.reason];
-  const again = (messageID: string) => sendMessage({ conversationID: id, text: "", branch: { message_id: messageID, mode: "regenerate" }, profile: "balanced", busy: "reject" });
+  const again = (messageID: string) =>
+    sendMessage({
+      conversationID: id,
+      text: "",
+      branch: { message_id: messageID, mode: "regenerate" },
+      profile: "balanced",
+      ifBusy: "reject",
+    });
   return (
     <p className="mb-2 flex flex-wrap items-center gap-x-2 text-xs text-faint">
       <Icon name="route" size={14} mirrored />
-      <span>{say("transcript.routing.to", { from: say(profileWords[requested]), to: say(profileWords[resolved]) })}</span>
-      <bdi>{reason === undefined ? routing.reason : say(reason)}</bdi>
+      <span>
+        {t("transcript.routing.to", { from: t(profileMessages[requested]), to: t(profileMessages[resolved]) })}
+      </span>
+      <bdi>{reason === undefined ? routing.reason : t(reason)}</bdi>
       {message !== null && !busy && (
-        <button type="button" className="min-h-6 rounded-sm text-tide underline decoration-1 underline-offset-2" onClick={() => again(message.message_id)}>
-          {say("transcript.again_with", { profile: say("transcript.profile.balanced") })}
+        <button
+          type="button"
+          className="min-h-6 rounded-sm text-accent underline decoration-1 underline-offset-2"
+          onClick={() => again(message.message_id)}
+        >
+          {t("transcript.again_with", { profile: t("transcript.profile.balanced") })}
         </button>
       )}
     </p>

@@ -1,38 +1,38 @@
-// Where a transcript stands while it grows. Pure; use-scroll.ts does it.
+// Computes the scroll position of a transcript while it grows. Pure; use-scroll.ts applies it.
 
 export interface Metrics {
-  /** How far it is scrolled, in pixels. */
+  /** The scroll position, in pixels. */
   top: number;
-  /** The height of the window onto it. */
-  view: number;
-  /** The height of all of it. */
-  whole: number;
+  /** The height of the visible area, in pixels. */
+  viewHeight: number;
+  /** The height of the whole content, in pixels. */
+  contentHeight: number;
 }
 
-/** So near to the end, in pixels, counts as being there. */
-export const nearEnd = 48;
+/** The distance from the end, in pixels, that still counts as the end. */
+export const endTolerance = 48;
 
-export function isAtEnd({ top, view, whole }: Metrics): boolean {
-  return whole - view - top <= nearEnd;
+export function isAtEnd({ top, viewHeight: view, contentHeight: whole }: Metrics): boolean {
+  return whole - view - top <= endTolerance;
 }
 
 /**
- * Whether the end is followed after the reader scrolled: from when it was reached until the reader goes up. Growth alone
- * changes nothing, although it moves the end away for the moment.
+ * Reports whether the view follows the end after a scroll. It starts to follow when it reaches the end and stops when
+ * the reader scrolls up. Growth of the content alone changes nothing, although it moves the end away.
  */
 export function followsAfter(followed: boolean, before: number, now: Metrics): boolean {
   if (isAtEnd(now)) return true;
   return followed && now.top >= before - 1;
 }
 
-/** Something that stays where it is on the screen while other things change their height. */
+/** An element that keeps its position on the screen while other elements change their height. */
 export interface Anchor {
   key: string;
-  /** The distance of its top from the window's top. */
+  /** The distance of its top from the top of the visible area, in pixels. */
   offset: number;
 }
 
-/** How far to scroll so that an anchor stands where it stood; 0 when it is not there or has not moved. */
+/** Returns how far to scroll, in pixels, to return an anchor to its offset; 0: it is missing or has not moved. */
 export function correction(anchor: Anchor | null, offset: number | null): number {
   if (anchor === null || offset === null) return 0;
   const moved = offset - anchor.offset;
@@ -40,14 +40,14 @@ export function correction(anchor: Anchor | null, offset: number | null): number
 }
 
 /**
- * The empty height below the last row, so that what was just sent can stand at the top of the window. It is used up by
- * the answer as that grows.
+ * Returns the height of the empty space below the last row with which the last user message can be at the top of the
+ * visible area. The space shrinks as the answer grows.
  */
-export function roomBelow(view: number, fromQuestionToEnd: number): number {
+export function spacerHeight(view: number, fromQuestionToEnd: number): number {
   return Math.max(0, Math.floor(view - fromQuestionToEnd));
 }
 
-/** Whether older messages are to be asked for: less than two windows are left above. */
-export function wantsOlder({ top, view }: Metrics): boolean {
+/** Reports whether to request older messages: less than twice the height of the visible area is left above it. */
+export function shouldLoadOlder({ top, viewHeight: view }: Metrics): boolean {
   return top < view * 2;
 }

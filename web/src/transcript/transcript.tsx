@@ -1,70 +1,80 @@
-// The transcript of a conversation: its rows, where one stands in them, and the way back to the newest.
+// The transcript of a conversation: its rows, the scroll position, and the button that jumps to the end.
 import { useEffect, useMemo, useRef, useState } from "react";
-import { sentHere } from "../api/outbox";
+import { sentFromThisTab } from "../api/outbox";
 import { markRead } from "../api/queries";
-import { useWishes } from "../composer/wishes";
+import { useComposerRequests } from "../composer/composer-requests";
 import { Icon } from "../controls/icon";
-import { useSpeech } from "../words/speech";
-import { List, type Finder, type Wish } from "./list";
-import { Room } from "./room";
-import { isFinal, newSince, type Row } from "./rows";
-import { Status } from "./status";
+import { useLocalization } from "../messages/localization";
+import { List, type RowLocator, type EditRequest } from "./list";
+import { ConversationContext } from "./conversation-context";
+import { isFinal, countRowsAfter, type Row } from "./rows";
+import { Announcer } from "./status";
 import "./transcript.css";
-import type { Room as Conversation } from "./use-conversation";
+import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
 
-export function Transcript({ id, room }: { id: string; room: Conversation }) {
-  const { say } = useSpeech();
-  const { rows, page, turnID } = room;
-  const finder = useRef<Finder | null>(null);
-  const older = useRef(room.loadOlder);
-  older.current = room.loadOlder;
+export function Transcript({ id, conversation }: { id: string; conversation: Conversation }) {
+  const { t } = useLocalization();
+  const { rows, page, turnID } = conversation;
+  const locator = useRef<RowLocator | null>(null);
+  const older = useRef(conversation.loadOlder);
+  older.current = conversation.loadOlder;
   const scroll = useScroll(
     () => older.current(),
-    (key, by) => finder.current?.locate(key, by) ?? null,
+    (key, by) => locator.current?.locate(key, by) ?? null,
   );
   const { following, hold } = scroll;
-  const seen = useSeen(rows, following);
-  const wish = useEditWish(rows);
-  useNewQuestion(rows, scroll.toQuestion);
-  useRead(id, rows, following, page?.unread === true);
+  const seen = useLastSeenRow(rows, following);
+  const edit = useEditRequest(rows);
+  useScrollToSent(rows, scroll.toQuestion);
+  useMarkAsRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
   const context = useMemo(() => ({ id, busy, scroll: { hold } }), [id, busy, hold]);
   return (
-    <Room value={context}>
+    <ConversationContext value={context}>
       <div className="relative flex min-h-0 grow flex-col short:h-48 short:shrink-0">
-        <div ref={scroll.scroller} data-scroll="" className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]">
+        <div
+          ref={scroll.scroller}
+          data-scroll=""
+          className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]"
+        >
           <div ref={scroll.content} className="mx-auto w-full max-w-(--width-prose) px-4 pt-2 pb-6">
-            <div role="log" aria-live="off" aria-label={say("transcript.name")}>
-              {room.hasOlder && <p className="h-10 animate-late text-center text-sm text-faint">{say("transcript.older")}</p>}
-              <List rows={rows} scroll={scroll} finder={finder} wish={wish} />
+            <div role="log" aria-live="off" aria-label={t("transcript.name")}>
+              {conversation.hasOlder && (
+                <p className="h-10 animate-delayed text-center text-sm text-faint">{t("transcript.older")}</p>
+              )}
+              <List rows={rows} scroll={scroll} locator={locator} edit={edit} />
             </div>
           </div>
-          <div ref={scroll.room} aria-hidden="true" />
+          <div ref={scroll.spacer} aria-hidden="true" />
         </div>
-        {!following && <Jump count={newSince(rows, seen)} live={turnID !== null} onJump={scroll.toEnd} />}
+        {!following && <JumpToEnd count={countRowsAfter(rows, seen)} live={turnID !== null} onJump={scroll.toEnd} />}
       </div>
-      <Status turnID={turnID} rows={rows} />
-    </Room>
+      <Announcer turnID={turnID} rows={rows} />
+    </ConversationContext>
   );
 }
 
-function Jump({ count, live, onJump }: { count: number; live: boolean; onJump: () => void }) {
-  const { say } = useSpeech();
+function JumpToEnd({ count, live, onJump }: { count: number; live: boolean; onJump: () => void }) {
+  const { t } = useLocalization();
   return (
     <div className="pointer-events-none absolute inset-x-0 bottom-3 flex justify-center">
-      <button type="button" onClick={onJump} className="pointer-events-auto inline-flex min-h-9 items-center gap-2 rounded-full border border-line bg-raised ps-3 pe-4 text-sm text-soft shadow-float hover:text-ink pointer-coarse:min-h-11">
-        <span className={live ? "text-tide" : ""}>
+      <button
+        type="button"
+        onClick={onJump}
+        className="pointer-events-auto inline-flex min-h-9 items-center gap-2 rounded-full border border-line bg-raised ps-3 pe-4 text-sm text-soft shadow-float hover:text-ink pointer-coarse:min-h-11"
+      >
+        <span className={live ? "text-accent" : ""}>
           <Icon name="arrowDown" size={16} />
         </span>
-        {count > 0 ? say("transcript.jump_new", { count }) : say("transcript.jump")}
+        {count > 0 ? t("transcript.jump_new", { count }) : t("transcript.jump")}
       </button>
     </div>
   );
 }
 
-/** The last row that stood there when the reader was at the end. */
-function useSeen(rows: readonly Row[], following: boolean): string | null {
+/** Returns the key of the row that was the last one when the view last followed the end; null: none. */
+function useLastSeenRow(rows: readonly Row[], following: boolean): string | null {
   const [seen, setSeen] = useState<string | null>(null);
   const last = rows.at(-1)?.key ?? null;
   useEffect(() => {
@@ -73,16 +83,17 @@ function useSeen(rows: readonly Row[], following: boolean): string | null {
   return seen;
 }
 
-/** Brings what was just sent from here to the top of the window. What another tab sends moves nobody. */
-function useNewQuestion(rows: readonly Row[], toQuestion: () => void): void {
-  const sent = rows.findLast(({ outgoing }) => outgoing?.state === "sending" && sentHere(outgoing.key))?.key ?? null;
+/** Scrolls a message that this tab has just sent to the top of the view. Messages from other tabs do not scroll it. */
+function useScrollToSent(rows: readonly Row[], toQuestion: () => void): void {
+  const sent =
+    rows.findLast(({ outgoing }) => outgoing?.state === "sending" && sentFromThisTab(outgoing.key))?.key ?? null;
   useEffect(() => {
     if (sent !== null) toQuestion();
   }, [sent, toQuestion]);
 }
 
-/** Tells the service how far was read, once the end was seen. */
-function useRead(id: string, rows: readonly Row[], following: boolean, unread: boolean): void {
+/** Marks the conversation as read up to its last message once the end is visible. */
+function useMarkAsRead(id: string, rows: readonly Row[], following: boolean, unread: boolean): void {
   const last = rows.at(-1)?.message ?? null;
   const newest = unread && following && isFinal(last) ? last.message_id : null;
   useEffect(() => {
@@ -92,7 +103,7 @@ function useRead(id: string, rows: readonly Row[], following: boolean, unread: b
     const mark = () => {
       if (marking || document.visibilityState !== "visible") return;
       marking = true;
-      // When it is refused for good it stays unread, and is marked with the next look.
+      // After a failure it stays unread and is marked when the page becomes visible again.
       markRead(id, newest).then(seen, () => void (marking = false));
     };
     document.addEventListener("visibilitychange", mark);
@@ -101,15 +112,15 @@ function useRead(id: string, rows: readonly Row[], following: boolean, unread: b
   }, [id, newest]);
 }
 
-/** The last question, whenever it is wished to edit that since the room was entered. */
-function useEditWish(rows: readonly Row[]): Wish {
-  const count = useWishes(({ editLast }) => editLast);
+/** Returns the last user message each time the user requests to edit it after this page was opened. */
+function useEditRequest(rows: readonly Row[]): EditRequest {
+  const count = useComposerRequests(({ editLast }) => editLast);
   const known = useRef(count);
-  const [wish, setWish] = useState<Wish>({ key: null, count });
+  const [request, setRequest] = useState<EditRequest>({ key: null, count });
   useEffect(() => {
     if (count === known.current) return;
     known.current = count;
-    setWish({ key: rows.findLast((row) => row.kind === "question" && row.message !== null)?.key ?? null, count });
+    setRequest({ key: rows.findLast((row) => row.kind === "question" && row.message !== null)?.key ?? null, count });
   }, [count, rows]);
-  return wish;
+  return request;
 }

@@ -1,60 +1,60 @@
-// Scrolls a transcript: follows its end while the reader is there, and otherwise keeps what is looked at where it is,
-// whatever grows, comes or goes above it. The browser's own anchoring is off: not every browser has it, and none does it
-// at the very top.
+// Scrolls a transcript: follows its end while the reader is there; otherwise keeps the visible rows at their positions
+// while rows above them grow, appear or disappear. The browser's scroll anchoring is off: not every browser has it, and
+// none applies it at the very top.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from "react";
-import { correction, followsAfter, isAtEnd, roomBelow, wantsOlder, type Anchor, type Metrics } from "./scroll";
+import { correction, followsAfter, isAtEnd, spacerHeight, shouldLoadOlder, type Anchor, type Metrics } from "./scroll";
 
 export interface Scroll {
   scroller: RefObject<HTMLDivElement | null>;
   content: RefObject<HTMLDivElement | null>;
-  /** Below the content: room for the last question to stand at the top. */
-  room: RefObject<HTMLDivElement | null>;
-  /** Whether the end is in sight and followed. */
+  /** The empty space below the content, with which the last user message can be at the top. */
+  spacer: RefObject<HTMLDivElement | null>;
+  /** Whether the end is visible and followed. */
   following: boolean;
   toEnd(): void;
-  /** Brings the last question to the top and follows from there. */
+  /** Scrolls the last user message to the top and follows the end from there. */
   toQuestion(): void;
-  /** Keeps the alternatives of a place where they are while another one is shown. */
+  /** Keeps the versions in a slot at their position while the displayed version changes. */
   hold(slot: string): void;
-  /** Puts everything in its place after a change. */
+  /** Restores the scroll position after a change of the content. */
   settle(): void;
 }
 
-/** By its own name, or by the place that it shares with its other versions. */
-export type By = "row" | "slot";
+/** How a row is identified: by its own key, or by the slot that it shares with its other versions. */
+export type RowReference = "row" | "slot";
 
-interface Standing {
+interface ScrollState {
   follows: boolean;
-  /** How far it was scrolled when this was last looked at; another value is the reader's doing. */
+  /** The scroll position at the last check; a different value means that the reader has scrolled. */
   top: number;
-  anchor: (Anchor & { by: By; inner: Element | null; innerOffset: number }) | null;
-  /** A place that is held, and the row that stands there until another version takes it, and the focus if this one has it. */
+  anchor: (Anchor & { by: RowReference; inner: Element | null; innerOffset: number }) | null;
+  /** The held slot, the key of its row until another version replaces that row, and whether the row had the focus. */
   held: { slot: string; row: string; focused: boolean } | null;
-  /** The last question has its room. */
-  roomy: boolean;
+  /** Whether the space below the content is maintained. */
+  hasSpacer: boolean;
 }
 
-/** locate gives the distance of a row from the top of the content when it is not in the document. */
-export function useScroll(onOlder: () => void, locate: (key: string, by: By) => number | null): Scroll {
+/** locate returns the distance of a row that is not in the document from the top of the content; null: unknown. */
+export function useScroll(onOlder: () => void, locate: (key: string, by: RowReference) => number | null): Scroll {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const room = useRef<HTMLDivElement>(null);
-  const standing = useRef<Standing>({ follows: true, top: 0, anchor: null, held: null, roomy: false });
+  const spacer = useRef<HTMLDivElement>(null);
+  const stateRef = useRef<ScrollState>({ follows: true, top: 0, anchor: null, held: null, hasSpacer: false });
   const [following, setFollowing] = useState(true);
-  const asks = useRef({ onOlder, locate });
-  useLayoutEffect(() => void (asks.current = { onOlder, locate }));
+  const callbacks = useRef({ onOlder, locate });
+  useLayoutEffect(() => void (callbacks.current = { onOlder, locate }));
 
   const follow = useCallback((follows: boolean) => {
-    standing.current.follows = follows;
+    stateRef.current.follows = follows;
     setFollowing(follows);
   }, []);
 
-  /** Takes in where the reader has scrolled to. */
-  const absorb = useCallback(
+  /** Updates the state if the reader has scrolled. */
+  const syncScroll = useCallback(
     (element: HTMLElement, inside: HTMLElement) => {
-      const state = standing.current;
+      const state = stateRef.current;
       const now = metricsOf(element);
-      if (Math.abs(now.top - state.top) < 1) return; // where it was put
+      if (Math.abs(now.top - state.top) < 1) return; // set by settle, not by the reader
       const follows = followsAfter(state.follows, state.top, now);
       state.top = now.top;
       if (follows !== state.follows) follow(follows);
@@ -64,50 +64,52 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: By) => 
   );
 
   const settle = useCallback(() => {
-    const [element, inside, below, state] = [scroller.current, content.current, room.current, standing.current];
+    const [element, inside, below, state] = [scroller.current, content.current, spacer.current, stateRef.current];
     if (element === null || inside === null || below === null) return;
-    absorb(element, inside);
-    if (state.roomy) giveRoom(element, inside, below);
+    syncScroll(element, inside);
+    if (state.hasSpacer) resizeSpacer(element, inside, below);
     state.anchor ??= anchorIn(element, inside);
-    const to = state.follows ? element.scrollHeight - element.clientHeight : element.scrollTop + moved(element, inside, state.anchor, asks.current.locate);
+    const to = state.follows
+      ? element.scrollHeight - element.clientHeight
+      : element.scrollTop + anchorShift(element, inside, state.anchor, callbacks.current.locate);
     if (Math.abs(element.scrollTop - to) >= 1) element.scrollTop = to;
     state.top = element.scrollTop;
-    const taker = state.held === null ? null : rowAt(inside, state.held.slot);
-    if (state.held !== null && taker !== null && taker.dataset["row"] !== state.held.row) {
-      if (state.held.focused && document.activeElement === document.body) taker.focus({ preventScroll: true });
+    const newRow = state.held === null ? null : rowAt(inside, state.held.slot);
+    if (state.held !== null && newRow !== null && newRow.dataset["row"] !== state.held.row) {
+      if (state.held.focused && document.activeElement === document.body) newRow.focus({ preventScroll: true });
       state.held = null;
       state.anchor = anchorIn(element, inside);
       if (isAtEnd(metricsOf(element))) follow(true);
     }
-  }, [absorb, follow]);
+  }, [syncScroll, follow]);
 
   useEffect(() => {
     const [element, inside] = [scroller.current, content.current];
     if (element === null || inside === null) return;
-    const older = () => wantsOlder(metricsOf(element)) && asks.current.onOlder();
+    const older = () => shouldLoadOlder(metricsOf(element)) && callbacks.current.onOlder();
     const scrolled = () => {
-      absorb(element, inside);
+      syncScroll(element, inside);
       older();
     };
-    const grown = new ResizeObserver(() => {
+    const observer = new ResizeObserver(() => {
       settle();
       older();
     });
     element.addEventListener("scroll", scrolled, { passive: true });
-    grown.observe(inside);
-    grown.observe(element);
+    observer.observe(inside);
+    observer.observe(element);
     return () => {
       element.removeEventListener("scroll", scrolled);
-      grown.disconnect();
+      observer.disconnect();
     };
-  }, [absorb, settle]);
+  }, [syncScroll, settle]);
 
   const toEnd = useCallback(() => {
     follow(true);
     settle();
   }, [follow, settle]);
   const toQuestion = useCallback(() => {
-    standing.current.roomy = true;
+    stateRef.current.hasSpacer = true;
     toEnd();
   }, [toEnd]);
   const hold = useCallback(
@@ -115,18 +117,19 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: By) => 
       const [element, inside] = [scroller.current, content.current];
       const row = inside === null ? null : rowAt(inside, slot);
       if (element === null || inside === null || row === null) return;
-      absorb(element, inside); // else what was scrolled in this frame is taken for a scroll away from what is held
+      // Otherwise a scroll earlier in this frame would count as a scroll away from the held slot.
+      syncScroll(element, inside);
       follow(false);
-      standing.current.held = { slot, row: row.dataset["row"]!, focused: row.contains(document.activeElement) };
-      standing.current.anchor = { key: slot, by: "slot", offset: offsetOf(element, row), inner: null, innerOffset: 0 };
+      stateRef.current.held = { slot, row: row.dataset["row"]!, focused: row.contains(document.activeElement) };
+      stateRef.current.anchor = { key: slot, by: "slot", offset: offsetOf(element, row), inner: null, innerOffset: 0 };
     },
-    [absorb, follow],
+    [syncScroll, follow],
   );
-  return { scroller, content, room, following, toEnd, toQuestion, hold, settle };
+  return { scroller, content, spacer, following, toEnd, toQuestion, hold, settle };
 }
 
 function metricsOf({ scrollTop, clientHeight, scrollHeight }: Element): Metrics {
-  return { top: scrollTop, view: clientHeight, whole: scrollHeight };
+  return { top: scrollTop, viewHeight: clientHeight, contentHeight: scrollHeight };
 }
 
 function rowAt(inside: Element, slot: string): HTMLElement | null {
@@ -137,24 +140,30 @@ function offsetOf(element: Element, inside: Element): number {
   return inside.getBoundingClientRect().top - element.getBoundingClientRect().top;
 }
 
-function giveRoom(element: HTMLElement, inside: HTMLElement, below: HTMLElement): void {
+function resizeSpacer(element: HTMLElement, inside: HTMLElement, below: HTMLElement): void {
   const question = [...inside.querySelectorAll('[data-kind="question"]')].at(-1);
   if (question === undefined) return;
   const used = inside.getBoundingClientRect().bottom - question.getBoundingClientRect().top;
-  const height = `${roomBelow(element.clientHeight, used)}px`;
+  const height = `${spacerHeight(element.clientHeight, used)}px`;
   if (below.style.height !== height) below.style.height = height;
 }
 
-/** The first row that is in sight, and within it the first block of text. */
-function anchorIn(element: Element, inside: Element): Standing["anchor"] {
+/** Returns the first visible row, and in it the first visible block of text. */
+function anchorIn(element: Element, inside: Element): ScrollState["anchor"] {
   const top = element.getBoundingClientRect().top;
   const row = firstBelow(inside.querySelectorAll("[data-row]"), top);
   if (!(row instanceof HTMLElement) || offsetOf(element, row) > element.clientHeight) return null;
   const inner = firstBelow(row.querySelectorAll(".prose > *"), top);
-  return { key: row.dataset["row"]!, by: "row", offset: offsetOf(element, row), inner, innerOffset: inner === null ? 0 : offsetOf(element, inner) };
+  return {
+    key: row.dataset["row"]!,
+    by: "row",
+    offset: offsetOf(element, row),
+    inner,
+    innerOffset: inner === null ? 0 : offsetOf(element, inner),
+  };
 }
 
-/** The first of some elements, in the order of the page, whose end is below a line. */
+/** Returns the first of some elements, in document order, whose bottom is below a line. */
 function firstBelow(elements: NodeListOf<Element>, line: number): Element | null {
   let [from, to] = [0, elements.length];
   while (from < to) {
@@ -165,10 +174,16 @@ function firstBelow(elements: NodeListOf<Element>, line: number): Element | null
   return elements[from] ?? null;
 }
 
-/** How far an anchor has moved from its place. */
-function moved(element: Element, inside: Element, anchor: Standing["anchor"], locate: (key: string, by: By) => number | null): number {
+/** Returns how far an anchor has moved from its offset, in pixels. */
+function anchorShift(
+  element: Element,
+  inside: Element,
+  anchor: ScrollState["anchor"],
+  locate: (key: string, by: RowReference) => number | null,
+): number {
   if (anchor === null) return 0;
-  if (anchor.inner?.isConnected) return correction({ key: anchor.key, offset: anchor.innerOffset }, offsetOf(element, anchor.inner));
+  if (anchor.inner?.isConnected)
+    return correction({ key: anchor.key, offset: anchor.innerOffset }, offsetOf(element, anchor.inner));
   const row = inside.querySelector(`[data-${anchor.by}="${CSS.escape(anchor.key)}"]`);
   if (row !== null) return correction(anchor, offsetOf(element, row));
   const far = locate(anchor.key, anchor.by);

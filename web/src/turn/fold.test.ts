@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { TurnEvent } from "../generated/events";
 import { foldTurn, openTurn, type TurnView } from "./fold";
-import { random, turnOf } from "./turn.fake";
+import { random, randomTurn } from "./turn.fake";
 
 const golden = readFileSync(new URL("../../../protocol/testdata/events.golden", import.meta.url), "utf8")
   .trim()
@@ -11,73 +11,93 @@ const golden = readFileSync(new URL("../../../protocol/testdata/events.golden", 
   .filter((event) => event.type !== "turn.snapshot");
 
 describe("folding a turn", () => {
-  test("takes every event that the service has, in order", () => {
+  test("accepts every type of event of the service, in order", () => {
     const events = golden.map((event, at) => ({ ...event, sequence: at + 1 }));
     const view = foldTurn(openTurn(events[0]!.turn_id), events);
     expect(view.last).toBe(events.length);
     expect(view.finished).not.toBeNull();
   });
 
-  test("any split, repetition and order gives the same view", () => {
+  test("any split, repetition and order of the events gives the same view", () => {
     for (let seed = 1; seed <= 300; seed++) {
       const next = random(seed);
-      const events = turnOf(next);
+      const events = randomTurn(next);
       const whole = foldTurn(openTurn(events[0]!.turn_id), events);
       let view: TurnView = openTurn(events[0]!.turn_id);
-      for (const batch of mangled(events, next)) view = foldTurn(view, batch);
+      for (const batch of shuffled(events, next)) view = foldTurn(view, batch);
       expect(view, `seed ${seed}`).toEqual(whole);
-      expect(view.early.size).toBe(0);
+      expect(view.outOfOrder.size).toBe(0);
     }
   });
 
-  test("a snapshot and what follows it is the message that the whole log makes", () => {
+  test("a stored message and the events after it give the same parts as the whole log", () => {
     for (let seed = 1; seed <= 100; seed++) {
       const next = random(seed);
-      const events = turnOf(next);
+      const events = randomTurn(next);
       const whole = foldTurn(openTurn(events[0]!.turn_id), events);
       const covered = 1 + next(events.length - 1);
       const before = foldTurn(openTurn(events[0]!.turn_id), events.slice(0, covered));
       const parts = before.parts.map(({ since: _, ...part }) => part);
-      const message = { message_id: whole.messageID, parent_message_id: whole.userMessageID, created_at: "", parts, covers_sequence: covered };
+      const message = {
+        message_id: whole.messageID,
+        parent_message_id: whole.userMessageID,
+        created_at: "",
+        parts,
+        covers_sequence: covered,
+      };
       const view = foldTurn(openTurn(events[0]!.turn_id, message as never), events.slice(next(covered + 1)));
-      const content = (v: TurnView) => v.parts.map(({ since: _, step: __, ...part }) => part);
+      const content = (v: TurnView) => v.parts.map(({ since: _, toolProgress: __, ...part }) => part);
       expect(content(view), `seed ${seed}, covered ${covered}`).toEqual(content(whole));
       expect(view.last).toBe(whole.last);
     }
   });
 
-  test("the last text of a part is the one that its end says", () => {
+  test("the final text of a part is the text of its completed event", () => {
     const [started, , , , ...rest] = golden;
     const view = foldTurn(openTurn(started!.turn_id), [
       { ...started!, sequence: 1 },
-      { ...started!, type: "answer.started", sequence: 2, part_id: "part_1", index: 0, format: "markdown" } as TurnEvent,
+      {
+        ...started!,
+        type: "answer.started",
+        sequence: 2,
+        part_id: "part_1",
+        index: 0,
+        format: "markdown",
+      } as TurnEvent,
       { ...started!, type: "answer.delta", sequence: 3, part_id: "part_1", offset: 0, delta: "abc" } as TurnEvent,
-      { ...started!, type: "answer.completed", sequence: 4, part_id: "part_1", text: "abcd", citations: [] } as TurnEvent,
+      {
+        ...started!,
+        type: "answer.completed",
+        sequence: 4,
+        part_id: "part_1",
+        text: "abcd",
+        citations: [],
+      } as TurnEvent,
     ]);
     expect(view.parts).toMatchObject([{ text: "abcd" }]);
     expect(view.parts[0]).not.toHaveProperty("open");
     expect(rest.length).toBeGreaterThan(0);
   });
 
-  test("nothing new is the same view", () => {
-    const events = turnOf(random(7));
+  test("events that are already folded return the same view", () => {
+    const events = randomTurn(random(7));
     const view = foldTurn(openTurn(events[0]!.turn_id), events);
     expect(foldTurn(view, events)).toBe(view);
     expect(foldTurn(view, [])).toBe(view);
   });
 
-  test("events of a later version move the sequence and nothing else", () => {
-    const events = turnOf(random(3));
-    const odd = { ...events[0]!, type: "planet.aligned", sequence: events.length } as unknown as TurnEvent;
+  test("events of a later version advance the sequence and change nothing else", () => {
+    const events = randomTurn(random(3));
+    const newer = { ...events[0]!, type: "planet.aligned", sequence: events.length } as unknown as TurnEvent;
     const cut = events.slice(0, -1);
-    const view = foldTurn(openTurn(events[0]!.turn_id), [...cut, odd]);
+    const view = foldTurn(openTurn(events[0]!.turn_id), [...cut, newer]);
     expect(view.last).toBe(events.length);
     expect(view.parts).toEqual(foldTurn(openTurn(events[0]!.turn_id), cut).parts);
   });
 });
 
-/** The same events in batches, some twice, some before their time. */
-function mangled(events: TurnEvent[], next: (below: number) => number): TurnEvent[][] {
+/** The same events in batches, some of them repeated and some out of order. */
+function shuffled(events: TurnEvent[], next: (below: number) => number): TurnEvent[][] {
   const order = [...events, ...events.filter(() => next(3) === 0)];
   for (let i = order.length - 1; i > 0; i--) {
     const j = Math.max(0, i - next(12));

@@ -1,5 +1,5 @@
-// Folds the events of a turn into what a reader sees of it, as protocol/fold.go does for the stored message. Pure: the
-// same events give the same view, however they were split, repeated or shuffled on their way here.
+// Folds the events of a turn into the view that the page shows, as protocol/fold.go does for the stored message. Pure:
+// the same events give the same view, whether they arrive split, repeated or in another order.
 import type {
   Message,
   MessageID,
@@ -15,33 +15,33 @@ import type {
   TurnState,
 } from "../generated/events";
 
-/** One steering input: accepted by the service, then exactly one of applied and returned. */
+/** A steering input: first accepted by the service, then either applied or returned. */
 export interface Steering {
   id: SteeringID;
   clientID: string;
   text: string;
   state: "accepted" | "applied" | "returned";
-  /** Of a returned one: why. */
+  /** Why a returned input was returned. */
   reason?: "withdrawn" | "cancelled" | "failed" | "limit";
 }
 
-/** A part of the answer, with what only a live reader is told of it. */
+/** A part of the answer, with the data that only the live events contain. */
 export interface PartView extends Part {
-  /** When the part began; null when it came with a message. */
+  /** When the part started; null if it is from a stored message. */
   since: string | null;
-  /** tool: how far it is. */
-  step?: { label: string; progress: Progress | null };
+  /** The progress of a tool. */
+  toolProgress?: { label: string; progress: Progress | null };
 }
 
-/** A live turn as its reader sees it. Never changed, only replaced. */
+/** The view of a live turn. Immutable: a change creates a new view. */
 export interface TurnView {
   turnID: TurnID;
-  /** The last sequence that is folded in; the next one wanted is one above it. */
+  /** The sequence of the last folded event; the next one to fold is one higher. */
   last: number;
-  /** Events that came before their turn, by sequence. */
-  early: ReadonlyMap<number, TurnEvent>;
+  /** Events received before the ones that precede them, by sequence. */
+  outOfOrder: ReadonlyMap<number, TurnEvent>;
   state: TurnState;
-  /** null: nothing has told yet, since the view began behind the events that do; the conversation knows. */
+  /** null: unknown, because the view starts after the events that report it; use the value of the conversation. */
   acceptingSteering: boolean | null;
   messageID: MessageID | null;
   userMessageID: MessageID | null;
@@ -49,21 +49,21 @@ export interface TurnView {
   routing: TurnRouting | null;
   parts: readonly PartView[];
   steering: readonly Steering[];
-  /** What is being done beside the answer, until text comes. */
+  /** The latest activity; null once an answer, code or tool part starts. */
   activity: { label: string; activity: string; since: string; progress: Progress | null } | null;
   cancelRequested: boolean;
-  /** Set while another run of the service takes the turn over. */
+  /** Whether another node is taking the turn over. */
   recovering: boolean;
   finished: TurnFinished | null;
   error: TurnError | null;
 }
 
-/** A view before its first event, or after those that a stored message covers. */
+/** Returns a view before its first event, or after the events that a stored message covers. */
 export function openTurn(turnID: TurnID, message?: Message): TurnView {
   return {
     turnID,
     last: message?.covers_sequence ?? 0,
-    early: new Map(),
+    outOfOrder: new Map(),
     state: "running",
     acceptingSteering: null,
     messageID: message?.message_id ?? null,
@@ -80,14 +80,14 @@ export function openTurn(turnID: TurnID, message?: Message): TurnView {
   };
 }
 
-/** Folds events, in whatever order and however often they come. Returns the same view when nothing is new. */
+/** Folds events in any order, with any repetition. Returns the same view if there is no new event. */
 export function foldTurn(view: TurnView, events: readonly TurnEvent[]): TurnView {
   let next = view;
-  const early = new Map(view.early);
+  const early = new Map(view.outOfOrder);
   for (const event of events) {
     if (event.turn_id !== view.turnID) continue;
     if (event.type === "turn.snapshot") {
-      if (event.covers_sequence > next.last) next = fromSnapshot(next, event.message, event.covers_sequence);
+      if (event.covers_sequence > next.last) next = viewOfSnapshot(next, event.message, event.covers_sequence);
     } else if (event.sequence > next.last) {
       early.set(event.sequence, event);
     }
@@ -97,14 +97,21 @@ export function foldTurn(view: TurnView, events: readonly TurnEvent[]): TurnView
     }
   }
   for (const sequence of early.keys()) if (sequence <= next.last) early.delete(sequence);
-  return next === view && early.size === view.early.size ? view : { ...next, early };
+  return next === view && early.size === view.outOfOrder.size ? view : { ...next, outOfOrder: early };
 }
 
-function fromSnapshot(view: TurnView, message: Message, covers: number): TurnView {
-  return { ...openTurn(view.turnID, { ...message, covers_sequence: covers }), early: view.early, state: view.state, acceptingSteering: view.acceptingSteering, steering: view.steering, routing: view.routing };
+function viewOfSnapshot(view: TurnView, message: Message, covers: number): TurnView {
+  return {
+    ...openTurn(view.turnID, { ...message, covers_sequence: covers }),
+    outOfOrder: view.outOfOrder,
+    state: view.state,
+    acceptingSteering: view.acceptingSteering,
+    steering: view.steering,
+    routing: view.routing,
+  };
 }
 
-/** Folds the event that is due. What this version does not know moves the sequence and nothing else. */
+/** Folds the next event. An unknown type of event advances the sequence and changes nothing else. */
 function apply(view: TurnView, event: TurnEvent): TurnView {
   const next: TurnView = { ...view, last: event.sequence };
   switch (event.type) {
@@ -123,7 +130,12 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
       next.routing = event;
       break;
     case "activity.progress":
-      next.activity = { label: event.label, activity: event.activity, since: event.at, progress: event.progress ?? null };
+      next.activity = {
+        label: event.label,
+        activity: event.activity,
+        since: event.at,
+        progress: event.progress ?? null,
+      };
       break;
     case "answer.started":
       next.parts = opened(view.parts, { type: "text", part_id: event.part_id, text: "" }, event.at, event.supersedes);
@@ -132,21 +144,36 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
     case "code.started":
       next.parts = opened(
         view.parts,
-        { type: "code", part_id: event.part_id, code: "", language: event.language, ...(event.filename === undefined ? {} : { filename: event.filename }) },
+        {
+          type: "code",
+          part_id: event.part_id,
+          code: "",
+          language: event.language,
+          ...(event.filename === undefined ? {} : { filename: event.filename }),
+        },
         event.at,
         event.supersedes,
       );
       next.activity = null;
       break;
     case "reasoning.started":
-      next.parts = opened(view.parts, { type: "reasoning_summary", part_id: event.part_id, text: "" }, event.at, event.supersedes);
+      next.parts = opened(
+        view.parts,
+        { type: "reasoning_summary", part_id: event.part_id, text: "" },
+        event.at,
+        event.supersedes,
+      );
       break;
     case "answer.delta":
     case "reasoning.delta":
-      next.parts = changed(view.parts, event.part_id, (part) => (part.open ? { ...part, text: (part.text ?? "") + event.delta } : part));
+      next.parts = changed(view.parts, event.part_id, (part) =>
+        part.open ? { ...part, text: (part.text ?? "") + event.delta } : part,
+      );
       break;
     case "code.delta":
-      next.parts = changed(view.parts, event.part_id, (part) => (part.open ? { ...part, code: (part.code ?? "") + event.delta } : part));
+      next.parts = changed(view.parts, event.part_id, (part) =>
+        part.open ? { ...part, code: (part.code ?? "") + event.delta } : part,
+      );
       break;
     case "answer.completed":
       next.parts = changed(view.parts, event.part_id, (part) => ({
@@ -156,29 +183,47 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
       }));
       break;
     case "reasoning.completed":
-      next.parts = changed(view.parts, event.part_id, (part) => ({ ...closed(part, event.truncated), text: event.text }));
+      next.parts = changed(view.parts, event.part_id, (part) => ({
+        ...closed(part, event.truncated),
+        text: event.text,
+      }));
       break;
     case "code.completed":
-      next.parts = changed(view.parts, event.part_id, (part) => ({ ...closed(part, event.truncated), code: event.code }));
+      next.parts = changed(view.parts, event.part_id, (part) => ({
+        ...closed(part, event.truncated),
+        code: event.code,
+      }));
       break;
     case "tool.started":
       next.parts = opened(
         view.parts,
-        { type: "tool", part_id: event.part_id, tool_id: event.tool_id, tool_name: event.tool_name, kind: event.kind, title: event.title, input: event.input, state: event.state },
+        {
+          type: "tool",
+          part_id: event.part_id,
+          tool_id: event.tool_id,
+          tool_name: event.tool_name,
+          kind: event.kind,
+          title: event.title,
+          input: event.input,
+          state: event.state,
+        },
         event.at,
         event.supersedes,
       );
       next.activity = null;
       break;
     case "tool.progress":
-      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, step: { label: event.label ?? "", progress: event.progress ?? null } }));
+      next.parts = changed(view.parts, event.part_id, (part) => ({
+        ...part,
+        toolProgress: { label: event.label ?? "", progress: event.progress ?? null },
+      }));
       break;
     case "tool.state":
       next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, state: event.state }));
       break;
     case "tool.completed":
       next.parts = changed(view.parts, event.part_id, (part) => {
-        const { step: _, ...rest } = closed(part);
+        const { toolProgress: _, ...rest } = closed(part);
         return {
           ...rest,
           state: event.state,
@@ -189,16 +234,32 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
       });
       break;
     case "notice":
-      next.parts = [...view.parts, { type: "notice", part_id: event.part_id, kind: event.kind, text: event.text, since: event.at }];
+      next.parts = [
+        ...view.parts,
+        { type: "notice", part_id: event.part_id, kind: event.kind, text: event.text, since: event.at },
+      ];
       break;
     case "steering.accepted":
       if (view.steering.every((s) => s.id !== event.steering_id)) {
-        next.steering = [...view.steering, { id: event.steering_id, clientID: event.client_steering_id, text: event.text, state: "accepted" }];
+        next.steering = [
+          ...view.steering,
+          { id: event.steering_id, clientID: event.client_steering_id, text: event.text, state: "accepted" },
+        ];
       }
       break;
     case "steering.applied":
       next.steering = settled(view.steering, event.steering_id, { state: "applied" });
-      next.parts = [...view.parts, { type: "notice", part_id: event.part_id, kind: "steering", text: event.text, steering_id: event.steering_id, since: event.at }];
+      next.parts = [
+        ...view.parts,
+        {
+          type: "notice",
+          part_id: event.part_id,
+          kind: "steering",
+          text: event.text,
+          steering_id: event.steering_id,
+          since: event.at,
+        },
+      ];
       break;
     case "steering.returned":
       next.steering = settled(view.steering, event.steering_id, { state: "returned", reason: event.reason });
@@ -221,7 +282,12 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
   return next;
 }
 
-function opened(parts: readonly PartView[], part: Part, at: string, supersedes: readonly PartID[] | undefined): PartView[] {
+function opened(
+  parts: readonly PartView[],
+  part: Part,
+  at: string,
+  supersedes: readonly PartID[] | undefined,
+): PartView[] {
   return [...parts.filter((p) => !supersedes?.includes(p.part_id)), { ...part, open: true, since: at }];
 }
 
@@ -242,7 +308,7 @@ function settled(list: readonly Steering[], id: SteeringID, change: Partial<Stee
 
 const terminal: readonly TurnState[] = ["completed", "cancelled", "failed", "incomplete"];
 
-/** Whether a turn in this state has ended for good. */
+/** Whether the state is terminal. */
 export function hasEnded(state: TurnState): boolean {
   return terminal.includes(state);
 }

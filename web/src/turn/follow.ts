@@ -1,90 +1,104 @@
-// Follows the events of one turn over the network until its end: resumes behind the last sequence seen, whatever breaks.
+// Follows the events of one turn over the network until it ends. After any failure it resumes after the last sequence.
 import { createParser } from "eventsource-parser";
 import type { TurnEvent } from "../generated/events";
-import { problemOf, retryAfter } from "../api/problem";
+import { readRefusal, retryAfter } from "../api/problem";
 
-/** How a reader is connected to a turn. */
-export type Link =
+/** The state of the connection to a turn. */
+export type ConnectionState =
   | "connecting"
   | "open"
-  /** The connection broke; it is tried again. The turn goes on without it. */
+  /** The connection broke and is retried. The turn continues without it. */
   | "waiting"
-  /** The session is over; followed again after a sign-in. */
+  /** The session has ended; the turn is followed again after a sign-in. */
   | "signed_out"
-  /** There is no such turn for this account. */
+  /** The account has no such turn. */
   | "gone"
-  /** What this reader holds does not fit the log: load the conversation again. */
+  /** The cursor does not match the log: the conversation must be loaded again. */
   | "stale"
-  /** Everything was read. */
+  /** All events were read. */
   | "ended";
 
 export interface Follower {
   events(events: TurnEvent[]): void;
-  link(link: Link): void;
+  link(link: ConnectionState): void;
 }
 
-/** What following needs of its surroundings; tests give their own. */
-export interface Surroundings {
+/** The dependencies of follow; tests replace them. */
+export interface FollowDependencies {
   fetch: typeof fetch;
-  /** Waits; ends early when the network comes back or the page is looked at again. */
+  /** Waits; ends early when the network is back or the visibility of the page changes. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Silence after which a connection counts as lost, in milliseconds: two missed heartbeats. */
-const silence = 20_000;
+/** Milliseconds without data after which a connection counts as lost: two missed heartbeats. */
+const idleTimeout = 20_000;
 const firstPause = 250;
 const longestPause = 8_000;
 
-/** Follows until the turn has ended, is gone, or signal aborts. Never throws. */
-export async function follow(turn: string, after: number, to: Follower, signal: AbortSignal, around: Surroundings): Promise<void> {
+/** Follows a turn until it has ended or cannot be followed (401, 404, 409), or until signal aborts. Never throws. */
+export async function follow(
+  turn: string,
+  after: number,
+  follower: Follower,
+  signal: AbortSignal,
+  deps: FollowDependencies,
+): Promise<void> {
   let last = after;
   let failures = 0;
   while (!signal.aborted) {
-    to.link(failures === 0 ? "connecting" : "waiting");
+    follower.link(failures === 0 ? "connecting" : "waiting");
     let wait = Math.min(longestPause, firstPause * 2 ** failures) * (0.5 + Math.random() / 2);
     try {
-      const answer = await ask(`/chat/turns/${turn}/events?after=${last}`, signal, around);
-      if (answer.status === 200 && answer.body !== null) {
-        to.link("open");
-        const ended = await read(answer.body, signal, (events) => {
+      const response = await openStream(`/chat/turns/${turn}/events?after=${last}`, signal, deps);
+      if (response.status === 200 && response.body !== null) {
+        follower.link("open");
+        const ended = await read(response.body, signal, (events) => {
           failures = 0;
           last = Math.max(last, events.at(-1)?.sequence ?? last);
-          to.events(events);
+          follower.events(events);
         });
-        if (ended) return to.link("ended");
+        if (ended) return follower.link("ended");
         if (failures === 0) {
           failures = 1;
-          continue; // a server that drains ends its streams: the next one goes on at once
+          continue; // a draining server ends its streams: reconnect without a pause
         }
       }
-      if (answer.status === 204) return to.link("ended");
-      if (answer.status === 401) return to.link("signed_out");
-      if (answer.status === 404) return to.link("gone");
-      if (answer.status === 409) return to.link("stale");
-      wait = Math.max(wait, retryAfter(answer));
-      await problemOf(answer);
+      if (response.status === 204) return follower.link("ended");
+      if (response.status === 401) return follower.link("signed_out");
+      if (response.status === 404) return follower.link("gone");
+      if (response.status === 409) return follower.link("stale");
+      wait = Math.max(wait, retryAfter(response));
+      await readRefusal(response);
     } catch {
       if (signal.aborted) return;
     }
     failures += 1;
-    to.link("waiting");
-    await around.pause(wait, signal);
+    follower.link("waiting");
+    await deps.pause(wait, signal);
   }
 }
 
-/** Asks for a stream; one that is not answered for too long is given up. */
-async function ask(path: string, signal: AbortSignal, around: Surroundings): Promise<Response> {
-  const unanswered = new AbortController();
-  const watchdog = setTimeout(() => unanswered.abort(), silence);
+/** Requests a stream. Aborts the request if there is no response in time. */
+async function openStream(path: string, signal: AbortSignal, deps: FollowDependencies): Promise<Response> {
+  const timeout = new AbortController();
+  const watchdog = setTimeout(() => timeout.abort(), idleTimeout);
   try {
-    return await around.fetch(path, { headers: { Accept: "text/event-stream" }, signal: AbortSignal.any([signal, unanswered.signal]), cache: "no-store" });
+    return await deps.fetch(path, {
+      headers: { Accept: "text/event-stream" },
+      signal: AbortSignal.any([signal, timeout.signal]),
+      cache: "no-store",
+    });
   } finally {
     clearTimeout(watchdog);
   }
 }
 
-/** Reads frames until the body ends, the turn ends (true), or nothing was heard for too long. */
-async function read(body: ReadableStream<Uint8Array>, signal: AbortSignal, sink: (events: TurnEvent[]) => void): Promise<boolean> {
+/** Reads frames until the turn ends (returns true), the body ends, or no data arrives in time. */
+async function read(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  sink: (events: TurnEvent[]) => void,
+): Promise<boolean> {
   let batch: TurnEvent[] = [];
   let ended = false;
   const parser = createParser({
@@ -102,7 +116,7 @@ async function read(body: ReadableStream<Uint8Array>, signal: AbortSignal, sink:
   try {
     for (;;) {
       clearTimeout(watchdog);
-      watchdog = setTimeout(stop, silence);
+      watchdog = setTimeout(stop, idleTimeout);
       const { done, value } = await reader.read();
       if (done) return ended;
       parser.feed(text.decode(value, { stream: true }));

@@ -1,15 +1,15 @@
-// The live turns of this tab, in a store of their own: what streams never touches the cache of server state, and only
-// the row that shows a turn is drawn anew. All events of one animation frame become one change.
+// The live turns of this tab, in a store of their own: streamed events do not touch the cache of server state, and only
+// the row that shows a turn renders again. All events of one animation frame become one change of the store.
 import { create } from "zustand";
 import type { Message, TurnEvent, TurnID } from "../generated/events";
-import type { Link } from "./follow";
+import type { ConnectionState } from "./follow";
 import { foldTurn, openTurn, type TurnView } from "./fold";
-import { meetTabs, type Tabs } from "./tabs";
+import { joinTabs, type Tabs } from "./tabs";
 
 export interface LiveTurn {
   view: TurnView;
-  link: Link;
-  /** When the connection was lost, in milliseconds of the page's clock; null while it stands. */
+  connection: ConnectionState;
+  /** When the connection was lost (performance.now()); null while it is open. */
   lostAt: number | null;
 }
 
@@ -21,21 +21,23 @@ export const useLive = create<Live>(() => ({ turns: {} }));
 
 let tabs: Tabs | null = null;
 const followers = new Map<string, { count: number; stop: () => void }>();
-const waiting = new Map<string, { events: TurnEvent[]; link: Link | null }>();
+const pending = new Map<string, { events: TurnEvent[]; link: ConnectionState | null }>();
 let scheduled = false;
 
-/** Follows a turn while somebody looks at it; a streaming message is where it begins. Returns how to stop. */
+/** Follows a turn while a component shows it, starting at its streaming message. Returns a function that stops. */
 export function watchTurn(turn: TurnID, message: Message | undefined): () => void {
-  tabs ??= meetTabs();
+  tabs ??= joinTabs();
   const known = followers.get(turn);
   if (known !== undefined) {
     known.count += 1;
   } else {
     const view = useLive.getState().turns[turn]?.view ?? openTurn(turn, message);
-    useLive.setState((live) => ({ turns: { ...live.turns, [turn]: { view, link: "connecting", lostAt: null } } }));
-    const stop = tabs.want(turn, view.last, {
-      events: (events) => due(turn).events.push(...events),
-      link: (link) => void (due(turn).link = link),
+    useLive.setState((live) => ({
+      turns: { ...live.turns, [turn]: { view, connection: "connecting", lostAt: null } },
+    }));
+    const stop = tabs.follow(turn, view.last, {
+      events: (events) => pendingChanges(turn).events.push(...events),
+      link: (link) => void (pendingChanges(turn).link = link),
     });
     followers.set(turn, { count: 1, stop });
   }
@@ -47,7 +49,7 @@ export function watchTurn(turn: TurnID, message: Message | undefined): () => voi
   };
 }
 
-/** Forgets a turn that has ended and stands in the conversation's messages. */
+/** Removes a turn that has ended and is among the conversation's messages. */
 export function forgetTurn(turn: string): void {
   useLive.setState((live) => {
     const { [turn]: _, ...turns } = live.turns;
@@ -55,18 +57,18 @@ export function forgetTurn(turn: string): void {
   });
 }
 
-/** Goes on with everything after a sign-in. */
+/** Follows every turn again after a sign-in. */
 export function followAgain(): void {
-  tabs?.again();
+  tabs?.followAllAgain();
 }
 
-/** The events of a turn that wait for the next frame. */
-function due(turn: string): { events: TurnEvent[]; link: Link | null } {
-  let entry = waiting.get(turn);
-  if (entry === undefined) waiting.set(turn, (entry = { events: [], link: null }));
+/** Returns the pending changes of a turn, which the next frame applies, and schedules them. */
+function pendingChanges(turn: string): { events: TurnEvent[]; link: ConnectionState | null } {
+  let entry = pending.get(turn);
+  if (entry === undefined) pending.set(turn, (entry = { events: [], link: null }));
   if (!scheduled) {
     scheduled = true;
-    // A hidden page gets no frames.
+    // A hidden page gets no animation frames.
     if (document.hidden) setTimeout(flush, 200);
     else requestAnimationFrame(flush);
   }
@@ -75,8 +77,8 @@ function due(turn: string): { events: TurnEvent[]; link: Link | null } {
 
 function flush(): void {
   scheduled = false;
-  const batch = [...waiting];
-  waiting.clear();
+  const batch = [...pending];
+  pending.clear();
   useLive.setState((live) => {
     const turns = { ...live.turns };
     for (const [id, { events, link }] of batch) {
@@ -85,8 +87,15 @@ function flush(): void {
       const lost = link === "waiting";
       turns[id] = {
         view: foldTurn(turn.view, events),
-        link: link ?? turn.link,
-        lostAt: link === null || (lost && turn.lostAt !== null) ? turn.lostAt : lost ? performance.now() : link === "connecting" ? turn.lostAt : null,
+        connection: link ?? turn.connection,
+        lostAt:
+          link === null || (lost && turn.lostAt !== null)
+            ? turn.lostAt
+            : lost
+              ? performance.now()
+              : link === "connecting"
+                ? turn.lostAt
+                : null,
       };
     }
     return { turns };

@@ -1,11 +1,13 @@
-// A service that streams made-up turns, for tests of following: it cuts connections where it is told to, and counts them.
+// A fake service that streams the events of turns, for tests of following. It records the connections.
 import type { TurnEvent } from "../generated/events";
 
 const encoder = new TextEncoder();
 
-/** The frames of events, as the service writes them. */
+/** Encodes events as frames, as the service writes them. */
 export function framesOf(events: readonly TurnEvent[]): Uint8Array {
-  return encoder.encode(events.map((event) => `id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
+  return encoder.encode(
+    events.map((event) => `id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""),
+  );
 }
 
 interface Open {
@@ -15,13 +17,13 @@ interface Open {
 }
 
 export class FakeStreams {
-  /** The events of each turn so far, and whether more will come is told by the last one. */
+  /** The events of each turn so far. A turn has ended if its last event is turn.finished. */
   readonly turns = new Map<string, TurnEvent[]>();
   readonly #open = new Set<Open>();
-  /** How many connections were open at most. */
-  most = 0;
-  /** What was asked for: the turn, and the sequence behind which. */
-  readonly asked: { turn: string; after: number }[] = [];
+  /** The largest number of connections open at the same time. */
+  maxOpen = 0;
+  /** The requests: the turn, and the sequence after which its events were requested. */
+  readonly requests: { turn: string; after: number }[] = [];
 
   get open(): number {
     return this.#open.size;
@@ -33,17 +35,19 @@ export class FakeStreams {
 
   fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const [, turn, after] = /turns\/(.+)\/events\?after=(\d+)$/.exec(String(input))!;
-    this.asked.push({ turn: turn!, after: Number(after) });
+    this.requests.push({ turn: turn!, after: Number(after) });
     const events = this.turns.get(turn!);
-    if (events === undefined) return Promise.resolve(Response.json({ status: 404, code: "not_found" }, { status: 404 }));
+    if (events === undefined)
+      return Promise.resolve(Response.json({ status: 404, code: "not_found" }, { status: 404 }));
     const last = events.at(-1);
-    if (last?.type === "turn.finished" && Number(after) >= last.sequence) return Promise.resolve(new Response(null, { status: 204 }));
+    if (last?.type === "turn.finished" && Number(after) >= last.sequence)
+      return Promise.resolve(new Response(null, { status: 204 }));
     let mine: Open;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         mine = { turn: turn!, sent: Number(after), controller };
         this.#open.add(mine);
-        this.most = Math.max(this.most, this.#open.size);
+        this.maxOpen = Math.max(this.maxOpen, this.#open.size);
       },
       cancel: () => void this.#open.delete(mine),
     });
@@ -52,8 +56,8 @@ export class FakeStreams {
     return Promise.resolve(new Response(body, { headers: { "Content-Type": "text/event-stream" } }));
   };
 
-  /** More of a turn has happened. */
-  happen(turn: string, events: readonly TurnEvent[]): void {
+  /** Appends events to a turn and sends them to its connections. */
+  append(turn: string, events: readonly TurnEvent[]): void {
     this.turns.set(turn, [...(this.turns.get(turn) ?? []), ...events]);
     for (const open of this.#open) if (open.turn === turn) this.#feed(open);
   }

@@ -1,106 +1,106 @@
-// Shares streams between the tabs of a browser. One tab leads: it alone holds connections, at most four, and tells the
-// others what comes, so that many tabs never use up the six connections that HTTP/1.1 has for an origin. When the leader
-// goes, another tab takes over and everybody says again what it wants and how far it has read.
+// Shares streams between the tabs of a browser. One tab leads: it alone opens connections, at most four, and forwards
+// the events to the others, so that many tabs never use up the six HTTP/1.1 connections of an origin. When the leader
+// closes, another tab takes over, and every tab requests its turns again from the last sequence it has read.
 import type { TurnEvent } from "../generated/events";
-import { follow, type Follower, type Link, type Surroundings } from "./follow";
+import { follow, type Follower, type ConnectionState, type FollowDependencies } from "./follow";
 
-/** How many turns are followed at once; the others wait for a place. */
-const places = 4;
+/** The number of connection slots: the turns followed at the same time. Further turns wait for a slot. */
+const maxConnections = 4;
 
-type Word =
+type TabMessage =
   | { kind: "leading" }
   | { kind: "want"; tab: string; turn: string; after: number }
   | { kind: "leave"; tab: string; turn: string }
   | { kind: "events"; turn: string; events: TurnEvent[] }
-  | { kind: "link"; turn: string; link: Link };
+  | { kind: "link"; turn: string; link: ConnectionState };
 
-/** What the tabs share; tests give their own. */
-export interface Meeting extends Surroundings {
+/** The channel and the leader election of the tabs; tests replace them. */
+export interface TabsDependencies extends FollowDependencies {
   channel: Pick<BroadcastChannel, "postMessage" | "addEventListener" | "removeEventListener">;
-  /** Runs lead once this tab is the only one that does; lead's promise holds the lead. */
+  /** Runs lead once this tab is elected leader; it stays the leader until the promise of lead settles. */
   elect(lead: () => Promise<void>, signal: AbortSignal): void;
 }
 
 interface Connection {
-  /** The log from here on is kept for tabs that come later. */
+  /** The log contains the events after this sequence, for tabs that join later. */
   from: number;
   log: TurnEvent[];
-  link: Link;
+  link: ConnectionState;
   tabs: Set<string>;
-  stop: AbortController | null; // null: waits for a place, or is over
+  stop: AbortController | null; // null: waits for a slot, or has ended
 }
 
 export class Tabs {
   readonly #tab = crypto.randomUUID();
-  readonly #meeting: Meeting;
+  readonly #deps: TabsDependencies;
   readonly #stop = new AbortController();
   readonly #wanted = new Map<string, { follower: Follower; after: number }>();
-  readonly #connections = new Map<string, Connection>(); // of the leader
+  readonly #connections = new Map<string, Connection>(); // used by the leader only
   #leads = false;
 
-  constructor(meeting: Meeting) {
-    this.#meeting = meeting;
-    meeting.channel.addEventListener("message", this.#hear);
-    meeting.elect(() => this.#lead(), this.#stop.signal);
+  constructor(deps: TabsDependencies) {
+    this.#deps = deps;
+    deps.channel.addEventListener("message", this.#onMessage);
+    deps.elect(() => this.#lead(), this.#stop.signal);
   }
 
-  /** Follows a turn behind after; ends when the returned function is called. */
-  want(turn: string, after: number, follower: Follower): () => void {
-    const wish = { follower, after };
-    this.#wanted.set(turn, wish);
-    this.#say({ kind: "want", tab: this.#tab, turn, after });
+  /** Follows a turn after the sequence after, until the returned function is called. */
+  follow(turn: string, after: number, follower: Follower): () => void {
+    const wanted = { follower, after };
+    this.#wanted.set(turn, wanted);
+    this.#broadcast({ kind: "want", tab: this.#tab, turn, after });
     return () => {
-      if (this.#wanted.get(turn) !== wish) return;
+      if (this.#wanted.get(turn) !== wanted) return;
       this.#wanted.delete(turn);
-      this.#say({ kind: "leave", tab: this.#tab, turn });
+      this.#broadcast({ kind: "leave", tab: this.#tab, turn });
     };
   }
 
-  /** Asks again for everything wanted: after a sign-in. */
-  again(): void {
-    for (const [turn, { after }] of this.#wanted) this.#say({ kind: "want", tab: this.#tab, turn, after });
+  /** Requests every followed turn again, after a sign-in or when a leader has been elected. */
+  followAllAgain(): void {
+    for (const [turn, { after }] of this.#wanted) this.#broadcast({ kind: "want", tab: this.#tab, turn, after });
   }
 
   close(): void {
-    for (const turn of this.#wanted.keys()) this.#say({ kind: "leave", tab: this.#tab, turn });
+    for (const turn of this.#wanted.keys()) this.#broadcast({ kind: "leave", tab: this.#tab, turn });
     this.#wanted.clear();
     this.#stop.abort();
-    this.#meeting.channel.removeEventListener("message", this.#hear);
+    this.#deps.channel.removeEventListener("message", this.#onMessage);
     for (const connection of this.#connections.values()) connection.stop?.abort();
   }
 
-  /** Says a word to the other tabs and to this one. */
-  #say(word: Word): void {
-    this.#meeting.channel.postMessage(word);
-    this.#take(word);
+  /** Sends a message to the other tabs and handles it in this one. */
+  #broadcast(message: TabMessage): void {
+    this.#deps.channel.postMessage(message);
+    this.#handle(message);
   }
 
-  #hear = (message: Event): void => this.#take((message as MessageEvent<Word>).data);
+  #onMessage = (message: Event): void => this.#handle((message as MessageEvent<TabMessage>).data);
 
-  #take(word: Word): void {
-    switch (word.kind) {
+  #handle(message: TabMessage): void {
+    switch (message.kind) {
       case "leading":
-        return this.again();
+        return this.followAllAgain();
       case "events": {
-        const wish = this.#wanted.get(word.turn);
-        if (wish === undefined) return;
-        wish.after = Math.max(wish.after, word.events.at(-1)?.sequence ?? 0);
-        return wish.follower.events(word.events);
+        const wanted = this.#wanted.get(message.turn);
+        if (wanted === undefined) return;
+        wanted.after = Math.max(wanted.after, message.events.at(-1)?.sequence ?? 0);
+        return wanted.follower.events(message.events);
       }
       case "link":
-        return this.#wanted.get(word.turn)?.follower.link(word.link);
+        return this.#wanted.get(message.turn)?.follower.link(message.link);
       case "want":
-        if (this.#leads) this.#serve(word.tab, word.turn, word.after);
+        if (this.#leads) this.#serve(message.tab, message.turn, message.after);
         return;
       case "leave":
-        if (this.#leads) this.#release(word.tab, word.turn);
+        if (this.#leads) this.#release(message.tab, message.turn);
         return;
     }
   }
 
   async #lead(): Promise<void> {
     this.#leads = true;
-    this.#say({ kind: "leading" });
+    this.#broadcast({ kind: "leading" });
     await new Promise<void>((resolve) => this.#stop.signal.addEventListener("abort", () => resolve()));
   }
 
@@ -110,13 +110,19 @@ export class Tabs {
     if (usable) {
       known.tabs.add(tab);
       const missing = known.log.filter((event) => event.sequence > after);
-      if (missing.length > 0) this.#say({ kind: "events", turn, events: missing });
-      this.#say({ kind: "link", turn, link: known.link });
+      if (missing.length > 0) this.#broadcast({ kind: "events", turn, events: missing });
+      this.#broadcast({ kind: "link", turn, link: known.link });
       return;
     }
     known?.stop?.abort();
-    this.#connections.set(turn, { from: after, log: [], link: "connecting", tabs: new Set([...(known?.tabs ?? []), tab]), stop: null });
-    this.#fill();
+    this.#connections.set(turn, {
+      from: after,
+      log: [],
+      link: "connecting",
+      tabs: new Set([...(known?.tabs ?? []), tab]),
+      stop: null,
+    });
+    this.#connectWaiting();
   }
 
   #release(tab: string, turn: string): void {
@@ -124,12 +130,12 @@ export class Tabs {
     if (connection === undefined || !connection.tabs.delete(tab) || connection.tabs.size > 0) return;
     connection.stop?.abort();
     this.#connections.delete(turn);
-    this.#fill();
+    this.#connectWaiting();
   }
 
-  /** Gives free places to turns that wait for one. */
-  #fill(): void {
-    let free = places - [...this.#connections.values()].filter((c) => c.stop !== null).length;
+  /** Connects waiting turns while slots are free. */
+  #connectWaiting(): void {
+    let free = maxConnections - [...this.#connections.values()].filter((c) => c.stop !== null).length;
     for (const [turn, connection] of this.#connections) {
       if (free <= 0) return;
       if (connection.stop !== null || connection.link !== "connecting") continue;
@@ -149,24 +155,24 @@ export class Tabs {
         events: (events) => {
           if (!current()) return;
           connection.log.push(...events);
-          this.#say({ kind: "events", turn, events });
+          this.#broadcast({ kind: "events", turn, events });
         },
         link: (link) => {
           if (!current()) return;
           connection.link = link;
-          this.#say({ kind: "link", turn, link });
+          this.#broadcast({ kind: "link", turn, link });
         },
       },
       stop.signal,
-      this.#meeting,
+      this.#deps,
     );
     connection.stop = null;
-    this.#fill();
+    this.#connectWaiting();
   }
 }
 
-/** The tabs of this browser. */
-export function meetTabs(): Tabs {
+/** Connects this tab to the other tabs of the browser. */
+export function joinTabs(): Tabs {
   const tabs = new Tabs({
     fetch: (...args) => fetch(...args),
     pause,
@@ -175,12 +181,12 @@ export function meetTabs(): Tabs {
       void navigator.locks.request("turnstone-streams", { signal }, lead).catch(() => {});
     },
   });
-  // A page that is gone for good watches nothing: its places are for the others.
+  // A closed page releases its connection slots to the other tabs.
   window.addEventListener("pagehide", ({ persisted }) => persisted || tabs.close());
   return tabs;
 }
 
-/** Waits, but no longer than until the network is back or the page is looked at again. */
+/** Waits; ends early when the network is back or the visibility of the page changes. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -1,0 +1,92 @@
+package routing
+
+import (
+	"strings"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// Route is the model behind a profile, with its limits. Operators configure it; clients name only profiles.
+type Route struct {
+	Model           string
+	ReasoningEffort string
+	ContextTokens   int
+	MaxOutputTokens int
+	MaxToolRounds   int
+	FirstByte       time.Duration
+	Deadline        time.Duration // of the whole turn
+	Latency         string        // published in turn.routing: interactive or patient
+	Reasoning       string        // published in turn.routing: standard or deep
+}
+
+// Routes maps each profile but auto to its route.
+type Routes map[protocol.Profile]Route
+
+// Defaults returns the routes of the profiles with their default limits. The arguments are the names of models.
+func Defaults(balanced, deep, coding string) Routes {
+	base := Route{
+		ContextTokens: 128_000, MaxOutputTokens: 8_192, MaxToolRounds: 10, FirstByte: time.Minute,
+		Deadline: 15 * time.Minute, Latency: "interactive", Reasoning: "standard",
+	}
+	with := func(model string, change func(*Route)) Route {
+		route := base
+		route.Model = model
+		change(&route)
+		return route
+	}
+	return Routes{
+		protocol.ProfileBalanced: with(balanced, func(*Route) {}),
+		protocol.ProfileDeepReasoning: with(deep, func(r *Route) {
+			r.ReasoningEffort, r.MaxOutputTokens, r.FirstByte = "high", 32_768, 3*time.Minute
+			r.Latency, r.Reasoning = "patient", "deep"
+		}),
+		protocol.ProfileCoding: with(coding, func(r *Route) {
+			r.ReasoningEffort, r.MaxOutputTokens, r.MaxToolRounds = "medium", 16_384, 20
+		}),
+	}
+}
+
+// Resolve returns the profile, the model and the limits for a request, and the reason for the choice. It is a pure
+// function of the request, so every node and every repetition gets the same result.
+func (r Routes) Resolve(requested protocol.Profile, input string) protocol.TurnRouting {
+	resolved, reason := requested, "The profile was chosen."
+	if requested == protocol.ProfileAuto {
+		resolved, reason = protocol.ProfileBalanced, "Nothing in the message asks for a specialised profile."
+		if why := softwareSign(input); why != "" {
+			resolved, reason = protocol.ProfileCoding, why
+		}
+	}
+	route := r[resolved]
+	return protocol.TurnRouting{
+		Profile: resolved, ModelID: route.Model, ModelRole: "answer",
+		Intelligence:   protocol.Intelligence{Requested: requested, Resolved: resolved},
+		LatencyProfile: route.Latency, ReasoningProfile: route.Reasoning,
+		Completion: protocol.Completion{
+			MaxOutputTokens: route.MaxOutputTokens, MaxToolRounds: route.MaxToolRounds,
+			DeadlineSeconds: int(route.Deadline.Seconds()),
+		},
+		Reason: reason,
+	}
+}
+
+// softwareSign looks for signs of software work in the input. It returns a sentence that names the sign, or "".
+func softwareSign(input string) string {
+	if strings.Contains(input, "```") {
+		return "The message contains a block of code."
+	}
+	trace, code := scanLines(input)
+	if trace {
+		return "The message contains a stack trace."
+	}
+	words := countCodeWords(input)
+	switch {
+	case code >= 3:
+		return "The message contains lines of code."
+	case words >= 1 && namesSourceFile(input):
+		return "The message is about source files."
+	case words >= 3:
+		return "The message is about software work."
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package shell
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+)
+
+// linger is how long an actor responds to commands after its last decision, so that no command is lost.
+const linger = 2 * time.Second
+
+// Shell runs one actor: it receives messages, lets the behavior decide on them, and executes the decisions in the order
+// of commit. While a step is being stored, nothing is decided. Messages that arrive in the meantime become the next
+// step, so steps grow with the load, and on a quiet node each message is stored at once.
+//
+// The shell knows nothing of what its actor does. It never blocks. A panic stops this actor, not the node.
+type Shell struct {
+	// Set by New.
+	behavior Behavior
+	send     func(to *actor.PID, message any)
+	log      *zap.Logger
+	broken   func() // called when the behavior has panicked
+	stopped  chan struct{}
+
+	// Owned by Receive.
+	self    *actor.PID
+	post    func(any) // sends a message to the actor itself
+	waiting []any     // messages that were not decided yet
+	spare   []any     // empty slice with spare capacity, for the next messages
+	storing bool
+	status  Status
+	timers  []*time.Timer
+}
+
+// Behavior is what a shell runs: a turn, and later an upload session or a research task. All methods are called from
+// Receive, and none may block.
+type Behavior interface {
+	// Arrive appends to waiting the messages that have to be decided because of message, in order.
+	Arrive(message any, waiting []any) []any
+	// Postpone reports whether the waiting messages may be decided later. If so, the behavior has arranged for a
+	// message that adds them again.
+	Postpone(waiting []any) bool
+	// Decide decides on one message. For a message with a caller it returns the function that replies to the caller.
+	Decide(message any, status Status) (reply func(error))
+	// Undecided reports whether nothing was decided since the last step, so that the actor can stop here.
+	Undecided() bool
+	// Step returns the step that executes what was decided since the last one.
+	Step(replies []func(error)) Step
+	// Settled is called after a step was stored. It appends to waiting the messages that have to be decided next.
+	Settled(waiting []any) []any
+	// Idle is called when nothing is left to decide until the next message, or until a step is stored.
+	Idle(storing bool)
+	// Refuse replies to a message that will not be decided here, if it has a caller.
+	Refuse(message any)
+	// End stops everything that the actor has started: it decides nothing more.
+	End(status Status)
+	// Stop removes the actor after it has lingered.
+	Stop()
+}
+
+// Status is the status of an actor: whether it still makes decisions, and why not.
+type Status uint8
+
+// The statuses.
+const (
+	Active   Status = iota
+	Finished        // its last step is durable: it still responds to commands, without new events
+	Lost            // fenced, released or broken: another owner continues
+)
+
+// Messages that every actor understands, in addition to stored.
+type (
+	// StartTimer sends a message to the actor itself after a delay.
+	StartTimer struct {
+		Delay   time.Duration
+		Message any
+	}
+	// Release asks the actor to stop at a persisted boundary, so that another owner continues.
+	Release struct{}
+	// Abandon asks the actor to stop at once, without another step.
+	Abandon      struct{}
+	lingerPassed struct{}
+)
+
+// New returns a shell for an actor. send sends a message to an actor, and broken is called after a panic.
+func New(b Behavior, send func(*actor.PID, any), log *zap.Logger, broken func()) *Shell {
+	return &Shell{behavior: b, send: send, log: log, broken: broken, stopped: make(chan struct{})}
+}
+
+// Stopped returns a channel that is closed when the actor is gone.
+func (s *Shell) Stopped() <-chan struct{} { return s.stopped }
+
+// Self returns the actor's address. Only its Behavior may call it.
+func (s *Shell) Self() *actor.PID { return s.self }
+
+// Post returns a function that sends messages to the actor from any goroutine. Only its Behavior may call it.
+func (s *Shell) Post() func(message any) { return s.post }
+
+// Storing reports whether a step is being stored. Only the actor's Behavior may call it.
+func (s *Shell) Storing() bool { return s.storing }
+
+// Receive processes one message.
+func (s *Shell) Receive(c actor.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("actor panicked", zap.String("kind", fmt.Sprintf("%T", p)), zap.ByteString("stack", debug.Stack()))
+			s.broken()
+			s.abandon()
+		}
+	}()
+	switch message := c.Message().(type) {
+	case *actor.Started:
+		s.self = c.Self()
+		s.post = s.poster()
+	case *actor.Stopping:
+		s.self = nil // end must not start a timer any more
+		s.abandon()
+	case *actor.Stopped:
+		close(s.stopped)
+		return
+	case stored:
+		s.stepStored(message)
+	case StartTimer:
+		s.After(message.Delay, message.Message)
+	case Abandon:
+		s.abandon()
+	case lingerPassed:
+		s.behavior.Stop()
+		c.Stop(c.Self())
+		return
+	default:
+		s.waiting = s.behavior.Arrive(message, s.waiting)
+	}
+	if !s.storing && s.status == Active && s.behavior.Postpone(s.waiting) {
+		s.waiting = s.waiting[:0]
+		return
+	}
+	for !s.storing && len(s.waiting) > 0 {
+		s.advance()
+	}
+	s.behavior.Idle(s.storing)
+}
+
+// advance lets the behavior decide on all waiting messages, and commits the result as one step.
+func (s *Shell) advance() {
+	waiting := s.waiting
+	s.waiting, s.spare = s.spare[:0], nil
+	var replies []func(error)
+	for i, message := range waiting {
+		if _, release := message.(Release); release && s.status == Active {
+			if s.behavior.Undecided() { // at a persisted boundary
+				for _, reply := range replies {
+					reply(nil)
+				}
+				s.waiting = waiting[i+1:]
+				s.abandon()
+				return
+			}
+			s.waiting = append(s.waiting, waiting[i:]...) // after the commit of what was decided so far
+			break
+		}
+		if reply := s.behavior.Decide(message, s.status); reply != nil {
+			replies = append(replies, reply)
+		}
+	}
+	clear(waiting)
+	s.spare = waiting[:0]
+	next := s.behavior.Step(replies)
+	if s.status != Active {
+		next = Step{Replies: replies}
+	}
+	s.commit(next)
+}
+
+// poster returns a function that sends messages to the actor from any goroutine. The store may be done after the actor
+// has stopped; its message is then a dead letter.
+func (s *Shell) poster() func(message any) {
+	send, self := s.send, s.self
+	return func(message any) { send(self, message) }
+}
+
+// After sends a message to the actor itself after a delay, unless the actor ends first. Only its Behavior may call it.
+func (s *Shell) After(delay time.Duration, message any) {
+	post := s.post
+	s.timers = append(s.timers, time.AfterFunc(delay, func() { post(message) }))
+}
+
+// abandon ends the actor without another step.
+func (s *Shell) abandon() {
+	if s.status == Active {
+		s.end(Lost)
+	}
+	for _, message := range s.waiting {
+		s.behavior.Refuse(message)
+	}
+	s.waiting = nil
+}
+
+// end stops the timers and lets the actor linger.
+func (s *Shell) end(status Status) {
+	s.status = status
+	for _, timer := range s.timers {
+		timer.Stop()
+	}
+	s.timers = nil
+	s.behavior.End(status)
+	if s.self != nil { // otherwise the actor is already stopping
+		s.After(linger, lingerPassed{})
+	}
+}

@@ -1,0 +1,41 @@
+package shell
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+)
+
+// TestStoppedActorsLeaveNothingInTheRegistry compares the heap after some actors with the heap after many.
+func TestStoppedActorsLeaveNothingInTheRegistry(t *testing.T) {
+	const some, many, most = 1000, 100_000, 1 << 20
+	system := NewSystem(zap.NewNop())
+	if _, ok := system.ProcessRegistry.GetLocal("deadletter"); !ok {
+		t.Fatal("the system has no process for dead letters")
+	}
+	dispatcher := NewDispatcher(runtime.GOMAXPROCS(0))
+	props := actor.PropsFromFunc(func(actor.Context) {}, actor.WithDispatcher(dispatcher))
+	heapAfter := func(n int) (bytes uint64) {
+		for range n {
+			pid := system.Root.SpawnPrefix(props, "turn")
+			if err := system.Root.StopFuture(pid).Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // the second one frees what finalizers released
+			runtime.GC()
+		}
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return memory.HeapAlloc
+	}
+	before := heapAfter(some)
+	after := heapAfter(many)
+	if after > before+most {
+		t.Errorf("%d bytes after %d actors, %d after %d more", before, some, after, many)
+	}
+	dispatcher.Close()
+	runtime.KeepAlive(system)
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"math"
+
+	"turnstone/cmd/loadtest/figures"
+)
+
+// bound is a limit for a score.
+type bound struct {
+	least bool // the score must be at least value; otherwise at most
+	value float64
+	unit  string
+}
+
+func atMost(value float64, unit string) bound { return bound{value: value, unit: unit} }
+
+func atLeast(value float64, unit string) bound { return bound{least: true, value: value, unit: unit} }
+
+func (b bound) met(score float64) bool {
+	switch {
+	case math.IsNaN(score):
+		return false
+	case b.least:
+		return score >= b.value
+	default:
+		return score <= b.value
+	}
+}
+
+func (b bound) String() string {
+	sign := "≤"
+	if b.least {
+		sign = "≥"
+	}
+	return sign + " " + figures.Number(b.value) + figures.Unit(b.unit)
+}
+
+// goal is one row of the table of goals. A performance goal with several parts has one row per part, each with its own
+// bounds.
+type goal struct {
+	id        string // for example P8, or "P3 p99" for a part
+	what      string
+	baseline  string
+	must, aim bound
+}
+
+// goals are all goals, in the order of the document.
+var goals = []goal{
+	{"P1 (a)", "server CPU per relayed token, 300 live turns × 30 tokens/s, at most 1.1 tokens per event, every event durable before it is visible", "`httputil.ReverseProxy`", atMost(1.8, "×"), atMost(1.4, "×")},
+	{"P1 (b)", "the same with 1,000 live turns, in rounds with a token delay p99 of at most 100 ms", "`httputil.ReverseProxy`", atMost(1.4, "×"), atMost(1.1, "×")},
+	{"P2 (a)", "P1 (a) with the CPU of Postgres added", "the proxy", atMost(2.5, "×"), atMost(1.8, "×")},
+	{"P2 (b)", "P1 (b) with the CPU of Postgres added", "the proxy", atMost(2.5, "×"), atMost(1.8, "×")},
+	{"P3 p50", "added time to first token, start committed before the first byte, 300 live turns", "direct upstream", atMost(3, "ms"), atMost(1.5, "ms")},
+	{"P3 p99", "the same, p99", "direct upstream", atMost(20, "ms"), atMost(10, "ms")},
+	{"P4", "durable turn starts/s through HTTP, 128 in flight", "pgbench's best on the same rows", atLeast(0.8, "×"), atLeast(1.5, "×")},
+	{"P4 p99", "the same, p99 of a start", "–", atMost(20, "ms"), atMost(20, "ms")},
+	{"P5", "fenced journal transitions/s, 128 turns waiting", "best rate one by one", atLeast(4, "×"), atLeast(6, "×")},
+	{"P5 p99", "the same, p99 of an append", "–", atMost(8, "ms"), atMost(4, "ms")},
+	{"P6", "memory per live turn, including its reader and its upstream connection, 5,000 live turns", "the proxy", atMost(1.3, "×"), atMost(1, "×")},
+	{"P7 memory", "memory of one more idle reader", "bare net/http SSE", atMost(1.2, "×"), atMost(0.2, "×")},
+	{"P7 events", "events per CPU second to 1,000 readers of one turn", "bare net/http SSE", atLeast(0.9, "×"), atLeast(1.1, "×")},
+	{"P8", "live turns at 30 tokens/s, token delay p99 ≤ 100 ms, 0 gaps, median of the measurements", "–", atLeast(1000, "turns"), atLeast(2000, "turns")},
+	{"P9", "5,000 readers disconnect and resume at once: time until the last one has its next event", "the bare SSE server's own", atMost(2000, "ms"), atMost(1000, "ms")},
+	{"P9 gaps", "the same, gaps and failed resumes", "–", atMost(0, ""), atMost(0, "")},
+	{"P9 queries", "the same, database transactions per hundred resumes", "–", atMost(math.Inf(1), ""), atMost(2, "")},
+	{"P10 token", "CPU per token around token 20,000 of a turn", "around token 100", atMost(1.1, "×"), atMost(1, "×")},
+	{"P10 start", "time to start a turn in a conversation of 100,000 messages", "in an empty conversation", atMost(1.2, "×"), atMost(1, "×")},
+	{"P10 first token", "the same, time to first token", "in an empty conversation", atMost(1.2, "×"), atMost(1, "×")},
+	{"P10 memory", "live heap after 1,000,000 turns", "after 10,000 turns", atMost(1.1, "×"), atMost(1, "×")},
+	{"P14 bytes", "stored log bytes per token of a finished turn of 500 tokens", "the text of its message", atMost(60, "B"), atMost(20, "B")},
+	{"P14 replay", "time to replay that turn from its single row", "–", atMost(0.3, "ms"), atMost(0.15, "ms")},
+	{"P15 serve", "time from starting `serve` to ready, with an existing database", "–", atMost(1000, "ms"), atMost(300, "ms")},
+	{"P15 run", "time from starting `make run` to ready, second run", "–", atMost(20_000, "ms"), atMost(5000, "ms")},
+}
+
+// excuse is the reason why the "must" of a goal may be missed without an error, up to a bound of the score.
+type excuse struct {
+	bound  float64
+	reason string
+}
+
+// exceptions are the excuses by goal. Each bound is the measured score with some room for noise: a score beyond the
+// bound is a regression.
+var exceptions = map[string]excuse{
+	"P2 (a)": {3, "for each token that is a separate event, Postgres takes 20 µs, as much as the whole proxy; " + slowPostgres},
+	"P3 p50": {10, sharedProcessors + "; the stages of a start add up to this time: session and limit 0.7 ms, the commit 2 ms, the model 0.8 ms, the commit of the first token 1.5 ms"},
+	"P3 p99": {50, sharedProcessors},
+	"P4":     {0.3, "a start takes 1.1 ms of the two processors, for session, limit, idempotency key, stream, the model's connection and the load itself; pgbench, which has none of these, takes 0.5 ms"},
+	"P4 p99": {300, "with 128 starts in flight at the rate of P4, each start waits for the others; see the rounds at a quarter of pgbench's rate"},
+	"P8":     {500, sharedProcessors},
+	"P10 first token": {4, "the model is sent up to 1,000 earlier messages, at a cost of about 8 µs each; a limit of 100 messages would meet " +
+		"the goal, but would withhold messages for which the model's context has room"},
+}
+
+// excused reports whether the goal may have the given score although it misses the "must", and for which reason.
+func (g goal) excused(score float64) (reason string, ok bool) {
+	e, known := exceptions[g.id]
+	within := g.must
+	within.value = e.bound
+	return e.reason, known && within.met(score)
+}
+
+const (
+	slowPostgres     = "Postgres alone reaches a third of the rate for which the goal was set"
+	sharedProcessors = "the two processors also run the load, the model and Postgres, and " + slowPostgres
+)
+
+func verdict(g goal, score float64) string {
+	switch {
+	case g.aim.met(score):
+		return "aim met"
+	case math.IsInf(g.must.value, 0):
+		return "aim not met"
+	case g.must.met(score):
+		return "met"
+	}
+	if reason, ok := g.excused(score); ok {
+		return "not met, excused: " + reason
+	}
+	return "**not met**"
+}

@@ -1,0 +1,39 @@
+package bench
+
+// howMeasured is the section of docs/benchmarks.md that explains the figures.
+const howMeasured = `
+## How it is measured
+
+The service is the shipped program with all of its protection enabled: sessions, CSRF tokens, limits (raised, but
+enforced) and an idempotency key on every start. Its Postgres writes to this machine's own disk with fsync on. The model
+is a stand-in that streams OpenAI's format at a fixed pace. Every token carries the time at which it was due, and its delay
+is the time from then until the client has read it. Load is open-loop, except where "in flight" marks a closed loop.
+
+* **CPU** is user and system time from the process table, measured over a window of constant load: no sign-ups, and no
+  starts except in P3 and P4. The CPU of Postgres includes all of its processes. The column "others' CPUs" is the number of
+  processors that were busy with other work, including Redis and kernel threads. A round with a high value is noisy.
+* **Tokens per event** above one show that the service groups tokens: the busier it is, the more tokens share an event, a
+  row and a write. The CPU per token then falls while the delay grows, so read both figures together.
+* **Memory** in P6 and P7 is the difference between load and rest in proportional set size (PSS).
+* **P1** and **P2** are measured at two loads. A round counts at (a) only if an event carries at most 1.1 tokens on average,
+  at (b) only if the p99 of the token delay is at most 100 ms. If rounds do not count, more are measured, up to twice the
+  number of rounds that must count. A goal without a round that counts is missed.
+* **P3** compares percentiles: the percentile of the service minus that of direct requests to the model under the same load.
+* **P4** times a start until the response header arrives, which is sent after the commit. The turn's request to the model
+  falls into the measured window, the turn's end does not. The baseline is one prepared statement that writes the same rows. pgbench
+  runs it as superuser (no row-level security) with the number of clients that gives the highest rate.
+* **P5** is ` + "`BenchmarkJournal`" + ` of the package persistence/journal.
+* **P7** compares the events per second of the server's CPU time, at 30 events a second to each reader.
+* **P8** is the median of several measurements. Each starts at the load that the previous one found, and searches up or down
+  for the highest load with a token delay p99 of at most 100 ms.
+* **P9** drops every connection, waits one second while every log grows, and reconnects all readers at once. A reader has
+  resumed when it has read the first event after its cursor.
+* **P10** runs one million turns of one token each. The goal compares the live heap after 10,000 turns with that after all
+  of them.
+* **P14** counts what is stored of a finished turn: one compressed row. A live turn has one row per append. The text is drawn
+  word by word with the word frequencies of a natural language, so that no passage repeats and no two turns are equal.
+
+` + "`make bench`" + ` fails if a "must" is missed and the goal is not excused by name (` + "`exceptions`" + ` in ` + "`cmd/loadtest/bench/goals.go`" + `).
+A run with ` + "`--quick`" + ` has short windows and small loads (P10: 1,000 turns compared with 100). It judges no goal and does not
+write this document.
+`

@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"turnstone/cmd/loadtest/figures"
+)
+
+// figure is the result of a goal.
+type figure struct {
+	Goal           string
+	Ours, Baseline figures.Samples
+	Unit           string // of Ours and Baseline
+	Score          figures.Samples
+	Note           string
+}
+
+// report collects figures, tables and failures.
+type report struct {
+	machine  figures.Machine
+	took     time.Duration
+	figures  []figure
+	details  []detail
+	failures []string
+}
+
+type detail struct {
+	goal, title string
+	table       *figures.Table
+}
+
+func (r *report) add(f figure) { r.figures = append(r.figures, f) }
+func (r *report) detail(goal, title string, t *figures.Table) {
+	r.details = append(r.details, detail{goal, title, t})
+}
+
+func (r *report) failed(goal string, err error) {
+	r.failures = append(r.failures, fmt.Sprintf("%s was not measured: %v", goal, err))
+}
+
+// list returns the table of goals: a row for each goal that was measured.
+func (r *report) list() *figures.Table {
+	t := figures.NewTable("", "goal", "measured", "baseline", "score", "must", "aim", "")
+	for _, g := range goals {
+		i := slices.IndexFunc(r.figures, func(f figure) bool { return f.Goal == g.id })
+		if i < 0 {
+			continue
+		}
+		f := r.figures[i]
+		baseline := "–"
+		if len(f.Baseline) > 0 {
+			baseline = g.baseline + ": " + figures.Show(f.Baseline, f.Unit)
+		}
+		what := g.what
+		if f.Note != "" {
+			what += " (" + f.Note + ")"
+		}
+		must := g.must.String()
+		if math.IsInf(g.must.value, 0) {
+			must = "–"
+		}
+		t.Add(g.id, what, figures.Show(f.Ours, f.Unit), baseline, figures.Show(f.Score, g.must.unit), must, g.aim.String(), verdict(g, f.Score.Median()))
+	}
+	return t
+}
+
+// unmet lists the goals that were measured and missed, and whose score has no excuse. A goal that could not be measured
+// is reported by failed instead.
+func (r *report) unmet() (list []string) {
+	for _, f := range r.figures {
+		i := slices.IndexFunc(goals, func(g goal) bool { return g.id == f.Goal })
+		if i < 0 || math.IsInf(goals[i].must.value, 0) || goals[i].must.met(f.Score.Median()) {
+			continue
+		}
+		if _, excused := goals[i].excused(f.Score.Median()); !excused {
+			list = append(list, fmt.Sprintf("%s: %s, must be %s", f.Goal, figures.Show(f.Score, goals[i].must.unit), goals[i].must))
+		}
+	}
+	return list
+}
+
+// text returns the report for a terminal.
+func (r *report) text() string {
+	var out strings.Builder
+	for _, d := range r.details {
+		fmt.Fprintf(&out, "\n%s: %s\n\n%s", d.goal, d.title, d.table.Aligned())
+	}
+	fmt.Fprintf(&out, "\n%s", r.list().Aligned())
+	for _, failure := range r.failures {
+		fmt.Fprintln(&out, failure)
+	}
+	return out.String()
+}
+
+// byHand separates the generated part of the document from the part that people write, which a run does not change.
+const byHand = "<!-- What follows is written by hand; make bench keeps it. -->"
+
+// markdown returns the document. The part after byHand is copied from before, the previous document.
+func (r *report) markdown(before []byte) []byte {
+	var out bytes.Buffer
+	out.WriteString("# Benchmarks\n\nWritten by `make bench`. A goal that has a baseline is measured in the same run and on the same machine as the\n" +
+		"baseline, in alternating rounds. A figure is the median of its rounds, with the minimum and the maximum in brackets.\n" +
+		"Absolute figures are those of one machine that also ran the load, the model, the database and the baselines.\n\n")
+	out.WriteString(r.machine.Markdown(r.took))
+	out.WriteString("\n## Goals\n\n" + r.list().Markdown())
+	for _, failure := range r.failures {
+		out.WriteString("\n" + failure + "\n")
+	}
+	out.WriteString("\n## Measurements\n")
+	for _, d := range r.details {
+		fmt.Fprintf(&out, "\n### %s: %s\n\n%s", d.goal, d.title, d.table.Markdown())
+	}
+	out.WriteString(howMeasured)
+	out.WriteString("\n" + byHand + "\n")
+	if _, kept, found := bytes.Cut(before, []byte(byHand+"\n")); found {
+		out.Write(kept)
+	}
+	return out.Bytes()
+}
+
+func (r *report) write(to string) error {
+	before, err := os.ReadFile(to)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, r.markdown(before), 0o644)
+}

@@ -1,0 +1,585 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/load"
+	"turnstone/cmd/loadtest/site"
+	"turnstone/protocol/clock"
+)
+
+// The kinds of breaches.
+const (
+	lostKind       = "lost"
+	gapKind        = "gaps"
+	changedKind    = "changed bytes"
+	duplicateKind  = "duplicates"
+	notDurableKind = "seen, but not durable"
+	outsideKind    = "5xx away from faults"
+	unexpectedKind = "unexpected responses"
+)
+
+var breachKinds = []string{lostKind, gapKind, changedKind, duplicateKind, notDurableKind, outsideKind, unexpectedKind}
+
+const (
+	sampleInterval = 10 * time.Second
+	// maxTexts is the number of breaches of a kind whose texts are stored.
+	maxTexts = 10
+	mega     = 1e6
+	fileTime = "20060102T150405Z"
+)
+
+// resources are the resources that the service's process uses.
+type resources struct {
+	RSS         int64 `json:"rss_bytes"`
+	PSS         int64 `json:"pss_bytes"`
+	Heap        int64 `json:"heap_in_use_bytes"`
+	Goroutines  int   `json:"goroutines"`
+	Descriptors int   `json:"descriptors"`
+	Postgres    int   `json:"postgres_connections"`
+	Redis       int   `json:"redis_connections"`
+}
+
+// sample holds the resources at one time, and the rates and delays since the previous sample.
+type sample struct {
+	At        float64                 `json:"at_seconds"`
+	Process   int64                   `json:"process"` // restarts of the service so far
+	LiveTurns int                     `json:"live_turns"`
+	Service   float64                 `json:"service_cpus"`
+	Postgres  float64                 `json:"postgres_cpus"`
+	Others    float64                 `json:"others_cpus"`
+	Client    int64                   `json:"client_rss_bytes"`
+	Vitals    *resources              `json:"vitals,omitempty"` // nil if unreadable, for example during a restart
+	TokenRate float64                 `json:"tokens_per_second"`
+	EventRate float64                 `json:"events_per_second"`
+	Times     map[string]*load.Spread `json:"milliseconds"`
+}
+
+// part is a section of the run, with all of its delays and samples.
+type part struct {
+	name    string
+	from    time.Duration
+	times   [timings]*hdrhistogram.Histogram
+	samples []*sample
+}
+
+// result is the result of a run. It is written as JSON and as a document.
+type result struct {
+	Begun    time.Time     `json:"begun"`
+	For      time.Duration `json:"for_ns"`
+	Took     time.Duration `json:"took_ns"`
+	Every    time.Duration `json:"fault_every_ns"`
+	Seed     uint64        `json:"seed"`
+	Commit   string        `json:"commit"`
+	Capacity int           `json:"capacity_turns"`
+	Turns    int           `json:"kept_turns"`
+
+	Before   resources           `json:"before"`
+	After    resources           `json:"after"`
+	Faults   map[string]int      `json:"faults"`
+	Longest  map[string]float64  `json:"longest_fault_seconds"`
+	Breaches map[string]int      `json:"breaches"`
+	Texts    map[string][]string `json:"breach_texts"`
+	Statuses map[string]int      `json:"turns_ended"`
+	Acks     map[string]int64    `json:"acknowledged"`
+	Cuts     map[string]int      `json:"cuts_away_from_faults"`
+	Database string              `json:"database"`
+	Tokens   int64               `json:"tokens"`
+	Events   int64               `json:"events"`
+
+	CutsInFaults     int `json:"cuts_in_faults"`
+	CutsElsewhere    int `json:"cuts_elsewhere"`
+	RefusedInFaults  int `json:"refused_in_faults"`
+	RefusedWhileBusy int `json:"refused_while_others_had_the_machine"`
+
+	RSSGrowth float64  `json:"rss_growth_percent"`
+	RSSSlope  float64  `json:"rss_slope_bytes_per_hour"`
+	Failed    []string `json:"failed"`
+
+	Samples []*sample `json:"samples"`
+
+	machine   figures.Machine
+	mu        sync.Mutex // guards the counters and texts that clients update
+	started   time.Time
+	parts     []*part
+	pending   []string // guarded by mu: refusals away from faults that judgeRefusals has not judged yet
+	sampledAt time.Time
+
+	usage   site.Usage // CPU times at usageAt
+	usageAt time.Time
+}
+
+func newResult(c Command) *result {
+	m := figures.ThisMachine()
+	r := &result{
+		Begun: time.Now().UTC(), For: c.For, Every: c.FaultEvery, Seed: c.Seed, Commit: m.Commit, machine: m,
+		Faults: map[string]int{}, Longest: map[string]float64{}, Breaches: map[string]int{}, Texts: map[string][]string{},
+		Statuses: map[string]int{}, Acks: map[string]int64{}, Cuts: map[string]int{},
+	}
+	for _, kind := range breachKinds {
+		r.Breaches[kind] = 0
+	}
+	restarts := time.Duration(restartShare * float64(c.For))
+	r.parts = append(r.parts, &part{name: "with restarts", times: newTimes()})
+	for i := range 4 {
+		from := restarts + time.Duration(i)*(c.For-restarts)/4
+		r.parts = append(r.parts, &part{name: "quarter " + strconv.Itoa(i+1), from: from, times: newTimes()})
+	}
+	return r
+}
+
+func (r *result) begin(k *soak) error {
+	r.started, r.sampledAt = time.Now(), time.Now()
+	u, err := k.site.CPU()
+	r.usage, r.usageAt = u, time.Now()
+	return err
+}
+
+func (r *result) note(counter *int, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*counter++
+	if text != "" && (len(r.Cuts) < maxTexts || r.Cuts[text] > 0) {
+		r.Cuts[text]++
+	}
+}
+
+func (r *result) breach(times int, kind, text string) (shown bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Breaches[kind] += times
+	if shown = len(r.Texts[kind]) < maxTexts; shown {
+		r.Texts[kind] = append(r.Texts[kind], fmt.Sprintf("%s: %s", time.Since(r.started).Round(time.Millisecond), text))
+	}
+	return shown
+}
+
+func (r *result) ended(status string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Statuses[status]++
+}
+
+func (r *result) recordFault(name string, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Faults[name]++
+	r.Longest[name] = max(r.Longest[name], took.Seconds())
+}
+
+// sample takes a sample every ten seconds until ctx ends. It starts after half that time, so that samples fall between
+// the planned times of faults.
+func (k *soak) sample(ctx context.Context) {
+	if clock.Sleep(ctx, sampleInterval/2) != nil {
+		return
+	}
+	ticker := time.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			k.result.takeSample(k, false)
+		}
+	}
+}
+
+// takeSample takes a sample of the time since the previous one. If drained is set, no more turns start: delays and
+// counts are still added up, but the sample is not part of the series.
+func (r *result) takeSample(k *soak, drained bool) {
+	now := time.Now()
+	over := now.Sub(r.sampledAt).Seconds()
+	r.sampledAt = now
+	times, tokens, events := k.meter.empty()
+	s := &sample{
+		At: now.Sub(r.started).Seconds(), Process: k.restarts.Load(), Times: map[string]*load.Spread{},
+		TokenRate: float64(tokens) / over, EventRate: float64(events) / over,
+	}
+	current := r.parts[0]
+	for _, one := range r.parts {
+		if now.Sub(r.started) > one.from+sampleInterval/2 {
+			current = one
+		}
+	}
+	for what, h := range times {
+		if h.TotalCount() > 0 {
+			each := load.SpreadOf(h)
+			s.Times[timingNames[what]] = &each
+		}
+		current.times[what].Merge(h)
+	}
+	r.Tokens, r.Events = r.Tokens+tokens, r.Events+events
+	if k.addResources(s) {
+		r.judgeRefusals(k, s.Others)
+	}
+	if drained {
+		return
+	}
+	current.samples, r.Samples = append(current.samples, s), append(r.Samples, s)
+	memory := "–"
+	if s.Vitals != nil {
+		memory = fmt.Sprintf("%.0f MB, %d goroutines, %d descriptors", float64(s.Vitals.RSS)/mega, s.Vitals.Goroutines, s.Vitals.Descriptors)
+	}
+	delay := load.SpreadOf(times[tokenTime])
+	k.Say("%5.0f s: %d live, %.0f tokens/s, delay p50 %.1f p99 %.1f ms; %s; CPUs %.2f, Postgres %.2f, others %.2f",
+		s.At, s.LiveTurns, s.TokenRate, delay.P50, delay.P99, memory, s.Service, s.Postgres, s.Others)
+}
+
+// busyShare is the share of the processors from which on other work accounts for a refusal: a service that gets no
+// processor in time correctly returns 503.
+const busyShare = 0.7
+
+// refused stores a 503 away from faults until the next sample shows how busy the machine was with other work.
+func (r *result) refused(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append(r.pending, text)
+}
+
+// judgeRefusals counts the stored refusals: as breaches, unless other work kept the machine busy. others is the number
+// of processors that other work used.
+func (r *result) judgeRefusals(k *soak, others float64) {
+	r.mu.Lock()
+	pending := r.pending
+	r.pending = nil
+	busy := others >= busyShare*float64(r.machine.Processors)
+	if busy {
+		r.RefusedWhileBusy += len(pending)
+	}
+	r.mu.Unlock()
+	if busy {
+		return
+	}
+	for _, text := range pending {
+		k.breach(outsideKind, "%s (other work used %.2f processors)", text, others)
+	}
+}
+
+// addResources adds the resources of the processes to a sample, unless one of them is being restarted. timed reports
+// whether the sample has CPU times.
+func (k *soak) addResources(s *sample) (timed bool) {
+	if !k.processes.TryRLock() {
+		return false
+	}
+	defer k.processes.RUnlock()
+	ctx, cancel := context.WithTimeout(context.Background(), sampleInterval/2)
+	defer cancel()
+	if u, err := k.site.CPU(); err == nil {
+		now := time.Now()
+		if over := now.Sub(k.result.usageAt).Seconds(); !k.result.usageAt.IsZero() {
+			d := u.SinceLast(k.result.usage)
+			timed = true
+			s.Service, s.Postgres, s.Others = d.Service.Seconds()/over, d.Postgres.Seconds()/over, d.Others().Seconds()/over
+		}
+		k.result.usage, k.result.usageAt = u, now
+	}
+	if v, err := k.readVitals(ctx); err == nil {
+		s.Vitals = &v
+	}
+	if live, err := k.site.Metric(ctx, "turnstone_turns_live"); err == nil {
+		s.LiveTurns = int(live)
+	}
+	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
+		s.Client, _ = site.ParseMemory(text, "Rss:") // for information only, so an error is ignored
+	}
+	return timed
+}
+
+// readVitals returns the resources that the service's process uses.
+func (k *soak) readVitals(ctx context.Context) (v resources, err error) {
+	pid := k.site.Service.PID()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return v, err
+	}
+	var errs [6]error
+	v.RSS, errs[0] = site.ParseMemory(text, "Rss:")
+	v.PSS, errs[1] = site.ParseMemory(text, "Pss:")
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	v.Descriptors, errs[2] = len(entries), err
+	metrics, err := k.site.Metrics(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Goroutines, v.Heap = int(metrics["go_goroutines"]), int64(metrics["go_memstats_heap_inuse_bytes"])
+	for name, value := range metrics {
+		if strings.HasPrefix(name, "turnstone_database_connections{") {
+			v.Postgres += int(value)
+		}
+	}
+	v.Redis, errs[3] = redisClients(ctx, k.site.Redis.URL())
+	return v, errors.Join(errs[:]...)
+}
+
+// redisClients returns the number of connections to a Redis, without its own.
+func redisClients(ctx context.Context, address string) (int, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return 0, err
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", at.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return 0, err
+	}
+	if _, err := conn.Write([]byte("INFO clients\r\n")); err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if count, found := strings.CutPrefix(lines.Text(), "connected_clients:"); found {
+			n, err := strconv.Atoi(strings.TrimSpace(count))
+			return n - 1, err
+		}
+	}
+	return 0, errors.New("redis did not report connected_clients")
+}
+
+// finish computes the totals and lists the failures.
+func (r *result) finish(k *soak) {
+	r.Took = time.Since(r.Begun)
+	a := &k.acks
+	for name, n := range map[string]int64{
+		"starts": a.starts.Load(), "turns ended": a.ends.Load(), "inputs": a.steers.Load(), "cancels": a.cancels.Load(), "follow-ups": a.queued.Load(),
+		"drafts and titles": a.writes.Load(), "readers that left and resumed": a.returns.Load(), "turns read again": a.rereads.Load(),
+	} {
+		r.Acks[name] = n
+	}
+	for _, kind := range breachKinds {
+		if n := r.Breaches[kind]; n > 0 {
+			r.Failed = append(r.Failed, fmt.Sprintf("%s: %d", kind, n))
+		}
+	}
+	second, last := medianOf(r.parts[2].samples, rssOf), medianOf(r.parts[4].samples, rssOf)
+	r.RSSGrowth = growth(second, last)
+	var hours, sizes []float64
+	for _, one := range r.parts[2:] {
+		for _, s := range one.samples {
+			if s.Vitals != nil {
+				hours, sizes = append(hours, s.At/time.Hour.Seconds()), append(sizes, float64(s.Vitals.RSS))
+			}
+		}
+	}
+	r.RSSSlope = slope(hours, sizes)
+	if r.For-r.parts[1].from >= leastStretch && r.RSSGrowth > rssGrowth {
+		r.Failed = append(r.Failed, fmt.Sprintf("memory grew by %.1f %%", r.RSSGrowth))
+	}
+	r.Failed = append(r.Failed, leaks(r.Before, r.After)...)
+}
+
+// leaks lists the resources that did not return to their level before the run.
+func leaks(before, after resources) (list []string) {
+	for _, each := range []struct {
+		name          string
+		before, after int
+	}{
+		{"goroutines", before.Goroutines, after.Goroutines},
+		{"descriptors", before.Descriptors, after.Descriptors},
+		{"Postgres connections", before.Postgres, after.Postgres},
+		{"Redis connections", before.Redis, after.Redis},
+	} {
+		if each.after > each.before+restTolerance {
+			list = append(list, fmt.Sprintf("%d %s at rest, %d before", each.after, each.name, each.before))
+		}
+	}
+	return list
+}
+
+func rssOf(s *sample) float64 {
+	if s.Vitals == nil {
+		return 0
+	}
+	return float64(s.Vitals.RSS)
+}
+
+// medianOf returns the median of a value over samples. A sample without the value has 0 and does not count.
+func medianOf(list []*sample, of func(*sample) float64) float64 {
+	var values figures.Samples
+	for _, one := range list {
+		if v := of(one); v > 0 {
+			values = append(values, v)
+		}
+	}
+	return values.Median()
+}
+
+func (r *result) write(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if math.IsNaN(r.RSSGrowth) { // JSON has no NaN
+		r.RSSGrowth = 0
+	}
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, r.Begun.Format(fileTime)+".json"), append(text, '\n'), 0o644)
+}
+
+func (r *result) markdown() string {
+	var out strings.Builder
+	faults := 0
+	for _, n := range r.Faults {
+		faults += n
+	}
+	out.WriteString("# Soak\n\nWritten by `make soak`. The test runs a share of the measured capacity for a long time, as an open-loop load with all of\n" +
+		"the product's ordinary traffic: turns of every length, readers that disconnect and resume, steering inputs, cancels,\n" +
+		"follow-ups, drafts, titles, pages and lists. Meanwhile it injects faults at regular intervals. The clients check that\n" +
+		"whatever the service acknowledged took effect. At the end the database is compared with what the clients know.\n\n")
+	out.WriteString(r.machine.Markdown(r.Took))
+	fmt.Fprintf(&out, "\n%s with %s live turns at %d tokens/s", r.For, figures.Number(float64(r.Turns)), load.TokensPerSecond)
+	if r.Capacity > 0 {
+		fmt.Fprintf(&out, ", %.0f %% of a measured capacity of %s in the same traffic", 100*float64(r.Turns)/float64(r.Capacity), figures.Number(float64(r.Capacity)))
+	}
+	fmt.Fprintf(&out, "; %d faults, one every %s; seed %d. %s tokens in %s events were read.\n\n", faults, r.Every, r.Seed, figures.Number(float64(r.Tokens)), figures.Number(float64(r.Events)))
+	out.WriteString("## Verdict\n\n" + r.verdict().Markdown())
+	out.WriteString("\nDelays also depend on other work on the machine, so they are reported but not judged; see \"others' CPUs\" below.\n")
+	fmt.Fprintf(&out, "\n## Acknowledged operations that were checked\n\n%s", counted("operation", r.Acks).Markdown())
+	fmt.Fprintf(&out, "\nThe database has %s. Turns by final status: %s.\n", r.Database, inline(r.Statuses))
+	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke during a fault or within %s after it; %d connections broke at\n"+
+		"other times. %d requests were refused at other times, in samples of ten seconds in which other processes used at least\n%.0f %% of the processors.\n",
+		r.RefusedInFaults, r.CutsInFaults, settleAfter, r.CutsElsewhere, r.RefusedWhileBusy, busyShare*100)
+	out.WriteString("\n## Faults\n\n" + r.faultTable().Markdown())
+	out.WriteString("\n## By quarter\n\nFaults restart the service in the first part of the run only. A single process runs through the rest, which is divided\ninto four quarters. Delays are in milliseconds, and exclude faults unless a row says otherwise.\n\n" + r.partTable().Markdown())
+	out.WriteString("\nThe delay of a token is the time from when it was due until its reader had it; that of a first event starts when the\n" +
+		"turn's start was due. An append is timed from an input or a cancel to its 202 (one append to the turn's log), a write from\n" +
+		"a draft or a title to its response, a read from a request for a page or a list to its response.\n")
+	return out.String()
+}
+
+// verdict returns the table of checks, with what was measured, the limit and the result.
+func (r *result) verdict() *figures.Table {
+	t := figures.NewTable("check", "measured", "must", "")
+	say := func(met bool) string {
+		if met {
+			return "met"
+		}
+		return "**not met**"
+	}
+	for _, kind := range breachKinds {
+		t.Add(kind, r.Breaches[kind], 0, say(r.Breaches[kind] == 0))
+	}
+	judged := say(r.RSSGrowth <= rssGrowth)
+	if r.For-r.parts[1].from < leastStretch {
+		judged = "run too short"
+	}
+	t.Add("memory (RSS), last quarter compared with the second", fmt.Sprintf("%+.1f %%, slope %+.1f MB per hour", r.RSSGrowth, r.RSSSlope/mega), fmt.Sprintf("≤ +%.0f %%", rssGrowth), judged)
+	for _, each := range []struct {
+		name          string
+		before, after int
+	}{
+		{"goroutines at rest", r.Before.Goroutines, r.After.Goroutines},
+		{"descriptors at rest", r.Before.Descriptors, r.After.Descriptors},
+		{"Postgres connections at rest", r.Before.Postgres, r.After.Postgres},
+		{"Redis connections at rest", r.Before.Redis, r.After.Redis},
+	} {
+		t.Add(each.name+", after and before", fmt.Sprintf("%d, %d", each.after, each.before), fmt.Sprintf("≤ +%d", restTolerance), say(each.after <= each.before+restTolerance))
+	}
+	for _, what := range []int{firstTime, appendTime, tokenTime} {
+		drift := load.SpreadOf(r.parts[4].times[what]).P99 / load.SpreadOf(r.parts[2].times[what]).P99
+		t.Add("p99 of "+timingNames[what]+", last quarter divided by the second", figures.Number(drift)+" ×", fmt.Sprintf("≤ %.1f ×", latencyDrift), "not judged")
+	}
+	return t
+}
+
+func counted[N int | int64](head string, of map[string]N) *figures.Table {
+	t := figures.NewTable(head, "count")
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		t.Add(name, figures.Number(float64(of[name])))
+	}
+	return t
+}
+
+func inline(of map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, figures.Number(float64(of[name]))+" "+name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (r *result) faultTable() *figures.Table {
+	t := figures.NewTable("fault", "count", "longest in s, until a stopped process served again")
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		t.Add(name, r.Faults[name], r.Longest[name])
+	}
+	return t
+}
+
+func (r *result) partTable() *figures.Table {
+	head := []string{""}
+	for _, one := range r.parts {
+		head = append(head, one.name)
+	}
+	t := figures.NewTable(head...)
+	row := func(name string, of func(*part) string) {
+		cells := []any{name}
+		for _, one := range r.parts {
+			cells = append(cells, of(one))
+		}
+		t.Add(cells...)
+	}
+	row("from", func(p *part) string { return p.from.Round(time.Second).String() })
+	for what, name := range timingNames {
+		row(name+": p50, p99, max", func(p *part) string {
+			if p.times[what].TotalCount() == 0 {
+				return "–"
+			}
+			s := load.SpreadOf(p.times[what])
+			return figures.Number(s.P50) + ", " + figures.Number(s.P99) + ", " + figures.Number(s.Max)
+		})
+	}
+	for _, each := range []struct {
+		name string
+		of   func(*sample) float64
+	}{
+		{"tokens/s", func(s *sample) float64 { return s.TokenRate }},
+		{"live turns", func(s *sample) float64 { return float64(s.LiveTurns) }},
+		{"RSS MB", func(s *sample) float64 { return rssOf(s) / mega }},
+		{"PSS MB", vital(func(v *resources) float64 { return float64(v.PSS) / mega })},
+		{"heap in use MB", vital(func(v *resources) float64 { return float64(v.Heap) / mega })},
+		{"goroutines", vital(func(v *resources) float64 { return float64(v.Goroutines) })},
+		{"descriptors", vital(func(v *resources) float64 { return float64(v.Descriptors) })},
+		{"Postgres connections", vital(func(v *resources) float64 { return float64(v.Postgres) })},
+		{"Redis connections", vital(func(v *resources) float64 { return float64(v.Redis) })},
+		{"the service's CPUs", func(s *sample) float64 { return s.Service }},
+		{"Postgres' CPUs", func(s *sample) float64 { return s.Postgres }},
+		{"others' CPUs", func(s *sample) float64 { return s.Others }},
+		{"the load client's RSS MB", func(s *sample) float64 { return float64(s.Client) / mega }},
+	} {
+		row(each.name, func(p *part) string { return figures.Number(medianOf(p.samples, each.of)) })
+	}
+	return t
+}
+
+// vital returns a function that reads a value of a sample's vitals, or 0 if the sample has none.
+func vital(of func(*resources) float64) func(*sample) float64 {
+	return func(s *sample) float64 {
+		if s.Vitals == nil {
+			return 0
+		}
+		return of(s.Vitals)
+	}
+}

@@ -1,0 +1,263 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/cmd/loadtest/console"
+	"turnstone/cmd/loadtest/load"
+	"turnstone/protocol/client"
+)
+
+func TestFaultsComeFromTheirSeedAndRestartsComeEarly(t *testing.T) {
+	const over, every = time.Hour, 30 * time.Second
+	plan := planFaults(7, over, every)
+	if want := int(over/every) - 1; len(plan) != want {
+		t.Fatalf("%d faults in %s, want %d", len(plan), over, want)
+	}
+	kinds, restarts := map[string]int{}, 0
+	for i, one := range plan {
+		if one.at != time.Duration(i+1)*every || one.length < leastFault || one.length > mostFault {
+			t.Errorf("fault %d: at %s for %s", i, one.at, one.length)
+		}
+		kinds[one.kind.name]++
+		if one.kind.restart {
+			restarts++
+			if one.at.Seconds() >= restartShare*over.Seconds() {
+				t.Errorf("a %s at %s: no fault may restart the service after the first part of the run", one.kind.name, one.at)
+			}
+		}
+	}
+	if restarts == 0 || len(kinds) != len(faultKinds) {
+		t.Errorf("the plan of an hour has the faults %v", kinds)
+	}
+	same := func(a, b plannedFault) bool { return a == b }
+	if !slices.EqualFunc(plan, planFaults(7, over, every), same) || slices.EqualFunc(plan, planFaults(8, over, every), same) {
+		t.Error("the same seed must draw the same plan, another seed another plan")
+	}
+}
+
+func TestARefusalBelongsToAFaultForThreeSeconds(t *testing.T) {
+	var w faultWindows
+	refusing, silent := &faultKind{refuses: true}, &faultKind{}
+	if fault, _ := w.overlaps(0, load.Monotonic()); fault || !w.calm(load.Monotonic()) {
+		t.Error("a fault is reported before there was one")
+	}
+	w.open(refusing)
+	begin := load.Monotonic()
+	if fault, refuses := w.overlaps(begin, begin); !fault || !refuses || w.calm(begin) {
+		t.Error("an active fault is not reported")
+	}
+	w.close()
+	end := w.all[0].end
+	settled := end + int64(settleAfter)
+	for _, each := range []struct {
+		name     string
+		from, to int64
+		want     bool
+	}{
+		{"before the fault", 0, w.all[0].begin - 1, false},
+		{"into the fault", 0, w.all[0].begin, true},
+		{"soon after", end + 1, settled, true},
+		{"long after", settled + 1, settled + 2, false},
+	} {
+		if fault, refuses := w.overlaps(each.from, each.to); fault != each.want || refuses != each.want {
+			t.Errorf("%s: %v, %v", each.name, fault, refuses)
+		}
+	}
+	if w.calm(settled-1) || !w.calm(settled) {
+		t.Error("calm must be false until settleAfter after the fault, and true from then on")
+	}
+	w.open(silent)
+	now := settled + 10
+	if fault, refuses := w.overlaps(now, now); !fault || refuses {
+		t.Error("a fault that allows no refusals is not reported, or is reported as one that allows them")
+	}
+}
+
+func TestASlopeIsThatOfTheLine(t *testing.T) {
+	x, y := []float64{0, 1, 2, 3, 4}, []float64{5, 7, 9, 11, 13}
+	if got := slope(x, y); math.Abs(got-2) > 1e-9 {
+		t.Errorf("slope %v, want 2", got)
+	}
+	if slope(nil, nil) != 0 || slope([]float64{1, 1}, []float64{1, 9}) != 0 {
+		t.Error("the slope must be 0 if there is no line")
+	}
+}
+
+// eventsOf returns a stream of events in the service's format.
+func eventsOf(events ...string) string {
+	var out strings.Builder
+	for i, event := range events {
+		kind, data, _ := strings.Cut(event, " ")
+		fmt.Fprintf(&out, "id: %d\nevent: %s\ndata: %s\n\n: beat\n\n", i+1, kind, data)
+	}
+	return out.String()
+}
+
+var wholeTurn = []string{
+	`turn.started {"conversation_id":"conv_1"}`,
+	`answer.started {"index":0}`,
+	`answer.delta {"delta":" @100x10 0001"}`,
+	`steering.applied {"steering_id":"st_1"}`,
+	`answer.started {"index":1}`,
+	`answer.delta {"delta":" @200x10"}`,
+	`answer.delta {"delta":" 0001 0002 #3"}`,
+	`turn.finished {"status":"completed"}`,
+}
+
+func readEvents(t *testing.T, text string) *readerState {
+	t.Helper()
+	v := newReaderState()
+	err := v.read(client.NewFrameReader(strings.NewReader(text)), func(int64) {}, func() bool { return false })
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestAReaderThatResumesSeesTheSameTurn(t *testing.T) {
+	text := eventsOf(wholeTurn...)
+	whole := readEvents(t, text)
+	if !whole.over || whole.status != "completed" || whole.conversation != "conv_1" || whole.steered["st_1"] != 1 ||
+		whole.gaps+whole.broken+whole.tally.Broken+whole.duplicates != 0 || whole.sequence != int64(len(wholeTurn)) {
+		t.Fatalf("seen: %+v", whole)
+	}
+	for cut := range text { // wherever the connection breaks, the stream continues after the last complete event
+		v := newReaderState()
+		none, never := func(int64) {}, func() bool { return false }
+		_ = v.read(client.NewFrameReader(strings.NewReader(text[:cut])), none, never) // ends where it was cut
+		rest := text
+		if v.sequence > 0 {
+			_, rest, _ = strings.Cut(text, fmt.Sprintf("id: %d\n", v.sequence+1))
+			rest = fmt.Sprintf("id: %d\n", v.sequence+1) + rest
+		}
+		if !v.over {
+			_ = v.read(client.NewFrameReader(strings.NewReader(rest)), none, never) // until its end
+		}
+		if v.hash != whole.hash || v.sequence != whole.sequence || v.gaps+v.broken+v.tally.Broken+v.duplicates != 0 {
+			t.Fatalf("cut at %d: %s, want %s", cut, v, whole)
+		}
+	}
+}
+
+func TestAReaderSeesWhatIsWrong(t *testing.T) {
+	whole := readEvents(t, eventsOf(wholeTurn...))
+	changed := slices.Clone(wholeTurn)
+	changed[0] = `turn.started {"conversation_id":"conv_2"}`
+	if v := readEvents(t, eventsOf(changed...)); v.hash == whole.hash {
+		t.Error("a stream with a different event has the same hash")
+	}
+	lost := slices.Clone(wholeTurn)
+	lost[5] = `answer.delta {"delta":" @200x10 0001"}`
+	lost[6] = `answer.delta {"delta":" 0003 #4"}`
+	if v := readEvents(t, eventsOf(lost...)); v.tally.Broken != 1 {
+		t.Errorf("a lost token: %+v", v)
+	}
+	if v := readEvents(t, strings.Replace(eventsOf(wholeTurn...), "id: 4\n", "id: 5\n", 1)); v.gaps == 0 {
+		t.Error("a gap is not detected")
+	}
+	if v := readEvents(t, eventsOf(append(slices.Clone(wholeTurn), `notice {}`)...)); v.duplicates != 1 {
+		t.Error("an event after the end is not detected")
+	}
+}
+
+func TestAllConnectionsAreCutAtOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := connections{all: map[net.Conn]struct{}{}}
+	conn, err := l.dial(t.Context(), listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cut()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a cut connection can still be read")
+	}
+	l.drop(conn)
+	if len(l.all) != 0 {
+		t.Error("a dropped connection is still stored")
+	}
+}
+
+func TestTheVerdictListsBreachesAndIsWritten(t *testing.T) {
+	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second, Seed: 7})
+	r.started = time.Now()
+	r.Turns, r.Capacity = 60, 100
+	r.Before, r.After = resources{Goroutines: 50, Descriptors: 30}, resources{Goroutines: 61, Descriptors: 40}
+	for i, size := range []int64{100, 100, 100, 100, 106} {
+		r.parts[i].samples = []*sample{{At: r.parts[i].from.Seconds(), Vitals: &resources{RSS: size * mega}}, {}}
+	}
+	r.breach(2, gapKind, "two events")
+	r.recordFault("kill -9", time.Second)
+	r.finish(new(soak))
+	want := []string{"gaps: 2", "memory grew by 6.0 %", "61 goroutines at rest, 50 before"}
+	if !slices.Equal(r.Failed, want) {
+		t.Errorf("failed: %q, want %q", r.Failed, want)
+	}
+	if text := r.markdown(); !strings.Contains(text, "60 % of a measured capacity of 100") || !strings.Contains(text, "**not met**") {
+		t.Error(text)
+	}
+	folder := t.TempDir()
+	if err := r.write(folder); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "*.json"))
+	if len(files) != 1 {
+		t.Fatalf("files: %v", files)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil || !json.Valid(text) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestARunWithoutBreachesPasses(t *testing.T) {
+	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second})
+	r.Before, r.After = resources{Goroutines: 50}, resources{Goroutines: 60}
+	for _, part := range r.parts {
+		part.samples = []*sample{{Vitals: &resources{RSS: 100 * mega}}}
+	}
+	r.finish(new(soak))
+	if len(r.Failed) != 0 {
+		t.Errorf("failed: %q", r.Failed)
+	}
+}
+
+func TestARefusalWhileOtherWorkKeepsTheMachineBusyIsNoBreach(t *testing.T) {
+	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second})
+	r.started, r.machine.Processors = time.Now(), 2
+	k := &soak{Console: &console.Console{Stderr: io.Discard}, result: r}
+	r.refused("503")
+	r.judgeRefusals(k, 2*busyShare)
+	if r.RefusedWhileBusy != 1 || r.Breaches[outsideKind] != 0 {
+		t.Errorf("other work kept the machine busy: %d, %v", r.RefusedWhileBusy, r.Breaches)
+	}
+	r.refused("503")
+	r.judgeRefusals(k, 0.5)
+	r.judgeRefusals(k, 0.5)
+	if r.RefusedWhileBusy != 1 || r.Breaches[outsideKind] != 1 {
+		t.Errorf("the machine was not busy with other work: %d, %v", r.RefusedWhileBusy, r.Breaches)
+	}
+}
+
+func TestEnoughAccountsAreUsedToStayBelowTheLimits(t *testing.T) {
+	const requests = 32 // of one account at the same time
+	for _, turns := range []int{1, load.TurnsPerAccount, load.TurnsPerAccount + 1, 79, minWarmUpTurns, mostLevel} {
+		if accounts := load.AccountsFor(turns); accounts < 1 || (turns+accounts-1)/accounts > min(load.TurnsPerAccount, requests) {
+			t.Errorf("%d turns are spread over %d accounts", turns, accounts)
+		}
+	}
+}

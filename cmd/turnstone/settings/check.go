@@ -1,0 +1,172 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"turnstone/http/listener"
+	modelapi "turnstone/providers/model"
+	"turnstone/providers/model/open"
+	"turnstone/providers/model/scripted"
+	"turnstone/providers/scanner/clamd"
+)
+
+// Check validates settings that are valid individually but may not fit together. It also fills in defaults that depend
+// on other settings.
+func (c *Config) Check() error {
+	for name, address := range map[string]string{
+		"TURNSTONE_LISTEN": c.Service.Listen, "TURNSTONE_INTERNAL_LISTEN": c.Service.InternalListen,
+	} {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+			return fmt.Errorf("%s: invalid address %q (want for example 127.0.0.1:8080)", name, address)
+		}
+	}
+	if (c.Service.TLSCert == "") != (c.Service.TLSKey == "") {
+		return errors.New("TURNSTONE_TLS_CERT_FILE and TURNSTONE_TLS_KEY_FILE must be set together")
+	}
+	if c.Service.BaseURL.URL == nil {
+		c.Service.BaseURL = httpURL{c.ownAddress()}
+	}
+	if c.Access.Registration != "open" && c.Access.Registration != "closed" {
+		return fmt.Errorf("TURNSTONE_REGISTRATION: invalid value %q (want open or closed)", c.Access.Registration)
+	}
+	if c.Limits.MaxLiveTurns < 1 {
+		return errors.New("TURNSTONE_MAX_LIVE_TURNS must be at least 1")
+	}
+	if c.Limits.MaxStreams < 1 {
+		return errors.New("TURNSTONE_MAX_STREAMS must be at least 1")
+	}
+	if c.Limits.MaxConnections < 1 {
+		return errors.New("TURNSTONE_MAX_CONNECTIONS must be at least 1")
+	}
+	return c.checkProviders()
+}
+
+func (c *Config) checkProviders() error {
+	for name, address := range map[string]string{
+		"DATABASE_URL": c.Stores.DatabaseURL, "TURNSTONE_MIGRATE_DATABASE_URL": c.Stores.MigrateDatabaseURL,
+	} {
+		if address != "" && !hasScheme(address, "postgres", "postgresql") {
+			return fmt.Errorf("%s is not a Postgres URL (want for example postgres://turnstone@db.example.org/turnstone)", name)
+		}
+	}
+	if c.Stores.RedisURL != "" && !hasScheme(c.Stores.RedisURL, "redis", "rediss", "unix") {
+		return errors.New("REDIS_URL is not a Redis URL (want for example redis://cache.example.org:6379)")
+	}
+	if c.Stores.S3Endpoint != "" {
+		if _, err := parseOrigin(strings.TrimSuffix(c.Stores.S3Endpoint, "/")); err != nil {
+			return fmt.Errorf("TURNSTONE_S3_ENDPOINT: %w", err)
+		}
+		if c.Stores.S3Bucket == "" {
+			return errors.New("TURNSTONE_S3_ENDPOINT is set without TURNSTONE_S3_BUCKET")
+		}
+	}
+	if c.Stores.ClamdAddress != "" {
+		if _, err := clamd.New(c.Stores.ClamdAddress); err != nil {
+			return fmt.Errorf("TURNSTONE_CLAMD_ADDRESS: %w", err)
+		}
+	}
+	if c.Model.API != "chat" && c.Model.API != "responses" {
+		return fmt.Errorf("TURNSTONE_MODEL_API: invalid value %q (want chat or responses)", c.Model.API)
+	}
+	for _, name := range modelapi.KeyHeaders {
+		if c.Model.Headers.Get(name) != "" && c.Model.APIKey != "" {
+			return fmt.Errorf("TURNSTONE_MODEL_HEADERS contains %s, and TURNSTONE_MODEL_API_KEY is also set: remove one of them", name)
+		}
+	}
+	if _, err := open.Model(c.ModelOptions()); err != nil {
+		return fmt.Errorf("TURNSTONE_MODEL_*: %w", err)
+	}
+	if c.Model.Provider != scripted.Family && c.Model.Balanced == "" {
+		return fmt.Errorf("TURNSTONE_MODEL_BALANCED is needed with TURNSTONE_MODEL_PROVIDER=%s: set it to the provider's name of a model", c.Model.Provider)
+	}
+	for name, provider := range c.OIDC {
+		issuer, err := url.Parse(provider.Issuer)
+		if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer)) {
+			return fmt.Errorf("TURNSTONE_OIDC_%s_ISSUER: %q is not an https URL", strings.ToUpper(name), provider.Issuer)
+		}
+	}
+	return nil
+}
+
+// CheckServe validates the configuration for serve, whose users are on other machines, in addition to Check.
+func (c *Config) CheckServe() error {
+	named := c.Service.BaseURL.URL != nil
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(c.Service.Listen); !named && !listener.IsLoopback(host) {
+		return fmt.Errorf("TURNSTONE_BASE_URL is needed with TURNSTONE_LISTEN=%s, which other machines can reach: set it to the https URL that browsers use", c.Service.Listen)
+	}
+	for _, needed := range []struct {
+		name string
+		set  bool
+	}{
+		{"DATABASE_URL", c.Stores.DatabaseURL != ""},
+		{"REDIS_URL", c.Stores.RedisURL != ""},
+		{"TURNSTONE_SECRET", len(c.Access.Secret) > 0},
+	} {
+		if !needed.set {
+			return fmt.Errorf("%s is needed by serve (turnstone dev provides its own)", needed.name)
+		}
+	}
+	if base := c.Service.BaseURL; base.Scheme == "http" && !isLoopback(base.URL) {
+		return fmt.Errorf("TURNSTONE_BASE_URL: %s is plain http and not loopback: passwords would be sent unencrypted", base)
+	}
+	return nil
+}
+
+// Notes returns what an operator should know about a valid configuration.
+func (c *Config) Notes() []string {
+	var notes []string
+	if c.Stores.ClamdAddress == "" {
+		notes = append(notes, "files are not scanned for malware: TURNSTONE_CLAMD_ADDRESS is not set, and the test-signature scanner offers no protection")
+	}
+	if c.Stores.S3Bucket == "" {
+		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
+	}
+	if c.Model.Provider == scripted.Family {
+		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")
+	}
+	return notes
+}
+
+// ownAddress returns the base URL of a service for which none is configured: the address on which it listens.
+func (c *Config) ownAddress() *url.URL {
+	host, port, _ := net.SplitHostPort(c.Service.Listen) // checked before
+	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	scheme := "http"
+	if c.Service.TLSCert != "" {
+		scheme = "https"
+	}
+	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
+}
+
+func hasScheme(address string, schemes ...string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	for _, scheme := range schemes {
+		if parsed.Scheme == scheme {
+			return true
+		}
+	}
+	return false
+}
+
+func isLoopback(address *url.URL) bool { return listener.IsLoopback(address.Hostname()) }
+
+// ModelOptions returns the options of the configured provider.
+func (c *Config) ModelOptions() open.Config {
+	return open.Config{
+		Provider: c.Model.Provider, API: c.Model.API, BaseURL: c.Model.BaseURL, APIKey: c.Model.APIKey,
+		Client: modelapi.Options{Headers: c.Model.Headers.Header}, Scripted: scripted.DefaultOptions(),
+	}
+}

@@ -1,0 +1,94 @@
+package settings
+
+import (
+	"go.uber.org/zap/zapcore"
+)
+
+// Config holds every setting that an operator can set through environment variables. No other package reads the
+// environment; their options are derived from Config. The struct tags are the source of `config doc`: env and
+// envDefault hold a setting's name and default, help describes it. secret marks a value that is never shown
+// (secret:"url": shown without its password) and that can also be read from the file that <NAME>_FILE names.
+type Config struct {
+	Service Service `group:"Service"`
+	Stores  Stores  `group:"Stores"`
+	Model   Model   `group:"Model"`
+	Limits  Limits  `group:"Limits"`
+	Access  Access  `group:"Access"`
+	// OIDC contains the providers configured by TURNSTONE_OIDC_<NAME>_*, keyed by name.
+	OIDC map[string]OIDC
+}
+
+// Service configures the listeners and how the process runs.
+type Service struct {
+	Listen         string        `env:"TURNSTONE_LISTEN" envDefault:"127.0.0.1:8080" help:"Address (host:port) on which the API and the web app listen. TURNSTONE_BASE_URL is required if this is not a loopback address. The Host header of a request must contain the host of one of these two settings, a loopback name or, if this is not a loopback address, any IP address; other requests get 421."`
+	BaseURL        httpURL       `env:"TURNSTONE_BASE_URL" help:"URL at which browsers reach the service. It must be https unless its host is loopback. Unset: the address of TURNSTONE_LISTEN."`
+	InternalListen string        `env:"TURNSTONE_INTERNAL_LISTEN" envDefault:"127.0.0.1:9090" help:"Address (host:port) of the internal listener, which serves /health, /ready without a session, /metrics, profiling and the turn commands. Keep it private. The Host header of a request must contain the host of this setting, a name from TURNSTONE_INTERNAL_HOSTS, a loopback name or, if this is not a loopback address, any IP address (which probes use); other requests get 421."`
+	InternalHosts  hostNames     `env:"TURNSTONE_INTERNAL_HOSTS" help:"Additional host names that the internal listener accepts in the Host header, separated by commas. List the names that metrics collectors and probes use, for example turnstone-internal.monitoring.svc. Unset: none."`
+	TLSCert        string        `env:"TURNSTONE_TLS_CERT_FILE" help:"Path of the TLS certificate chain (PEM). Unset: plain HTTP, for use behind a TLS proxy."`
+	TLSKey         string        `env:"TURNSTONE_TLS_KEY_FILE" help:"Path of the certificate's private key (PEM)."`
+	DataDir        string        `env:"TURNSTONE_DATA_DIR" envDefault:"./.turnstone" help:"Data folder of the node. It holds the node's lock, the local object store and, under dev, the private Postgres and Redis and the generated secret."`
+	Environment    string        `env:"TURNSTONE_ENVIRONMENT" help:"Name of the installation, returned by GET /version. Unset: development under dev, otherwise production."`
+	LogLevel       zapcore.Level `env:"TURNSTONE_LOG_LEVEL" envDefault:"info" help:"Log level: debug, info, warn or error. dev uses warn unless this is set."`
+	DrainGrace     duration      `env:"TURNSTONE_DRAIN_GRACE" envDefault:"25s" help:"How long live turns may continue after SIGTERM. Turns that are still live then are handed over to another node or to the next process. dev uses 2s unless this is set."`
+}
+
+// Stores configures the stores that the service uses.
+type Stores struct {
+	DatabaseURL        string `env:"DATABASE_URL" secret:"url" help:"URL of the Postgres database with the service's login role, which must be neither the owner of the schema nor a superuser. Unset under dev: a private server."`
+	MigrateDatabaseURL string `env:"TURNSTONE_MIGRATE_DATABASE_URL" secret:"url" help:"URL of the same database with the role that owns the schema. Only migrate and doctor use it."`
+	RedisURL           string `env:"REDIS_URL" secret:"url" help:"URL of Redis (redis://, rediss:// or unix://), which stores rate limits. Unset under dev: a private server."`
+	S3Endpoint         string `env:"TURNSTONE_S3_ENDPOINT" help:"URL of an S3-compatible object store. Unset: AWS S3."`
+	S3Region           string `env:"TURNSTONE_S3_REGION" envDefault:"us-east-1" help:"Region of the bucket."`
+	S3Bucket           string `env:"TURNSTONE_S3_BUCKET" help:"Bucket for files. Credentials are read from the usual AWS_* variables. Unset: files are stored in the data folder."`
+	ClamdAddress       string `env:"TURNSTONE_CLAMD_ADDRESS" help:"Address of the ClamAV daemon: host:port, or the path of its socket. Unset: a scanner that detects only the EICAR test file; /ready reports it as test-signatures."`
+}
+
+// Model selects the language model.
+type Model struct {
+	Provider      string       `env:"TURNSTONE_MODEL_PROVIDER" envDefault:"scripted" help:"Model provider: scripted (scripted answers for demonstrations, without a model), openai (OpenAI and compatible APIs) or anthropic."`
+	API           string       `env:"TURNSTONE_MODEL_API" envDefault:"chat" help:"API of the provider openai: chat (Chat Completions) or responses."`
+	BaseURL       string       `env:"TURNSTONE_MODEL_BASE_URL" help:"Base URL of the provider's API. Unset: the vendor's own."`
+	APIKey        string       `env:"TURNSTONE_MODEL_API_KEY" secret:"true" help:"API key for the provider. Unset: no key is sent."`
+	Headers       modelHeaders `env:"TURNSTONE_MODEL_HEADERS" secret:"true" help:"Additional headers for every request to the provider, including requests for titles, for gateways that require their own headers. One header per line, as Name: value. A header replaces the service's own header of the same name. Authorization and X-Api-Key are allowed only if TURNSTONE_MODEL_API_KEY is unset."`
+	Balanced      string       `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model for the profile balanced. Required unless the provider is scripted."`
+	DeepReasoning string       `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The provider's name of the model for the profile deep_reasoning. Unset: the model of balanced."`
+	Coding        string       `env:"TURNSTONE_MODEL_CODING" help:"The provider's name of the model for the profile coding. Unset: the model of balanced."`
+}
+
+// Limits limits what one account, or one client address without a session, may request.
+type Limits struct {
+	Chat           Rate  `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Rate at which turns may be started and steered. Cancelling has a separate limit. A rate is written as count/period burst size, for example 60/1m burst 20; if the burst is left out, it equals the count."`
+	Writes         Rate  `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Rate of requests that change stored data."`
+	Reads          Rate  `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Rate of read requests. Each node counts separately."`
+	Replays        Rate  `env:"TURNSTONE_LIMIT_REPLAYS" envDefault:"60/1m burst 30" help:"Rate of event streams and snapshots of finished turns. Each node counts separately. Resuming a live turn does not count."`
+	SignIn         Rate  `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks."`
+	Refusals       Rate  `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
+	MaxLiveTurns   int   `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
+	TokensPerDay   int64 `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
+	MaxStreams     int   `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Maximum number of open streams per account on one node."`
+	MaxConnections int   `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Maximum number of open connections of the public listener, streams included. Further connections are closed at once. Each takes about 20 kB of memory and a file descriptor."`
+}
+
+// Access configures authentication and which clients the service trusts.
+type Access struct {
+	Secret         Secrets  `env:"TURNSTONE_SECRET" secret:"true" help:"Secret from which the keys of sessions, CSRF tokens, cursors and confirmations are derived: at least 32 random bytes, as text. Every node needs the same secret. To rotate it, set two values separated by a comma, the new one first. dev generates one in the data folder."`
+	AllowedOrigins origins  `env:"TURNSTONE_ALLOWED_ORIGINS" help:"Additional origins whose pages may send requests with credentials: exact origins, separated by commas. They must be of the same site."`
+	TrustedProxies prefixes `env:"TURNSTONE_TRUSTED_PROXIES" help:"Networks (CIDR) of the proxies whose X-Forwarded-For header is trusted, separated by commas."`
+	Registration   string   `env:"TURNSTONE_REGISTRATION" envDefault:"open" help:"open: anyone can create an account. closed: only operators create accounts (turnstone user add)."`
+}
+
+// OIDC configures an OpenID Connect provider for signing in.
+type OIDC struct {
+	Issuer       string   `env:"ISSUER" help:"Issuer URL of the provider."`
+	ClientID     string   `env:"CLIENT_ID" help:"Client ID that the provider assigned to this service."`
+	ClientSecret string   `env:"CLIENT_SECRET" secret:"true" help:"Client secret that belongs to the client ID."`
+	Scopes       []string `env:"SCOPES" envSeparator:"," envDefault:"openid,email,profile" help:"Scopes to request, separated by commas."`
+}
+
+const (
+	minSecret  = 32
+	maxSecrets = 2
+	// minDistinct is the minimum number of different characters. The text of 32 random bytes practically always has
+	// more; a value with fewer was probably typed by hand.
+	minDistinct = 10
+)

@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	stdhttp "net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
+	"turnstone/protocol"
+)
+
+// Sessions stores sessions. Package persistence implements it, and the interfaces below.
+type Sessions interface {
+	CreateSession(ctx context.Context, account protocol.AccountID, session *accounts.NewSession, by audit.Requester) error
+	FindSession(ctx context.Context, hashes [][]byte) (*accounts.Session, error)
+	TouchSession(ctx context.Context, session *accounts.Session, now time.Time) error
+	RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *accounts.NewSession, overlap time.Duration, by audit.Requester) (bool, error)
+	EndSession(ctx context.Context, account protocol.AccountID, session protocol.SessionID, event audit.SecurityEvent, now time.Time, by audit.Requester) error
+	EndOtherSessions(ctx context.Context, account protocol.AccountID, session protocol.SessionID, now time.Time, by audit.Requester) error
+}
+
+// Credentials stores accounts with their passwords and identities.
+type Credentials interface {
+	Register(ctx context.Context, account *accounts.NewAccount, identity *accounts.Identity, session *accounts.NewSession, by audit.Requester) error
+	CredentialsByEmail(ctx context.Context, key string) (*accounts.Credentials, error)
+	CredentialsOf(ctx context.Context, account protocol.AccountID) (*accounts.Credentials, error)
+	CredentialsByIdentity(ctx context.Context, identity accounts.Identity) (*accounts.Credentials, error)
+	ChangePassword(ctx context.Context, account protocol.AccountID, hash string, next *accounts.NewSession, by audit.Requester) error
+	LinkIdentity(ctx context.Context, account protocol.AccountID, identity accounts.Identity, by audit.Requester) error
+}
+
+// Flows stores sign-ins with a provider that have not ended yet.
+type Flows interface {
+	BeginOIDCFlow(ctx context.Context, flow *accounts.OIDCFlow) error
+	TakeOIDCFlow(ctx context.Context, stateHash []byte) (*accounts.OIDCFlow, error)
+}
+
+// Audit stores security events.
+type Audit interface {
+	Record(ctx context.Context, account protocol.AccountID, event audit.SecurityEvent, session *protocol.SessionID, detail map[string]any, by audit.Requester) error
+}
+
+// Limits draws from the rate limits.
+type Limits interface {
+	// Draw draws once from the bucket of a key and sets the headers of the limit.
+	Draw(ctx context.Context, header stdhttp.Header, bucket Bucket, key string) error
+	// DrawRefusal draws for a request that is being refused; an error replaces the refusal.
+	DrawRefusal(ctx context.Context, header stdhttp.Header, key string) error
+}
+
+// Bucket names a limit of sign-ins; see attempt.
+type Bucket string
+
+// The buckets of sign-ins.
+const (
+	BucketSignIn        Bucket = "signin"
+	BucketSignInAccount Bucket = "signin_account"
+	BucketSignInReserve Bucket = "signin_reserve"
+)
+
+// Config has the dependencies and settings of a Service. It must not change after New.
+type Config struct {
+	Sessions    Sessions
+	Credentials Credentials
+	Flows       Flows
+	Audit       Audit
+	Limits      Limits
+	Keys        *Keys
+	Log         *zap.Logger
+	Now         func() time.Time
+
+	BaseURL          *url.URL // the address at which browsers reach the service; cookies are Secure if it is https
+	AllowedOrigins   []string // other origins that may call with credentials
+	Providers        []Provider
+	RegistrationOpen bool
+	PasswordCost     *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
+}
+
+// Service authenticates requests. Its methods may be called from any goroutine, one of them per Request.
+type Service struct {
+	Recorder
+	OIDC *OIDC
+
+	config      Config
+	sessions    Sessions
+	credentials Credentials
+	limits      Limits
+	signIns     signInLimits
+	keys        *Keys
+	log         *zap.Logger
+	now         func() time.Time
+	passwords   *passwords
+	origins     *origins
+	cookies     cookies
+	devices     *devices
+}
+
+// New returns a service.
+func New(c Config) (*Service, error) {
+	s := &Service{
+		config: c, sessions: c.Sessions, credentials: c.Credentials, limits: c.Limits, signIns: signInLimits{c.Limits, c.Keys}, keys: c.Keys, log: c.Log, now: c.Now,
+		Recorder: Recorder{audit: c.Audit, log: c.Log}, cookies: cookies{secure: c.BaseURL.Scheme == "https"},
+	}
+	s.devices = &devices{c.Keys, s.cookies, c.Now}
+	s.OIDC = &OIDC{s, newProviders(c.Providers, strings.TrimSuffix(c.BaseURL.String(), "/"), c.Now), c.Flows, c.Credentials}
+	var err error
+	if s.passwords, err = newPasswords(cmp.Or(c.PasswordCost, defaultCost)); err != nil {
+		return nil, err
+	}
+	if s.origins, err = newOrigins(c.BaseURL, c.AllowedOrigins); err != nil {
+		return nil, fmt.Errorf("allowed origins: %w", err)
+	}
+	return s, nil
+}
+
+// ProviderNames returns the names of the configured OpenID providers, sorted.
+func (s *Service) ProviderNames() []string { return s.OIDC.providers.names() }
+
+// Close waits for the requests to OpenID providers that are in progress, each of which ends within discoveryTimeout,
+// and closes the connections to the providers.
+func (s *Service) Close() {
+	s.OIDC.providers.refreshes.Wait()
+	s.OIDC.providers.client.CloseIdleConnections()
+}
+
+// ErrReauthRequired returns the error for a request that needs a recent sign-in.
+func ErrReauthRequired() error {
+	return protocol.Errorf(protocol.CodeReauthRequired, "This needs a recent sign-in: POST /auth/reauthenticate first.")
+}
+
+var errProviderRefused = errors.New("the provider refused, or the response has another issuer")

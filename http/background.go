@@ -1,0 +1,80 @@
+package http
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/http/auth"
+)
+
+const (
+	watchRecheck = 4 * time.Second // in case a notification is lost: a revocation ends streams within five seconds
+	watchRetry   = time.Second     // before listening again after the connection failed
+	watchTimeout = 900 * time.Millisecond
+)
+
+// Run does the background work of a Server until ctx ends. The caller of New must call it, once. It ends the streams
+// whose session has ended: at once when another node notifies it, and by a query every four seconds in case a
+// notification was lost. It also writes the counts of audit events.
+func (s *Server) Run(ctx context.Context) {
+	var listener sync.WaitGroup
+	defer listener.Wait()
+	listener.Go(func() { s.listen(ctx) })
+	ticker, tally := time.NewTicker(watchRecheck), time.NewTicker(auth.TallyInterval)
+	defer ticker.Stop()
+	defer tally.Stop()
+	defer s.auth.WriteTallies(ctx)
+	defer s.auth.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.recheck(ctx)
+		case <-tally.C:
+			s.auth.WriteTallies(ctx)
+		}
+	}
+}
+
+func (s *Server) listen(ctx context.Context) {
+	for {
+		err := s.Sessions.ListenSessions(ctx, s.sse.EndSession)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Warn("listening for ended sessions failed", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchRetry):
+		}
+	}
+}
+
+// recheck ends the streams of sessions that are no longer live. While the database is unavailable, it ends no stream:
+// no revocation is acknowledged in that time either.
+func (s *Server) recheck(ctx context.Context) {
+	owners := s.sse.Sessions()
+	if len(owners) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	live, err := s.Sessions.LiveSessions(ctx, owners, s.now())
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("the sessions of open streams could not be rechecked", zap.Error(err))
+		}
+		return
+	}
+	for _, session := range live {
+		delete(owners, session)
+	}
+	for session := range owners { // those that are not live
+		s.sse.EndSession(session)
+	}
+}

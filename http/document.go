@@ -1,0 +1,83 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"turnstone/http/route"
+)
+
+// OpenAPI returns the OpenAPI 3.1 document of every route. It depends only on the code.
+func OpenAPI() ([]byte, error) {
+	document, err := generateDocument()
+	if err != nil {
+		return nil, err
+	}
+	return indent(document)
+}
+
+// EventSchema returns the JSON Schema (2020-12) of every event of a stream.
+func EventSchema() ([]byte, error) {
+	document, err := generateDocument()
+	if err != nil {
+		return nil, err
+	}
+	schemas := document["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // huma's shape
+	definitions := map[string]any{}
+	copyReferenced(schemas, "Event", definitions)
+	text, err := indent(map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn",
+		"$ref": "#/$defs/Event", "$defs": definitions,
+	})
+	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err
+}
+
+func generateDocument() (map[string]any, error) {
+	const anySecret = "the document needs no secret, but a Server has one"
+	s, err := New(Config{Secrets: [][]byte{[]byte(anySecret)}, BaseURL: &url.URL{Scheme: "http", Host: "localhost:8080"}})
+	if err != nil {
+		return nil, fmt.Errorf("building the routes: %w", err)
+	}
+	return s.Document()
+}
+
+// indent encodes a tree with sorted names, so that equal documents have equal bytes.
+func indent(tree any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(tree)
+	return out.Bytes(), err
+}
+
+// copyReferenced copies a schema and all schemas to which it refers, directly or not.
+func copyReferenced(schemas map[string]any, name string, into map[string]any) {
+	if _, done := into[name]; done || schemas[name] == nil {
+		return
+	}
+	into[name] = schemas[name]
+	for _, ref := range references(schemas[name]) {
+		copyReferenced(schemas, ref, into)
+	}
+}
+
+func references(node any) (found []string) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			found = append(found, references(item)...)
+		}
+	case map[string]any:
+		if ref, isRef := node["$ref"].(string); isRef {
+			found = append(found, strings.TrimPrefix(ref, route.SchemaPrefix))
+		}
+		for _, item := range node {
+			found = append(found, references(item)...)
+		}
+	}
+	return found
+}

@@ -1,0 +1,195 @@
+package response
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	stdhttp "net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/protocol"
+)
+
+// Statuses is the only table that maps error codes to HTTP statuses.
+var Statuses = map[protocol.Code]int{
+	protocol.CodeInvalidBody:         stdhttp.StatusBadRequest,
+	protocol.CodeInvalidHeader:       stdhttp.StatusBadRequest,
+	protocol.CodeUnauthenticated:     stdhttp.StatusUnauthorized,
+	protocol.CodeCSRF:                stdhttp.StatusForbidden,
+	protocol.CodeOrigin:              stdhttp.StatusForbidden,
+	protocol.CodeReauthRequired:      stdhttp.StatusForbidden,
+	protocol.CodeRegistrationClosed:  stdhttp.StatusForbidden,
+	protocol.CodeNotFound:            stdhttp.StatusNotFound,
+	protocol.CodeMethodNotAllowed:    stdhttp.StatusMethodNotAllowed,
+	protocol.CodeConflict:            stdhttp.StatusConflict,
+	protocol.CodeStaleVersion:        stdhttp.StatusConflict,
+	protocol.CodeVersionRequired:     stdhttp.StatusConflict,
+	protocol.CodeConfirmation:        stdhttp.StatusConflict,
+	protocol.CodeTurnInProgress:      stdhttp.StatusConflict,
+	protocol.CodeHeadMoved:           stdhttp.StatusConflict,
+	protocol.CodeSteeringClosed:      stdhttp.StatusConflict,
+	protocol.CodeNotDeliverable:      stdhttp.StatusConflict,
+	protocol.CodeSequenceAhead:       stdhttp.StatusConflict,
+	protocol.CodeEmailTaken:          stdhttp.StatusConflict,
+	protocol.CodeIdempotencyBusy:     stdhttp.StatusConflict,
+	protocol.CodeTooLarge:            stdhttp.StatusRequestEntityTooLarge,
+	protocol.CodeUnsupportedMedia:    stdhttp.StatusUnsupportedMediaType,
+	protocol.CodeInvalid:             stdhttp.StatusUnprocessableEntity,
+	protocol.CodeIdempotencyMismatch: stdhttp.StatusUnprocessableEntity,
+	protocol.CodeRateLimited:         stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyLiveTurns:    stdhttp.StatusTooManyRequests,
+	protocol.CodeBudgetReached:       stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyStreams:      stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyInputs:       stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyFollowUps:    stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyRequests:     stdhttp.StatusTooManyRequests,
+	protocol.CodeWrongHost:           stdhttp.StatusMisdirectedRequest,
+	protocol.CodeInternal:            stdhttp.StatusInternalServerError,
+	protocol.CodeUnavailable:         stdhttp.StatusServiceUnavailable,
+}
+
+// Details of errors whose cause is not shown to the client.
+const (
+	detailInternal    = "An internal error occurred. Quote the request_id when you report it."
+	detailUnavailable = "The service cannot do this right now. Try again."
+	detailNotFound    = "The resource does not exist, or you have no access to it."
+	detailInvalid     = "The request has an invalid value."
+	// retryDefault is the Retry-After, in seconds, of a 429 or 503 whose error has none.
+	retryDefault = 1
+)
+
+// Problem is the body of every error response (RFC 9457).
+type Problem struct {
+	Type      string                `json:"type" doc:"Always about:blank. Use status and code to identify the problem."`
+	Title     string                `json:"title"`
+	Status    int                   `json:"status"`
+	Detail    string                `json:"detail" doc:"A human-readable explanation of the error."`
+	Code      protocol.Code         `json:"code" doc:"A machine-readable error code."`
+	RequestID string                `json:"request_id"`
+	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none."`
+	Errors    []protocol.FieldError `json:"errors,omitempty" doc:"Present on every 400 and 422: the invalid fields, at least one."`
+	Retry     int                   `json:"-"` // of Retry-After, in seconds; 0: none
+}
+
+func (p *Problem) Error() string { return string(p.Code) }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// ProblemOf returns the problem document of an error, without causes that the client must not see.
+func ProblemOf(err error) *Problem {
+	var known *protocol.Error
+	switch {
+	case errors.As(err, &known):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		known = &protocol.Error{Code: protocol.CodeUnavailable}
+	default:
+		known = &protocol.Error{Code: protocol.CodeInternal}
+	}
+	status, listed := Statuses[known.Code]
+	if !listed {
+		status = stdhttp.StatusInternalServerError
+	}
+	p := &Problem{
+		Type: "about:blank", Title: stdhttp.StatusText(status), Status: status,
+		Detail: known.Detail, Code: known.Code, Errors: known.Fields, Retry: known.RetryAfter,
+	}
+	switch {
+	case status == stdhttp.StatusNotFound: // the same body for a missing and for an inaccessible resource
+		p.Detail, p.Errors = detailNotFound, nil
+	case status == stdhttp.StatusConflict:
+		p.Current = encodeCurrent(known.Current)
+	case status == stdhttp.StatusBadRequest, status == stdhttp.StatusUnprocessableEntity:
+		p.Errors = namedFields(known)
+	case status == stdhttp.StatusInternalServerError:
+		p.Code, p.Detail = protocol.CodeInternal, detailInternal
+	case p.Detail == protocol.OutcomeUnknown: // the client has to check whether the request took effect
+	case status == stdhttp.StatusServiceUnavailable && (known.Err != nil || p.Detail == ""): // the cause is only logged
+		p.Detail = detailUnavailable
+	}
+	if p.Retry == 0 && (status == stdhttp.StatusServiceUnavailable || status == stdhttp.StatusTooManyRequests) {
+		p.Retry = retryDefault
+	}
+	return p
+}
+
+// defaultFields are the fields that a problem names if the error of a code names none. For other codes it names the
+// body.
+var defaultFields = map[protocol.Code]string{
+	protocol.CodeIdempotencyMismatch: "header.Idempotency-Key",
+}
+
+// namedFields returns the invalid fields of a 400 or 422: at least one, each with a name and a message.
+func namedFields(e *protocol.Error) []protocol.FieldError {
+	field := defaultFields[e.Code]
+	if field == "" {
+		field = "body"
+	}
+	if len(e.Fields) == 0 {
+		return []protocol.FieldError{{Field: field, Message: e.Detail}}
+	}
+	named := slices.Clone(e.Fields)
+	for i := range named {
+		if named[i].Field == "" {
+			named[i].Field = field
+		}
+		if named[i].Message == "" {
+			named[i].Message = e.Detail
+		}
+	}
+	return named
+}
+
+func encodeCurrent(current any) json.RawMessage {
+	if current == nil {
+		return json.RawMessage("null")
+	}
+	var out bytes.Buffer
+	if err := WriteJSON(&out, current); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// HumaProblem converts an error of a handler, or the validation errors of huma, to a problem. The Value of huma's
+// errors is dropped, because it repeats the body.
+func HumaProblem(status int, msg string, errs []error) *Problem {
+	var known *protocol.Error
+	if len(errs) == 1 && errors.As(errs[0], &known) || status >= stdhttp.StatusInternalServerError {
+		return ProblemOf(errors.Join(errs...))
+	}
+	fields := make([]protocol.FieldError, 0, len(errs))
+	for _, err := range errs {
+		detail := &huma.ErrorDetail{Message: err.Error()}
+		if detailer, ok := err.(huma.ErrorDetailer); ok {
+			detail = detailer.ErrorDetail()
+		}
+		if strings.HasPrefix(detail.Location, "path.") {
+			return ProblemOf(&protocol.Error{Code: protocol.CodeNotFound})
+		}
+		fields = append(fields, protocol.FieldError{Field: detail.Location, Message: strings.TrimPrefix(detail.Message, "jsontext: ")})
+	}
+	failure := &protocol.Error{Code: protocol.CodeInvalid, Detail: detailInvalid, Fields: fields}
+	switch status {
+	case stdhttp.StatusBadRequest, stdhttp.StatusRequestTimeout:
+		failure.Code, failure.Detail = protocol.CodeInvalidBody, "The body is not valid JSON."
+	case stdhttp.StatusRequestEntityTooLarge:
+		failure.Code, failure.Detail = protocol.CodeTooLarge, msg
+	case stdhttp.StatusUnsupportedMediaType:
+		failure.Code, failure.Detail = protocol.CodeUnsupportedMedia, msg
+	}
+	return ProblemOf(failure)
+}
+
+// Redirect writes a redirect to target as the response.
+func Redirect(w stdhttp.ResponseWriter, target string) {
+	w.Header().Set("Location", target)
+	w.WriteHeader(stdhttp.StatusFound)
+}

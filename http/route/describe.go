@@ -1,0 +1,265 @@
+package route
+
+import (
+	"encoding/json"
+	"fmt"
+	stdhttp "net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"turnstone/http/response"
+	"turnstone/protocol"
+)
+
+// This file adds to the OpenAPI document what it has beyond the schemas: servers, tags, descriptions, examples, the
+// headers of responses, and the codes of each error. Descriptions and examples of requests are next to the routes
+// (DescribedAs, WithExample, WithCodes); everything in this file follows from the table of routes.
+
+// tags describe the groups of routes, in the order of the document.
+var tags = []struct{ name, description string }{
+	{"system", "Health, readiness and version of the service."},
+	{"auth", "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
+	{"account", "The preferences of the account."},
+	{"chat", "Live turns: start, follow, steer and cancel them."},
+	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
+	{"usage", "Usage of the account."},
+}
+
+// headerDocs describe every response header that a client may use.
+var headerDocs = map[string]struct{ description, kind, example string }{
+	"X-Request-Id":        {"Identifies the request. Quote it in error reports.", "string", "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55"},
+	"X-Turn-Id":           {"The turn whose events are streamed.", "string", "turn_01h2xcejqtf2nbrexx3vqjhp41"},
+	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41"},
+	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`},
+	"Retry-After":         {"The number of seconds to wait before the next attempt.", "integer", "2"},
+	"RateLimit-Policy":    {"The limit that applies to the request: its quota (q) and its window in seconds (w). See draft-ietf-httpapi-ratelimit-headers.", "string", `"writes";q=120;w=60`},
+	"RateLimit":           {"The remaining quota of that limit (r), and the number of seconds until it is fully restored (t).", "string", `"writes";r=29;t=1`},
+	"Idempotent-Replayed": {"true if this is the stored response of an earlier request with the same Idempotency-Key.", "string", "true"},
+}
+
+// describe adds to the document what applies to all routes, and what the table states about each route.
+func describe(tree map[string]any, routes []Route) {
+	tree["servers"] = []any{map[string]any{"url": "/", "description": "The origin of the installation (TURNSTONE_BASE_URL)."}}
+	var groups []any
+	for _, tag := range tags {
+		groups = append(groups, map[string]any{"name": tag.name, "description": tag.description})
+	}
+	tree["tags"] = groups
+	components := asMap(tree["components"])
+	headers := map[string]any{}
+	for name, doc := range headerDocs {
+		var example any = doc.example
+		if number, err := strconv.Atoi(doc.example); err == nil && doc.kind == "integer" {
+			example = number
+		}
+		headers[name] = map[string]any{"description": doc.description, "schema": map[string]any{"type": doc.kind}, "example": example}
+	}
+	components["headers"] = headers
+	sample := sampler{schemas: asMap(components["schemas"])}
+	for _, r := range routes {
+		r.describeIn(asMap(asMap(asMap(tree["paths"])[r.Path])[strings.ToLower(r.Method)]), sample)
+	}
+}
+
+// asMap returns a node of the document that has to be an object. If it is not one, the result is nil, which has no
+// members.
+func asMap(node any) map[string]any {
+	members, _ := node.(map[string]any)
+	return members
+}
+
+func (t Route) describeIn(op map[string]any, sample sampler) {
+	op["description"] = t.description
+	if content := asMap(asMap(asMap(op["requestBody"])["content"])["application/json"]); content != nil && t.example != nil {
+		content["example"] = t.example
+	}
+	responses := asMap(op["responses"])
+	for code, node := range responses {
+		status, err := strconv.Atoi(code)
+		if err != nil {
+			continue
+		}
+		response := asMap(node)
+		if status >= stdhttp.StatusBadRequest && !t.describeError(response, status) {
+			delete(responses, code)
+			continue
+		}
+		t.describeHeaders(response, status)
+		for _, media := range asMap(response["content"]) {
+			content := asMap(media)
+			if _, given := content["example"]; !given && content["schema"] != nil {
+				content["example"] = sample.of(asMap(content["schema"]), "")
+			}
+		}
+	}
+}
+
+// describeError lists the codes of an error response. It returns false for a status that the route never returns.
+func (t Route) describeError(documented map[string]any, status int) bool {
+	codes := t.codesOf(status)
+	if len(codes) == 0 {
+		return false
+	}
+	names := make([]string, len(codes))
+	for i, code := range codes {
+		names[i] = "`" + string(code) + "`"
+	}
+	if description, _ := documented["description"].(string); description == stdhttp.StatusText(status) {
+		documented["description"] = description + ". Codes: " + strings.Join(names, ", ") + "."
+	}
+	content := asMap(asMap(documented["content"])["application/problem+json"])
+	if content == nil {
+		return true
+	}
+	problem := response.ProblemOf(&protocol.Error{Code: codes[0], Detail: "A human-readable explanation of the error."})
+	problem.RequestID = headerDocs["X-Request-Id"].example
+	text, _ := json.Marshal(problem) // strings and numbers
+	var example any
+	_ = json.Unmarshal(text, &example)
+	content["example"] = example
+	return true
+}
+
+// codesOf returns the codes that a route returns with a status: those that follow from its policy, and its own.
+func (t Route) codesOf(status int) []protocol.Code {
+	codes := []protocol.Code{
+		protocol.CodeInvalidBody, protocol.CodeUnauthenticated, protocol.CodeNotFound, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia,
+		protocol.CodeInvalid, protocol.CodeInternal, protocol.CodeUnavailable,
+	}
+	if t.Path != "/health" {
+		codes = append(codes, protocol.CodeRateLimited)
+	}
+	if !Safe(t.Method) {
+		codes = append(codes, protocol.CodeOrigin)
+		if !t.Policy.Public {
+			codes = append(codes, protocol.CodeCSRF)
+		}
+	}
+	if t.Policy.Sudo {
+		codes = append(codes, protocol.CodeReauthRequired)
+	}
+	if t.takesKey() {
+		codes = append(codes, protocol.CodeIdempotencyBusy, protocol.CodeIdempotencyMismatch)
+	}
+	codes = append(codes, t.codes...)
+	codes = slices.DeleteFunc(codes, func(code protocol.Code) bool { return response.Statuses[code] != status })
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// takesKey reports whether a route accepts an Idempotency-Key. POST /chat handles its key itself.
+func (t Route) takesKey() bool { return t.Policy.Idempotent || t.Path == "/chat" }
+
+// describeHeaders lists the headers of one response.
+func (t Route) describeHeaders(response map[string]any, status int) {
+	names := []string{"X-Request-Id"}
+	if t.Policy.Bucket != NoBucket || t.Policy.Conflicts { // chat routes draw in their handlers
+		names = append(names, "RateLimit", "RateLimit-Policy")
+	}
+	if status == stdhttp.StatusTooManyRequests || status == stdhttp.StatusServiceUnavailable {
+		names = append(names, "Retry-After")
+	}
+	if status < stdhttp.StatusMultipleChoices {
+		if t.takesKey() {
+			names = append(names, "Idempotent-Replayed")
+		}
+		if asMap(asMap(response)["content"])["text/event-stream"] != nil {
+			names = append(names, "X-Turn-Id", "Location")
+		}
+	}
+	headers := asMap(response["headers"])
+	if headers == nil {
+		headers = map[string]any{}
+		response["headers"] = headers
+	}
+	for name := range headers {
+		if _, described := headerDocs[name]; described {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		headers[name] = map[string]any{"$ref": "#/components/headers/" + name}
+	}
+}
+
+// sampler builds examples from schemas of the document.
+type sampler struct{ schemas map[string]any }
+
+// samples are example values of fields, by name, for fields whose schema alone would give a poor example.
+var samples = map[string]any{
+	"email": "ada@example.org", "display_name": "Ada", "title": "Six times seven", "title_source": "auto", "content": "And seven times eight?",
+	"text": "What is 6*7?", "model_id": "demo", "user_agent": "Mozilla/5.0", "language": "en", "key": "2026-03-01", "unit": "token",
+	"csrf_token": "3q2-7w.dGhlIHRva2Vu", "environment": "production", "build_sha": "0b9b4fb0d5c1f6c3a2c1e7f2c5d1a9b8e7f6a5d4", "version": 3, "last_sequence": 41, "sequence": 12, "limit": 20,
+	"name": "Another way", "model_provider_family": "openai", "scanner": "clamav",
+}
+
+func (s sampler) of(schema map[string]any, name string) any {
+	if ref, isRef := schema["$ref"].(string); isRef {
+		return s.of(asMap(s.schemas[strings.TrimPrefix(ref, SchemaPrefix)]), name)
+	}
+	if listed, _ := schema["examples"].([]any); len(listed) > 0 {
+		return listed[0]
+	}
+	for _, choice := range []string{"oneOf", "anyOf"} {
+		if listed, _ := schema[choice].([]any); len(listed) > 0 {
+			return s.of(asMap(listed[0]), name)
+		}
+	}
+	if listed, _ := schema["enum"].([]any); len(listed) > 0 {
+		return listed[0]
+	}
+	kind, _ := schema["type"].(string)
+	if kinds, several := schema["type"].([]any); several {
+		kind, _ = kinds[0].(string)
+	}
+	switch kind {
+	case "object":
+		return s.object(schema)
+	case "array":
+		return []any{s.of(asMap(schema["items"]), "")}
+	case "boolean":
+		return false
+	case "integer", "number":
+		if value, isNumber := samples[name].(int); isNumber {
+			return value
+		}
+		if least, has := schema["minimum"].(float64); has {
+			return least
+		}
+		return 1
+	case "string":
+		return sampleText(schema, name)
+	}
+	return map[string]any{}
+}
+
+func (s sampler) object(schema map[string]any) any {
+	object := map[string]any{}
+	for name, property := range asMap(schema["properties"]) {
+		object[name] = s.of(asMap(property), name)
+	}
+	if values := asMap(schema["additionalProperties"]); values != nil {
+		object["name"] = s.of(values, "")
+	}
+	return object
+}
+
+func sampleText(schema map[string]any, name string) any {
+	if pattern, _ := schema["pattern"].(string); strings.HasPrefix(pattern, "^") {
+		prefix, _, _ := strings.Cut(pattern[1:], "_[")
+		return prefix + "_01h2xcejqtf2nbrexx3vqjhp41"
+	}
+	switch schema["format"] {
+	case "date-time":
+		return "2026-03-01T12:30:15.250Z"
+	case "email":
+		return samples["email"]
+	case "uri":
+		return "https://example.org/"
+	}
+	if value, known := samples[name].(string); known {
+		return value
+	}
+	return fmt.Sprintf("a %s", strings.ReplaceAll(strings.TrimSuffix(name, "_id"), "_", " "))
+}

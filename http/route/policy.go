@@ -1,0 +1,63 @@
+package route
+
+import "slices"
+
+// Bucket names a limit. A request draws from the bucket of its account or, without a session, from that of its address
+// or device.
+type Bucket string
+
+// The buckets. Reads, replays and refusals are counted in the process, so that they can always be decided; the others
+// are in Redis.
+const (
+	NoBucket     Bucket = ""
+	BucketReads  Bucket = "reads"
+	bucketWrites Bucket = "writes"
+	BucketChat   Bucket = "chat"
+
+	BucketRefusals Bucket = "refusals" // by address, for requests that end in 401 or 403
+	BucketCancel   Bucket = "cancel"   // in addition to chat, so that an account over its chat quota can still stop a turn
+	BucketReplays  Bucket = "replays"  // for the events of finished turns; see getTurnEvents
+)
+
+// MaxBody limits a JSON body, in bytes.
+const MaxBody = 1 << 20
+
+// Policy states the conditions under which the handler of a route runs. The zero Policy is the strict one: it requires
+// a session and, for an unsafe method, the CSRF header.
+type Policy struct {
+	Public     bool   // no session needed; publicRoutes in policy_test.go lists all such routes
+	Bucket     Bucket // the limit of the request; NoBucket: the handler draws from a bucket itself, or there is no limit
+	Sudo       bool   // needs a sign-in that is at most ten minutes old
+	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
+	Idempotent bool   // a creating POST that accepts Idempotency-Key
+	Conflicts  bool   // may respond 409
+	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
+	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
+}
+
+// The common policies.
+var (
+	Reads        = Policy{Bucket: BucketReads}
+	Writes       = Policy{Bucket: bucketWrites, Conflicts: true}
+	Creates      = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
+	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device
+)
+
+// Unstored returns the policy for responses that no cache may store.
+func (p Policy) Unstored() Policy { p.NoStore = true; return p }
+
+// Recent returns the policy for requests that need a recent sign-in.
+func (p Policy) Recent() Policy { p.Sudo = true; return p }
+
+// CacheControl returns the value of the header Cache-Control.
+func (p Policy) CacheControl() string {
+	if p.NoStore {
+		return "no-store"
+	}
+	return "private, no-cache"
+}
+
+var safeMethods = []string{"GET", "HEAD", "OPTIONS"}
+
+// Safe reports whether a method is defined to change nothing.
+func Safe(method string) bool { return slices.Contains(safeMethods, method) }

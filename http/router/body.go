@@ -1,0 +1,152 @@
+package router
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	stdhttp "net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-json-experiment/json"
+
+	"turnstone/http/route"
+	"turnstone/protocol"
+)
+
+// bodyStall is the time that a client has for each chunk of 32 KiB of a body.
+const bodyStall = 15 * time.Second
+
+// readBody reads the whole JSON body, up to route.MaxBody, and checks what does not depend on the operation. It moves
+// the deadline of the request by the time that the reading took. huma then decodes the same bytes.
+func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
+	if op := ctx.Operation(); op.RequestBody != nil {
+		took, err := checkBody(ctx, op.RequestBody.Required)
+		if err != nil {
+			rt.failOperation(ctx, err)
+			return
+		}
+		moved, cancel := afterBody(ctx.Context(), ExchangeOf(ctx.Context()), took)
+		defer cancel()
+		ctx = huma.WithContext(ctx, moved)
+	}
+	next(ctx)
+}
+
+func checkBody(ctx huma.Context, required bool) (took time.Duration, err error) {
+	r, w := humachi.Unwrap(ctx)
+	ex := ExchangeOf(r.Context())
+	if !required && r.ContentLength == 0 {
+		return 0, nil
+	}
+	if err := checkMediaType(r); err != nil {
+		return 0, err
+	}
+	if took, err = takeBody(w, r, ex); err != nil {
+		return 0, err
+	}
+	if bytes.Contains(ex.Body, []byte(`\u0000`)) {
+		return took, checkNUL(ex.Body)
+	}
+	return took, nil
+}
+
+// checkMediaType accepts only uncompressed JSON. A form on another site cannot send that without a CORS preflight.
+func checkMediaType(r *stdhttp.Request) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be application/json.")
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed.")
+	}
+	return nil
+}
+
+// takeBody reads the body once, and returns how long that took; 0: the body had been read before. On idempotent routes
+// it runs before the limit, because the key is bound to the body; on other routes, readBody calls it.
+func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took time.Duration, err error) {
+	if !ex.bodyRead {
+		if r.ContentLength > route.MaxBody {
+			return 0, tooLarge()
+		}
+		began := time.Now()
+		body, err := readStalling(w, r)
+		if err != nil {
+			return 0, err
+		}
+		ex.Body, ex.bodyRead = body, true
+		took = time.Since(began)
+		ex.bodyTook = took
+	}
+	r.Body = io.NopCloser(bytes.NewReader(ex.Body))
+	return took, nil
+}
+
+// readStalling reads a body of at most route.MaxBody bytes. It gives up if a chunk does not arrive within bodyStall. It
+// removes the deadline at the end: left on the connection, the deadline would end a stream.
+func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request) ([]byte, error) {
+	control := stdhttp.NewResponseController(w)
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the writers of some tests support no deadlines
+	var body bytes.Buffer
+	limited := stdhttp.MaxBytesReader(w, r.Body, route.MaxBody)
+	for {
+		_ = control.SetReadDeadline(time.Now().Add(bodyStall))
+		const chunk = 32 << 10
+		_, err := io.CopyN(&body, limited, chunk)
+		if errors.Is(err, io.EOF) {
+			return body.Bytes(), nil
+		}
+		var over *stdhttp.MaxBytesError
+		if errors.As(err, &over) {
+			return nil, tooLarge()
+		}
+		if err != nil {
+			return nil, &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+		}
+	}
+}
+
+func tooLarge() error {
+	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d bytes.", route.MaxBody)
+}
+
+// checkNUL refuses U+0000 in any text, because Postgres cannot store it. It accepts invalid JSON, which the decoder
+// reports.
+func checkNUL(body []byte) error {
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return nil //nolint:nilerr // huma reports the error
+	}
+	if field, found := findNUL("body", value); found {
+		return protocol.Invalid(field, "must not contain the character U+0000")
+	}
+	return nil
+}
+
+// findNUL returns the path of a text in value that contains U+0000.
+func findNUL(path string, value any) (string, bool) {
+	switch value := value.(type) {
+	case string:
+		return path, strings.Contains(value, "\x00")
+	case []any:
+		for _, item := range value {
+			if field, found := findNUL(path, item); found {
+				return field, true
+			}
+		}
+	case map[string]any:
+		for name, item := range value {
+			if strings.Contains(name, "\x00") {
+				return path, true
+			}
+			if field, found := findNUL(path+"."+name, item); found {
+				return field, true
+			}
+		}
+	}
+	return "", false
+}

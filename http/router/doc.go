@@ -1,0 +1,8 @@
+// Package router passes each request through the checks that every route needs, and then to the handler of the route.
+// guard.go lists the checks and their order: well-formed text, session, origin and CSRF token, recent sign-in, replay
+// of an idempotent request, rate limit, identifiers of the path, ownership, body. It also writes the errors of all of
+// them, and logs and measures every request.
+//
+// It knows no resource: the routes, their handlers and what they store belong to package http. It is the only package
+// that imports chi and cors.
+package router

@@ -1,0 +1,88 @@
+package router
+
+import (
+	"bufio"
+	"context"
+	"net"
+	stdhttp "net/http"
+	"time"
+
+	"turnstone/http/auth"
+)
+
+// Exchange is the state of one request. It is stored in the context of the request, and only the goroutine of the
+// request uses it.
+type Exchange struct {
+	*auth.Request // the sender of the request
+
+	router          *Router
+	started         time.Time
+	method          string // a known one, or other
+	pattern         string // of the route; never the path, which can contain identifiers and tokens
+	Body            []byte // set once bodyRead is true
+	bodyRead        bool
+	bodyTook        time.Duration   // the time that reading the body took
+	unlimited       context.Context // the context of the request, without the timeout of its policy
+	public          bool            // the route needs no session
+	hasSlot         bool            // the request has one of the account's request slots
+	hasReservedSlot bool            // the slot is reserved for cancels
+	TakenOver       bool            // a stream owns the connection, and logs the request itself
+}
+
+type exchangeKey struct{}
+
+// ExchangeOf returns the state of the request whose context ctx is. It panics for any other context.
+func ExchangeOf(ctx context.Context) *Exchange {
+	ex, _ := ctx.Value(exchangeKey{}).(*Exchange)
+	if ex == nil {
+		panic("http: the request did not pass through Router.frameRequest")
+	}
+	return ex
+}
+
+// AuthOf returns the state of the request in package auth.
+func AuthOf(ctx context.Context) *auth.Request { return ExchangeOf(ctx).Request }
+
+// CallerOf returns the signed-in caller. It panics on a route without a session.
+func CallerOf(ctx context.Context) *auth.Caller {
+	caller := ExchangeOf(ctx).Caller
+	if caller == nil {
+		panic("http: CallerOf on a public route")
+	}
+	return caller
+}
+
+// RequestIDOf returns the identifier of the request for logs, audit rows and messages to actors.
+func RequestIDOf(ctx context.Context) string { return ExchangeOf(ctx).ID }
+
+// recorder records the status for the log, and whether the response has started. Unwrap keeps http.ResponseController
+// working.
+type recorder struct {
+	stdhttp.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= stdhttp.StatusOK {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = stdhttp.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Hijack lets a stream take over the connection. The stream writes a response with status 200.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffers, err := stdhttp.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.status = stdhttp.StatusOK
+	}
+	return conn, buffers, err
+}
+
+func (w *recorder) Unwrap() stdhttp.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,132 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	stdhttp "net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/persistence/limits"
+	"turnstone/protocol"
+)
+
+// Limiter decides whether a request is within a limit. An error means that it could not decide; the request is then
+// refused.
+type Limiter interface {
+	// Take draws one request from the bucket of a key. The key names an account or, if there is none, an address or a
+	// device.
+	Take(ctx context.Context, bucket, key string) (limits.Decision, error)
+}
+
+var _ Limiter = (*limits.Limiter)(nil)
+
+// Limits draws requests from the buckets of a Limiter, and counts those over a limit. It implements auth.Limits.
+type Limits struct {
+	limiter Limiter
+	refused *prometheus.CounterVec // by bucket; a client cannot add values to this label
+}
+
+// NewLimits returns the limits that a limiter decides. Without a registry, the requests are counted but not published.
+func NewLimits(limiter Limiter, registry prometheus.Registerer) (*Limits, error) {
+	l := &Limits{limiter: limiter, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "turnstone_http_limited_total",
+		Help: "Requests that were refused because they were over a limit.",
+	}, []string{"bucket"})}
+	if registry == nil {
+		return l, nil
+	}
+	return l, registry.Register(l.refused)
+}
+
+// Draw implements auth.Limits.
+func (l *Limits) Draw(ctx context.Context, header stdhttp.Header, from auth.Bucket, key string) error {
+	return l.draw(ctx, header, route.Bucket(from), key)
+}
+
+// DrawRefusal implements auth.Limits. The bucket is in the process, so it can always decide.
+func (l *Limits) DrawRefusal(ctx context.Context, header stdhttp.Header, key string) error {
+	decision, err := l.limiter.Take(ctx, string(route.BucketRefusals), key)
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("drawing from the limit %s: %w", route.BucketRefusals, err)}
+	}
+	if decision.Allowed {
+		return nil
+	}
+	limitHeaders(header, route.BucketRefusals, decision)
+	return l.over(route.BucketRefusals, decision)
+}
+
+// draw draws one request from a bucket, and reports the state of the limit in the headers of the response.
+func (l *Limits) draw(ctx context.Context, header stdhttp.Header, from route.Bucket, key string) error {
+	ctx, cancel := context.WithDeadline(ctx, limiterDeadline(ExchangeOf(ctx).waitingSince(), time.Now()))
+	defer cancel()
+	decision, err := l.limiter.Take(ctx, string(from), key)
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("drawing from the limit %s: %w", from, err)}
+	}
+	limitHeaders(header, from, decision)
+	if !decision.Allowed {
+		return l.over(from, decision)
+	}
+	return nil
+}
+
+// over counts a request that is over a limit, and returns its error.
+func (l *Limits) over(from route.Bucket, decision limits.Decision) error {
+	l.refused.WithLabelValues(string(from)).Inc()
+	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
+}
+
+// limit draws from the caller's bucket.
+func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, from route.Bucket) error {
+	if from == route.NoBucket {
+		return nil
+	}
+	key := auth.AddressKey(ex.Address)
+	switch {
+	case ex.Caller != nil:
+		key = ex.Caller.AccountID.String()
+	case ex.DeviceKey() != "": // a sign-in, which others behind the same address must not prevent
+		key = ex.DeviceKey()
+	}
+	return rt.DrawBucket(w, r, from, key)
+}
+
+// DrawBucket draws from a bucket, for handlers that choose the bucket themselves.
+func (rt *Router) DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from route.Bucket, key string) error {
+	return rt.Limits.draw(r.Context(), w.Header(), from, key)
+}
+
+// A request whose limiter does not respond must be refused within 300 ms. So the earlier steps, the lookups of the
+// session and of the key, shorten the wait for the limiter, but not below limiterMinTimeout: the limiter needs enough
+// time on a busy machine.
+const (
+	limiterTimeout    = 250 * time.Millisecond // from the start of the request
+	limiterMinTimeout = 100 * time.Millisecond
+)
+
+// limiterDeadline returns the time until which a request that started at began waits for the limiter.
+func limiterDeadline(began, now time.Time) time.Time {
+	deadline, least := began.Add(limiterTimeout), now.Add(limiterMinTimeout)
+	if deadline.Before(least) {
+		return least
+	}
+	return deadline
+}
+
+// limitHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-11.
+func limitHeaders(header stdhttp.Header, from route.Bucket, decision limits.Decision) {
+	name := strconv.Quote(string(from))
+	header.Set("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", name, decision.Limit.Rate, wholeSeconds(decision.Limit.Period)))
+	header.Set("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", name, decision.Remaining, wholeSeconds(decision.ResetAfter)))
+}
+
+// wholeSeconds rounds up, to at least 1: a client that waits 0 s repeats the request too early.
+func wholeSeconds(d time.Duration) int {
+	return max(1, int((d+time.Second-1)/time.Second))
+}

@@ -1,0 +1,120 @@
+package router
+
+import (
+	"context"
+	"encoding"
+	"fmt"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/http/route"
+	"turnstone/protocol"
+)
+
+// Owners reports whether an account owns an object; the error is protocol.CodeNotFound if not.
+type Owners interface {
+	OwnsConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) error
+	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
+}
+
+// pathParam describes a parameter of a path: how its value is spelled and, for operations with a body, whether the
+// caller owns the resource that it names. Ownership is checked before the body is read, so that no 415 or 422 reveals
+// that the resource of another account exists.
+type pathParam struct {
+	parse func(string) error
+	owned func(ctx context.Context, owners Owners, account protocol.AccountID, value string) error
+}
+
+// pathParams are all parameters that the path of a route may have.
+var pathParams = map[string]pathParam{
+	"conversation_id": {parse: identifier[protocol.ConversationID], owned: ownsConversation},
+	"session_id":      {parse: identifier[protocol.SessionID]},
+	"turn_id":         {parse: identifier[protocol.TurnID]},
+	"message_id":      {parse: identifier[protocol.MessageID]},
+	"branch_id":       {parse: identifier[protocol.BranchID]},
+	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
+	"provider":        {parse: func(string) error { return nil }},
+}
+
+// checkTable returns an error if a path has a parameter that is not in pathParams, or if an operation would read its
+// body before the ownership of the first parameter is checked.
+func checkTable(routes []route.Route, api *huma.OpenAPI) error {
+	for _, r := range routes {
+		for i, name := range namesIn(r.Path) {
+			param := pathParams[name]
+			if param.parse == nil {
+				return fmt.Errorf("%s %s: pathParams has no {%s}", r.Method, r.Path, name)
+			}
+			if i == 0 && param.owned == nil && route.OperationAt(api, r.Method, r.Path).RequestBody != nil {
+				return fmt.Errorf("%s %s: the ownership of {%s} is not checked before the body is read", r.Method, r.Path, name)
+			}
+		}
+	}
+	return nil
+}
+
+func identifier[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](text string) error {
+	return P(new(T)).UnmarshalText([]byte(text))
+}
+
+// checkPath responds 404 for an identifier that is malformed and, on operations with a body, for one of a resource that
+// the caller does not own. Handlers of other operations check ownership themselves, in the one statement that they run
+// anyway.
+func (rt *Router) checkPath(ctx huma.Context, next func(huma.Context)) {
+	op := ctx.Operation()
+	for _, name := range namesIn(op.Path) {
+		if pathParams[name].parse(ctx.Param(name)) != nil {
+			rt.failOperation(ctx, &protocol.Error{Code: protocol.CodeNotFound})
+			return
+		}
+	}
+	if op.RequestBody != nil && op.Metadata["unowned"] != true {
+		if err := rt.checkOwner(ctx, op); err != nil {
+			rt.failOperation(ctx, err)
+			return
+		}
+	}
+	next(ctx)
+}
+
+func (rt *Router) checkOwner(ctx huma.Context, op *huma.Operation) error {
+	for _, name := range namesIn(op.Path) {
+		if owned := pathParams[name].owned; owned != nil {
+			if err := owned(ctx.Context(), rt.Owners, CallerOf(ctx.Context()).AccountID, ctx.Param(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// namesIn returns the names in braces of a pattern.
+func namesIn(pattern string) []string {
+	var names []string
+	for segment := range strings.SplitSeq(pattern, "/") {
+		if strings.HasPrefix(segment, "{") {
+			names = append(names, strings.Trim(segment, "{}"))
+		}
+	}
+	return names
+}
+
+func ownsConversation(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+	var id protocol.ConversationID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return owners.OwnsConversation(ctx, account, id)
+}
+
+func ownsFollowUp(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+	var id protocol.FollowUpID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return owners.OwnsFollowUp(ctx, account, id)
+}

@@ -1,0 +1,119 @@
+package router
+
+import (
+	"cmp"
+	"fmt"
+	stdhttp "net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"turnstone/http/auth"
+	"turnstone/http/listener"
+	"turnstone/http/ready"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/persistence/idempotency"
+)
+
+// Config has the dependencies and settings of a Router. It must not change after New.
+type Config struct {
+	Auth        *auth.Service
+	Keys        *auth.Keys
+	Limits      *Limits
+	Idempotency Idempotency
+	Owners      Owners
+	Readiness   *ready.Checker
+	Log         *zap.Logger
+	Now         func() time.Time
+	Metrics     prometheus.Registerer // nil: requests are measured but not published
+	// Created returns the response to a request that has created a resource, for the path of the request. It is stored in
+	// the transaction of the effect if the request has an Idempotency-Key.
+	Created     func(path string, resource any) (*idempotency.StoredResponse, error)
+	MaxRequests int // limit of concurrent requests per account on this node; 0: 32
+
+	BaseURL        *url.URL       // the address at which browsers reach the service
+	Listen         string         // the listen address; requests may name its host in Host
+	AllowedOrigins []string       // other origins that may call with credentials
+	TrustedProxies []netip.Prefix // the proxies whose X-Forwarded-For is trusted
+}
+
+// Router passes each request through the checks that the policy of its route requires, and then to the handler of the
+// route. It writes the errors of all of them, and logs and measures every request.
+type Router struct {
+	Config
+	mux      *chi.Mux
+	api      huma.API
+	metrics  *metrics
+	requests requestSlots // in progress
+	replays  replays
+	hosts    listener.Hosts
+	routes   []route.Route
+}
+
+// New returns a Router for a table of routes.
+func New(config Config, routes []route.Route) (*Router, error) {
+	rt := &Router{Config: config, mux: chi.NewMux(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), routes: routes}
+	rt.requests.limit = cmp.Or(config.MaxRequests, defaultRequests)
+	rt.replays = replays{config.Idempotency, config.Created, config.Log}
+	var err error
+	if rt.metrics, err = newMetrics(config.Metrics); err != nil {
+		return nil, fmt.Errorf("registering the metrics of requests: %w", err)
+	}
+	rt.mux.Use(rt.frameRequest, rt.checkHost, rt.cors(), rt.checkForm, middleware.GetHead)
+	rt.mux.NotFound(rt.unknownPath)
+	rt.mux.MethodNotAllowed(rt.unknownMethod)
+	rt.api = huma.NewAPI(apiConfig(), adapter{rt})
+	rt.api.UseMiddleware(rt.checkPath, rt.readBody)
+	for _, t := range routes {
+		t.Register(rt.api, t.Operation(rt.api), rt.failStream)
+	}
+	route.DescribeAPI(rt.api.OpenAPI())
+	return rt, checkTable(routes, rt.api.OpenAPI())
+}
+
+// AddPage adds a public page. It is not in the OpenAPI document.
+func (rt *Router) AddPage(pattern string, handler stdhttp.HandlerFunc) {
+	rt.mux.Get(pattern, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+		ex := ExchangeOf(r.Context())
+		ex.pattern, ex.public = pattern, true
+		handler(w, r)
+	})
+}
+
+// Document returns the OpenAPI document of the routes as a tree of JSON values.
+func (rt *Router) Document() (map[string]any, error) { return route.Document(rt.OpenAPI(), rt.routes) }
+
+// Routes returns the table of routes, without the pages.
+func (rt *Router) Routes() []route.Route { return rt.routes }
+
+// OpenAPI returns the registered API. Document returns the form that is published.
+func (rt *Router) OpenAPI() *huma.OpenAPI { return rt.api.OpenAPI() }
+
+// ServeHTTP handles one request.
+func (rt *Router) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) { rt.mux.ServeHTTP(w, r) }
+
+// adapter adds the operations of huma to the router, each behind the guard that its policy requires.
+type adapter struct{ router *Router }
+
+func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	policy := op.Metadata["policy"].(route.Policy)
+	a.router.mux.Method(op.Method, op.Path, a.router.guard(policy, op, handler))
+}
+
+func (a adapter) ServeHTTP(w stdhttp.ResponseWriter, r *stdhttp.Request) { a.router.ServeHTTP(w, r) }
+
+func apiConfig() huma.Config {
+	config := huma.DefaultConfig("Turnstone", "1")
+	config.CreateHooks = nil // no $schema in responses
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.AllowAdditionalPropertiesByDefault = true // unknown fields are ignored
+	config.Formats = map[string]huma.Format{"application/json": response.JSONFormat, "json": response.JSONFormat}
+	return config
+}

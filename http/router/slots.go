@@ -1,0 +1,101 @@
+package router
+
+import (
+	"fmt"
+	stdhttp "net/http"
+	"sync"
+
+	"turnstone/http/route"
+	"turnstone/protocol"
+)
+
+const (
+	defaultRequests = 32 // default of Config.MaxRequests
+	cancelSlots     = 2  // additional slots for cancels: Stop works while other requests hang
+)
+
+// SlotCounter counts the slots that each account has in use, for streams or for requests.
+type SlotCounter struct {
+	mu   sync.Mutex
+	open map[protocol.AccountID]int // guarded by mu
+}
+
+// Take takes a slot for an account, unless the account already has limit slots in use, and reports whether it did. The
+// caller releases the slot with Release.
+func (c *SlotCounter) Take(account protocol.AccountID, limit int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[protocol.AccountID]int{}
+	}
+	if c.open[account] >= limit {
+		return false
+	}
+	c.open[account]++
+	return true
+}
+
+// Release returns a slot that Take has taken.
+func (c *SlotCounter) Release(account protocol.AccountID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[account]--; c.open[account] <= 0 {
+		delete(c.open, account)
+	}
+}
+
+// requestSlots limits the requests of an account that are in progress.
+type requestSlots struct {
+	SlotCounter
+	limit int // per account
+}
+
+// acquire takes one of the slots of the account. release releases it; further calls of release have no effect. A
+// request that may be a cancel may take a reserved slot; checkReserved then refuses the request if it is not a cancel.
+func (s *requestSlots) acquire(ex *Exchange, policy route.Policy) error {
+	if ex.Caller == nil {
+		return nil
+	}
+	account := ex.Caller.AccountID
+	if ex.hasSlot = s.Take(account, s.limit); !ex.hasSlot && policy.Cancels {
+		ex.hasSlot = s.Take(account, s.limit+cancelSlots)
+		ex.hasReservedSlot = ex.hasSlot
+	}
+	if !ex.hasSlot {
+		return s.tooMany()
+	}
+	return nil
+}
+
+func (s *requestSlots) checkReserved(ex *Exchange, cancels bool) error {
+	if ex.hasReservedSlot && !cancels {
+		return s.tooMany()
+	}
+	return nil
+}
+
+func (s *requestSlots) tooMany() error {
+	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d requests may be in progress at once.", s.limit)}
+}
+
+func (s *requestSlots) release(ex *Exchange) {
+	if ex.hasSlot {
+		ex.hasSlot = false
+		s.Release(ex.Caller.AccountID)
+	}
+}
+
+// CheckReservedSlot refuses a request that has a reserved slot and is not a cancel.
+func (rt *Router) CheckReservedSlot(ex *Exchange, cancels bool) error {
+	return rt.requests.checkReserved(ex, cancels)
+}
+
+// BeginStream releases the request slot of a request that becomes a stream: streams have a limit of their own. The
+// returned function logs and measures the request; if the stream took over the connection, the caller calls it when the
+// stream has ended.
+func (rt *Router) BeginStream(ex *Exchange) (ended func()) {
+	rt.requests.release(ex)
+	account := ex.Caller.AccountID
+	request := &finishedRequest{ex.ID, ex.method, ex.pattern, stdhttp.StatusOK, ex.started, &account}
+	return func() { rt.logRequest(request) }
+}

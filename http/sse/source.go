@@ -1,0 +1,128 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"turnstone/actors"
+)
+
+// source decides what a reader gets next, for both transports.
+type source struct {
+	reader  Reader
+	chunked bool   // the source frames the body as HTTP/1.1 chunks; otherwise net/http frames it
+	head    []byte // the first bytes; nil once they were taken
+	atEnd   func() // called before the client can see the end of the body; may be nil
+}
+
+// progress is the position of a source after next.
+type progress int
+
+const (
+	progressMore     progress = iota // call next again
+	progressCaughtUp                 // the waker is notified when more follows
+	progressInLog                    // what follows is not in memory: call fromLog
+	progressEnded                    // the body is complete
+)
+
+// buffers are the memory for writing one stream at a time.
+type buffers struct {
+	runs []actors.Run
+	out  []byte
+}
+
+// next returns the bytes to write next. They are shared by all readers of a chunk, or are in the buffers. stop ends the
+// body. beat adds a comment if there is nothing else to write.
+func (s *source) next(waker actors.Waker, to *buffers, stop, beat bool) (b []byte, shared bool, p progress) {
+	runs, taken := s.reader.Take(waker, to.runs[:0])
+	to.runs = runs
+	if stop {
+		taken = actors.TakenEnd
+	}
+	if s.chunked && len(runs) == 1 && runs[0].Whole() && s.head == nil && taken == actors.TakenSome {
+		return runs[0].Rendered(renderChunk), true, progressMore
+	}
+	b = append(to.out[:0], s.head...)
+	s.head = nil
+	for _, run := range runs {
+		b = s.appendRun(b, run)
+	}
+	switch taken {
+	case actors.TakenSome:
+		p = progressMore
+	case actors.TakenCaughtUp:
+		p = progressCaughtUp
+		if beat && len(b) == 0 {
+			b = s.appendComment(b)
+		}
+	case actors.TakenNotInMemory:
+		p = progressInLog
+	case actors.TakenMoved:
+		b, p = s.appendMoved(b), progressEnded
+	case actors.TakenEnd:
+		b, p = s.appendEnd(b), progressEnded
+	}
+	to.out = b
+	return b, false, p
+}
+
+// fromLog waits for events that are not in memory and returns the bytes to write. If beat fires first, it returns a
+// comment.
+func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, p progress, err error) {
+	frames, ended, err := s.reader.Next(ctx, beat)
+	switch {
+	case errors.Is(err, actors.ErrMoved):
+		return s.appendMoved(nil), progressEnded, nil
+	case err != nil:
+		return nil, progressEnded, err
+	case ended:
+		return s.appendEnd(s.appendFrames(nil, frames)), progressEnded, nil
+	case len(frames) == 0:
+		return s.appendComment(nil), progressMore, nil
+	}
+	return s.appendFrames(nil, frames), progressMore, nil
+}
+
+func (s *source) appendRun(b []byte, run actors.Run) []byte {
+	if !run.Whole() {
+		return s.appendFrames(b, run.Frames())
+	}
+	chunk := run.Rendered(renderChunk)
+	if !s.chunked {
+		chunk = unframed(chunk)
+	}
+	return append(b, chunk...)
+}
+
+func (s *source) appendFrames(b, frames []byte) []byte {
+	return s.append(b, func(b []byte) []byte { return appendEvents(b, frames) })
+}
+
+func (s *source) appendComment(b []byte) []byte {
+	return s.append(b, func(b []byte) []byte { return append(b, comment...) })
+}
+
+// appendMoved appends a short reconnection time and the end of the body: another node continues the turn.
+func (s *source) appendMoved(b []byte) []byte {
+	return s.appendEnd(s.append(b, func(b []byte) []byte { return appendRetry(b, handoverRetryMillis()) }))
+}
+
+// appendEnd appends the end of the body.
+func (s *source) appendEnd(b []byte) []byte {
+	if s.atEnd != nil {
+		s.atEnd()
+	}
+	if s.chunked {
+		b = append(b, lastChunk...)
+	}
+	return b
+}
+
+// append appends what write appends, framed if the body is framed here.
+func (s *source) append(b []byte, write func([]byte) []byte) []byte {
+	if s.chunked {
+		return appendChunk(b, write)
+	}
+	return write(b)
+}

@@ -1,0 +1,97 @@
+package http
+
+import (
+	"context"
+	"time"
+
+	"turnstone/http/auth"
+	"turnstone/http/router"
+	"turnstone/persistence"
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/usage"
+	"turnstone/protocol"
+)
+
+// Stores are the stores that a Server uses: one interface for each noun. Their methods are documented in the packages
+// that implement them.
+type Stores struct {
+	Sessions      Sessions
+	Credentials   auth.Credentials
+	Flows         auth.Flows
+	Audit         auth.Audit
+	Settings      Settings
+	Idempotency   router.Idempotency
+	Conversations Conversations
+	Branches      Branches
+	Messages      Messages
+	Drafts        Drafts
+	FollowUps     FollowUps
+	Usage         Usage
+	Owners        router.Owners
+}
+
+// NewStores returns the stores of a database.
+func NewStores(db *persistence.Stores) Stores {
+	c := db.Conversations
+	return Stores{
+		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
+		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: c, Usage: db.Usage, Owners: c,
+	}
+}
+
+// Sessions stores sessions. auth.Sessions has the methods that authentication needs.
+type Sessions interface {
+	auth.Sessions
+	ListSessions(ctx context.Context, account protocol.AccountID, query *accounts.SessionQuery) (page []protocol.Device, next *accounts.SessionPosition, err error)
+	LiveSessions(ctx context.Context, owners map[protocol.SessionID]protocol.AccountID, now time.Time) ([]protocol.SessionID, error)
+	ListenSessions(ctx context.Context, notify func(protocol.SessionID)) error
+}
+
+// Settings stores the settings of accounts.
+type Settings interface {
+	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
+	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
+}
+
+// Conversations stores conversations.
+type Conversations interface {
+	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
+	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
+	ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error)
+	PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, write *conversations.ConversationWrite, version *int64) (conversation *protocol.Conversation, created bool, err error)
+	SetTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string, version *int64) (conversation *protocol.Conversation, err error)
+	MarkRead(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID) (conversation *protocol.Conversation, err error)
+	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
+}
+
+// Branches stores the branches of conversations.
+type Branches interface {
+	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
+	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
+	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
+	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string) (fork *protocol.Conversation, err error)
+}
+
+// Messages reads messages.
+type Messages interface {
+	Messages(ctx context.Context, account protocol.AccountID, query *conversations.MessageQuery) (*conversations.MessagePage, error)
+	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
+}
+
+// Drafts stores drafts.
+type Drafts interface {
+	PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, content string, attachments []protocol.FileID, version *int64) (draft *protocol.Draft, err error)
+}
+
+// FollowUps reads the queues of conversations.
+type FollowUps interface {
+	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page []protocol.FollowUp, next *conversations.FollowUpPosition, err error)
+}
+
+// Usage stores usage records.
+type Usage interface {
+	RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time) (record *protocol.UsageRecord, err error)
+	ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *usage.Position, limit int) (page []protocol.UsageRecord, next *usage.Position, err error)
+	SumUsage(ctx context.Context, account protocol.AccountID, query *usage.Query) (page []protocol.UsageGroup, next string, err error)
+}

@@ -1,0 +1,205 @@
+package webapp
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"maps"
+	"mime"
+	stdhttp "net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"turnstone/protocol"
+)
+
+// shellPaths are the pages of the web app. All of them respond with the same document, which has no user data; the
+// router in the app selects the page.
+var shellPaths = []string{"/", "/c/*", "/p/*", "/library", "/settings"}
+
+const (
+	assetsPath   = "/assets/*"
+	robotsPath   = "/robots.txt"
+	robots       = "User-agent: *\nDisallow: /\n"
+	notBuilt     = "<!doctype html><title>Turnstone</title><p>This build does not contain the web app. Build it with <code>make build</code>."
+	nonceBytes   = 16
+	themeCookie  = "theme"    // light or dark; no cookie: the theme of the system
+	localeCookie = "language" // for example en, ar or ja
+	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
+	// workers.
+	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
+		"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
+	// assetPolicy is the policy of asset files. It applies to workers, which obey the policy of their own file instead
+	// of that of the page, and load grammars.
+	assetPolicy = "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+// directions are the languages of the app with their writing directions.
+var directions = map[string]string{"en": "ltr", "ar": "rtl", "ja": "ltr"}
+
+// App is the built app.
+type App struct {
+	index        []byte // empty: the app was not built
+	assets       map[string]asset
+	registration bool     // whether everybody may register
+	providers    []string // the names of the OpenID providers
+	fail         func(stdhttp.ResponseWriter, *stdhttp.Request, error)
+}
+
+// asset is an immutable file in every encoding that was built.
+type asset struct {
+	mediaType string
+	plain     []byte
+	encoded   map[string][]byte // by Content-Encoding
+}
+
+// encodings are the encodings that assets can have in addition to the plain file, smallest first, with the extensions
+// of their files.
+var encodings = []struct{ name, extension string }{{"br", ".br"}, {"gzip", ".gz"}}
+
+// New reads the built app. Without files, or without index.html, the pages of the App show that it was not built.
+// registration is whether everybody may register, providers are the names of the OpenID providers, and fail writes an
+// error as the response.
+func New(files fs.FS, registration bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
+	s := &App{assets: map[string]asset{}, registration: registration, providers: providers, fail: fail}
+	if files == nil {
+		return s, nil
+	}
+	index, err := fs.ReadFile(files, "index.html")
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.index = index
+	names, err := fs.Glob(files, "assets/*")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := s.read(files, name); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *App) read(files fs.FS, name string) error {
+	content, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	plainName, encoding := name, ""
+	for _, e := range encodings {
+		if of, found := strings.CutSuffix(name, e.extension); found {
+			plainName, encoding = of, e.name
+		}
+	}
+	a, known := s.assets["/"+plainName]
+	if !known {
+		a = asset{mediaType: mime.TypeByExtension(path.Ext(plainName)), encoded: map[string][]byte{}}
+	}
+	if encoding == "" {
+		a.plain = content
+	} else {
+		a.encoded[encoding] = content
+	}
+	s.assets["/"+plainName] = a
+	return nil
+}
+
+// Pages returns the handlers of the app, by the patterns of their paths. All of them are public.
+func (s *App) Pages() map[string]stdhttp.HandlerFunc {
+	pages := map[string]stdhttp.HandlerFunc{assetsPath: s.getAsset, robotsPath: getRobots}
+	for _, pattern := range shellPaths {
+		pages[pattern] = s.getShell
+	}
+	return pages
+}
+
+func getRobots(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(robots))
+}
+
+// getShell responds with the document of the app. It fills in a nonce for styles, the language and theme of the user,
+// so that the page does not flash, and the ways to sign in, which are public.
+func (s *App) getShell(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if len(s.index) == 0 {
+		w.WriteHeader(stdhttp.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(notBuilt))
+		return
+	}
+	random := make([]byte, nonceBytes)
+	_, _ = rand.Read(random) // never fails
+	nonce := base64.RawStdEncoding.EncodeToString(random)
+	language := cookieOneOf(r, localeCookie, slices.Collect(maps.Keys(directions)), "")
+	direction := directions[language]
+	if language == "" {
+		language, direction = "en", "ltr" // the app takes the language from the browser
+	}
+	document := strings.NewReplacer(
+		"__nonce__", nonce, "__language__", language, "__direction__", direction,
+		"__theme__", cookieOneOf(r, themeCookie, []string{"light", "dark"}, "system"),
+		"__registration__", strconv.FormatBool(s.registration), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
+	).Replace(string(s.index))
+	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce))
+	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+	w.Header().Set("Vary", "Cookie")
+	_, _ = w.Write([]byte(document))
+}
+
+func cookieOneOf(r *stdhttp.Request, name string, allowed []string, otherwise string) string {
+	cookie, err := r.Cookie(name)
+	if err != nil || !slices.Contains(allowed, cookie.Value) {
+		return otherwise
+	}
+	return cookie.Value
+}
+
+// getAsset responds with a file whose name contains the hash of its content.
+func (s *App) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	a, found := s.assets[r.URL.Path]
+	if !found || a.plain == nil {
+		s.fail(w, r, &protocol.Error{Code: protocol.CodeNotFound})
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", a.mediaType)
+	header.Set("Content-Security-Policy", assetPolicy)
+	header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	header.Set("Vary", "Accept-Encoding")
+	content := a.plain
+	for _, e := range encodings {
+		if made, has := a.encoded[e.name]; has && accepts(r, e.name) {
+			header.Set("Content-Encoding", e.name)
+			content = made
+			break
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content)
+}
+
+// accepts reports whether Accept-Encoding allows an encoding. It supports the form that browsers send: names, with q=0
+// for an encoding that is not accepted.
+func accepts(r *stdhttp.Request, encoding string) bool {
+	for _, header := range r.Header.Values("Accept-Encoding") {
+		for item := range strings.SplitSeq(header, ",") {
+			name, quality, weighed := strings.Cut(strings.ReplaceAll(item, " ", ""), ";q=")
+			if strings.EqualFold(name, encoding) {
+				weight, err := strconv.ParseFloat(quality, 64)
+				return !weighed || err == nil && weight > 0
+			}
+		}
+	}
+	return false
+}

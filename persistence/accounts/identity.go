@@ -1,0 +1,117 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/audit"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// Identity identifies a user at an OpenID provider. An email address never does.
+type Identity struct{ Issuer, Subject string }
+
+// identityConstraint is the constraint that refuses an identity that is linked to another account.
+const identityConstraint = "account_identities_pkey"
+
+const insertIdentitySQL = `
+	insert into account_identities (issuer, subject, account_id) values (@issuer, @subject, @account)`
+
+func (i *Identity) args(account protocol.AccountID) pgx.NamedArgs {
+	return pgx.NamedArgs{"issuer": i.Issuer, "subject": i.Subject, "account": account}
+}
+
+const (
+	setAccountByIdentitySQL = `
+	select set_config('turnstone.account_id',
+		coalesce((select account_id::text from account_identities where issuer = $1 and subject = $2), ''), true)`
+)
+
+// CredentialsByIdentity returns the account that an identity is linked to; protocol.CodeNotFound if there is none.
+func (s *Store) CredentialsByIdentity(ctx context.Context, identity Identity) (*Credentials, error) {
+	var found *Credentials
+	batch := &pgx.Batch{}
+	batch.Queue(setAccountByIdentitySQL, identity.Issuer, identity.Subject)
+	batch.Queue(selectCredentialsSQL).Query(collectOne(&found))
+	return found, s.db.Send(ctx, pg.NoAccount, batch)
+}
+
+const linkIdentitySQL = `
+	insert into account_identities (issuer, subject, account_id) values (@issuer, @subject, @account)
+	on conflict (issuer, subject) do nothing`
+
+const identityOwnerSQL = `select account_id from account_identities where issuer = @issuer and subject = @subject`
+
+// LinkIdentity links an identity to an account, which can then sign in with it. If the identity is linked to another
+// account, the error is protocol.CodeConflict; if it is already linked to this one, nothing happens.
+func (s *Store) LinkIdentity(ctx context.Context, account protocol.AccountID, identity Identity, by audit.Requester) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, linkIdentitySQL, identity.args(account))
+		if err != nil {
+			return err
+		}
+		var owner protocol.AccountID
+		if err := tx.QueryRow(ctx, identityOwnerSQL, identity.args(account)).Scan(&owner); err != nil {
+			return err
+		}
+		if owner != account {
+			return protocol.Conflict(protocol.CodeConflict, nil, "This identity belongs to another account.")
+		}
+		if tag.RowsAffected() == 0 {
+			return nil
+		}
+		batch := &pgx.Batch{}
+		by.Queue(batch, account, audit.EventIdentityLinked, nil)
+		return tx.Run(ctx, batch)
+	})
+}
+
+// OIDCFlow is a sign-in at a provider that is in progress. It can be used once, by one browser.
+type OIDCFlow struct {
+	StateHash   []byte
+	BrowserHash []byte
+	Provider    string
+	Verifier    string
+	Nonce       string
+	LinkAccount *protocol.AccountID
+	ReturnTo    string
+	ExpiresAt   time.Time
+}
+
+const insertFlowSQL = `
+	insert into oidc_flows (state_hash, browser_hash, provider, verifier, nonce, link_account, return_to, expires_at)
+	values (@state, @browser, @provider, @verifier, @nonce, @account, @return_to, @expires)`
+
+// BeginOIDCFlow stores the values that the callback is checked against.
+func (s *Store) BeginOIDCFlow(ctx context.Context, flow *OIDCFlow) error {
+	_, err := s.db.Exec(ctx, pg.NoAccount, insertFlowSQL, pgx.NamedArgs{
+		"state": flow.StateHash, "browser": flow.BrowserHash, "provider": flow.Provider, "verifier": flow.Verifier,
+		"nonce": flow.Nonce, "account": flow.LinkAccount, "return_to": flow.ReturnTo, "expires": flow.ExpiresAt,
+	})
+	return err
+}
+
+const takeFlowSQL = `
+	delete from oidc_flows where state_hash = $1
+	returning state_hash, browser_hash, provider, verifier, nonce, link_account, return_to, expires_at`
+
+// TakeOIDCFlow returns a flow and deletes it, whichever browser presents the state: a state works once. The error is
+// protocol.CodeNotFound if there is none.
+func (s *Store) TakeOIDCFlow(ctx context.Context, stateHash []byte) (flow *OIDCFlow, err error) {
+	err = s.db.InTx(ctx, pg.NoAccount, func(ctx context.Context, tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, takeFlowSQL, stateHash)
+		if err != nil {
+			return err
+		}
+		flow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[OIDCFlow])
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, &protocol.Error{Code: protocol.CodeNotFound, Detail: pg.NotFoundDetail, Err: err}
+	}
+	return flow, err
+}

@@ -1,0 +1,390 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// TemporaryLifetime is the time from the last activity of a temporary conversation to its deletion.
+const TemporaryLifetime = "24 hours"
+
+// conversationColumns are the columns of protocol.Conversation, from conversations c and their active branch b. A
+// conversation is unread if a finished assistant message is newer than the last message that was read; message
+// identifiers sort by time. The bounds and the order of the sub-query match the index messages_conversation: with an
+// equality instead, Postgres may read the messages of the whole account, newest first.
+const conversationColumns = `
+	c.conversation_id, c.title, c.title_source, c.project_id, c.pinned_at, c.archived_at, c.active_branch_id,
+	b.head_message_id, c.live_turn_id, c.profile, c.metadata, c.temporary,
+	case when c.temporary then c.last_activity_at + '` + TemporaryLifetime + `'::interval end as expires_at,
+	coalesce((select m.message_id from messages m
+		where m.account_id = c.account_id and m.conversation_id >= c.conversation_id
+		  and (m.conversation_id, m.message_id) <= (c.conversation_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+		  and m.role = 'assistant' and m.status <> 'streaming'
+		order by m.conversation_id desc, m.message_id desc limit 1) > coalesce(c.read_message_id, '00000000-0000-0000-0000-000000000000'), false) as unread,
+	c.message_count, c.version, c.created_at, c.updated_at, c.last_activity_at`
+
+// conversationFields are the columns of conversations that conversationColumns uses, for a subquery c.
+const conversationFields = `account_id, conversation_id, title, title_source, project_id, pinned_at, archived_at, active_branch_id,
+		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, version, created_at, updated_at`
+
+// conversationRows is the from clause for conversationColumns: the conversations of the account that were not deleted.
+const conversationRows = `
+	from conversations c
+	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
+	where c.account_id = @account and c.deleted_at is null`
+
+const selectConversation = `select ` + conversationColumns + conversationRows + ` and c.conversation_id = @conversation`
+
+// readConversation reads one conversation. If the account has no such conversation, or deleted it, the error is
+// pgx.ErrNoRows, which InTx converts to protocol.CodeNotFound.
+func readConversation(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID) (*protocol.Conversation, error) {
+	rows, err := tx.Query(ctx, selectConversation, pgx.NamedArgs{"account": account, "conversation": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	conversation, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.Conversation])
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	return conversation, nil
+}
+
+// LockedConversation holds the values that decide whether a conversation may be changed. Its row stays locked until the
+// transaction ends.
+type LockedConversation struct {
+	ActiveBranchID protocol.BranchID
+	LiveTurnID     *protocol.TurnID
+	Version        int64
+	Title          string
+	TitleSource    string
+	Profile        *protocol.Profile
+	Metadata       map[string]string
+}
+
+const lockConversationSQL = `
+	select active_branch_id, live_turn_id, version, title, title_source, profile, metadata
+	from conversations
+	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	for update`
+
+// LockConversation locks the row of a conversation. Starting and ending turns, branching, switching branches and
+// deleting take the same lock. The errors are those of readConversation.
+func LockConversation(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID) (*LockedConversation, error) {
+	rows, err := tx.Query(ctx, lockConversationSQL, pgx.NamedArgs{"account": account, "conversation": id})
+	if err != nil {
+		return nil, fmt.Errorf("locking a conversation: %w", err)
+	}
+	locked, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[LockedConversation])
+	if err != nil {
+		return nil, fmt.Errorf("locking a conversation: %w", err)
+	}
+	return locked, nil
+}
+
+// checkVersion compares the locked conversation with the version that the client sent; nil means that it sent none. If
+// the version is stale, or is missing but required, the error is a conflict that carries the current conversation.
+func (l *LockedConversation) checkVersion(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID,
+	version *int64, required bool,
+) error {
+	code, detail := protocol.CodeStaleVersion, "The conversation has changed since that version."
+	switch {
+	case version != nil && *version == l.Version, version == nil && !required:
+		return nil
+	case version == nil:
+		code, detail = protocol.CodeVersionRequired, "Send the version of the conversation that you change in If-Match."
+	}
+	current, err := readConversation(ctx, tx, account, id)
+	if err != nil {
+		return err
+	}
+	return protocol.Conflict(code, current, detail)
+}
+
+// NewConversation holds the initial values of a conversation.
+type NewConversation struct {
+	ConversationID protocol.ConversationID
+	Title          string // empty: the service generates one later
+	Profile        *protocol.Profile
+	Metadata       map[string]string
+	Temporary      bool
+}
+
+// insertConversationSQL creates the conversation with its first, empty branch. It inserts nothing if the account has
+// ever used the identifier.
+const insertConversationSQL = `
+	with made as (
+		insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, temporary, active_branch_id)
+		values (@account, @conversation, @title, @title_source, @profile, @metadata, @temporary, @branch)
+		on conflict do nothing
+		returning account_id, conversation_id, active_branch_id
+	), branch as (
+		insert into branches (account_id, branch_id, conversation_id)
+		select account_id, active_branch_id, conversation_id from made
+	)
+	insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
+	select account_id, active_branch_id, active_branch_id, 1, 2147483647 from made`
+
+func insertConversation(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conversation *NewConversation) (made bool, err error) {
+	source := "auto"
+	if conversation.Title != "" {
+		source = "user"
+	}
+	metadata := conversation.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	tag, err := tx.Exec(ctx, insertConversationSQL, pgx.NamedArgs{
+		"account": account, "conversation": conversation.ConversationID, "branch": protocol.NewBranchID(),
+		"title": conversation.Title, "title_source": source, "profile": conversation.Profile,
+		"metadata": metadata, "temporary": conversation.Temporary,
+	})
+	if err != nil {
+		return false, fmt.Errorf("creating a conversation: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// CreateConversation creates a conversation under an identifier that the service generated.
+func (s *Store) CreateConversation(ctx context.Context, account protocol.AccountID, conversation *NewConversation) (made *protocol.Conversation, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		ok, err := insertConversation(ctx, tx, account, conversation)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errors.New("creating a conversation: its new identifier is already in use")
+		}
+		if made, err = readConversation(ctx, tx, account, conversation.ConversationID); err != nil {
+			return err
+		}
+		return idempotency.StoreResponseIn(ctx, tx, made)
+	})
+	return made, err
+}
+
+// Conversation reads one conversation.
+func (s *Store) Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Conversation, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Conversation], selectConversation,
+		pgx.NamedArgs{"account": account, "conversation": id})
+}
+
+const selectConversationPage = `
+	select ` + conversationColumns + `,
+		c.draft, c.draft_attachments, c.draft_version, c.draft_updated_at, c.queue_version,
+		t.turn_id, t.state, t.next_sequence - 1, t.accepting, t.assistant_message_id
+	from conversations c
+	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
+	left join turns t on t.account_id = c.account_id and t.turn_id = c.live_turn_id
+	where c.account_id = @account and c.deleted_at is null and c.conversation_id = @conversation`
+
+// ConversationPage reads everything that the page of a conversation shows, in one round trip. If the queue is longer
+// than one page of its list, the result contains the first page.
+func (s *Store) ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error) {
+	page := &protocol.ConversationPage{PendingApprovals: []protocol.Approval{}}
+	args := followUpArgs(account, id, nil, protocol.MaxFollowUps)
+	batch := &pgx.Batch{}
+	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
+		return scanConversationPage(row, page)
+	})
+	batch.Queue(listOpenFollowUpsSQL, args).Query(func(rows pgx.Rows) error {
+		items, err := pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
+		if err != nil {
+			return err
+		}
+		page.FollowUps, page.MoreFollowUps, err = pg.CutPage(items, protocol.MaxFollowUps)
+		return err
+	})
+	if err := s.db.Send(ctx, account, batch); err != nil {
+		return nil, fmt.Errorf("reading a conversation's page: %w", err)
+	}
+	return page, nil
+}
+
+func scanConversationPage(row pgx.Row, page *protocol.ConversationPage) error {
+	c, d := &page.Conversation, &page.Draft
+	var live struct {
+		turn      *protocol.TurnID
+		state     *protocol.TurnState
+		last      *int64
+		accepting *bool
+		message   *protocol.MessageID
+	}
+	err := row.Scan(
+		&c.ConversationID, &c.Title, &c.TitleSource, &c.ProjectID, &c.PinnedAt, &c.ArchivedAt, &c.ActiveBranchID,
+		&c.HeadMessageID, &c.LiveTurnID, &c.Profile, &c.Metadata, &c.Temporary, &c.ExpiresAt, &c.Unread,
+		&c.MessageCount, &c.Version, &c.CreatedAt, &c.UpdatedAt, &c.LastActivityAt,
+		&d.Content, &d.Attachments, &d.Version, &d.UpdatedAt, &page.QueueVersion,
+		&live.turn, &live.state, &live.last, &live.accepting, &live.message)
+	if err != nil || live.turn == nil {
+		return err
+	}
+	page.LiveTurn = &protocol.LiveTurn{
+		TurnID: *live.turn, State: *live.state, LastSequence: *live.last,
+		AcceptingSteering: *live.accepting, MessageID: *live.message,
+	}
+	return nil
+}
+
+// ConversationWrite holds all fields of a conversation that a client may write; a write replaces all of them.
+type ConversationWrite struct {
+	Title    string // empty: no user title; an automatic title stays
+	Profile  *protocol.Profile
+	Metadata map[string]string
+}
+
+// PutConversation creates a conversation under the client's identifier, or replaces its writable fields. A write that
+// equals the stored values needs no version and changes nothing.
+func (s *Store) PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	write *ConversationWrite, version *int64,
+) (conversation *protocol.Conversation, created bool, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if version == nil { // a client that sends a version knows that the conversation exists
+			created, err = insertConversation(ctx, tx, account, &NewConversation{
+				ConversationID: id, Title: write.Title, Profile: write.Profile, Metadata: write.Metadata,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !created {
+			if err := replaceConversation(ctx, tx, account, id, write, version); err != nil {
+				return err
+			}
+		}
+		conversation, err = readConversation(ctx, tx, account, id)
+		return err
+	})
+	return conversation, created, err
+}
+
+const updateConversationSQL = `
+	update conversations
+	set title = @title, title_source = @title_source, profile = @profile, metadata = @metadata,
+		version = version + 1, updated_at = now()
+	where account_id = @account and conversation_id = @conversation`
+
+func replaceConversation(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID,
+	write *ConversationWrite, version *int64,
+) error {
+	locked, err := LockConversation(ctx, tx, account, id)
+	if err != nil {
+		return err
+	}
+	title, source := write.titleAfter(locked)
+	same := title == locked.Title && source == locked.TitleSource &&
+		equalProfiles(write.Profile, locked.Profile) && maps.Equal(write.Metadata, locked.Metadata)
+	if err := locked.checkVersion(ctx, tx, account, id, version, !same); err != nil || same {
+		return err
+	}
+	metadata := write.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	_, err = tx.Exec(ctx, updateConversationSQL, pgx.NamedArgs{
+		"account": account, "conversation": id, "title": title, "title_source": source,
+		"profile": write.Profile, "metadata": metadata,
+	})
+	if err != nil {
+		return fmt.Errorf("writing a conversation: %w", err)
+	}
+	return nil
+}
+
+// titleAfter returns the title after the write and its source: the user's title if there is one, else the automatic
+// title.
+func (w *ConversationWrite) titleAfter(locked *LockedConversation) (title, source string) {
+	switch {
+	case w.Title == locked.Title, w.Title == "" && locked.TitleSource == "auto":
+		return locked.Title, locked.TitleSource
+	case w.Title == "":
+		return "", "auto"
+	}
+	return w.Title, "user"
+}
+
+func equalProfiles(a, b *protocol.Profile) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+const updateTitleSQL = `
+	update conversations
+	set title = @title, title_source = 'user', version = version + 1, updated_at = now()
+	where account_id = @account and conversation_id = @conversation and (title, title_source) <> (@title, 'user')`
+
+// SetTitle stores a title that the user chose. Without a version, the last writer wins.
+func (s *Store) SetTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	title string, version *int64,
+) (conversation *protocol.Conversation, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		locked, err := LockConversation(ctx, tx, account, id)
+		if err != nil {
+			return err
+		}
+		if err := locked.checkVersion(ctx, tx, account, id, version, false); err != nil {
+			return err
+		}
+		args := pgx.NamedArgs{"account": account, "conversation": id, "title": title}
+		if _, err := tx.Exec(ctx, updateTitleSQL, args); err != nil {
+			return fmt.Errorf("setting a title: %w", err)
+		}
+		conversation, err = readConversation(ctx, tx, account, id)
+		return err
+	})
+	return conversation, err
+}
+
+const markReadSQL = `
+	update conversations c
+	set read_message_id = greatest(c.read_message_id, seen.message_id), read_at = now()
+	from (
+		select case when status = 'streaming' then parent_message_id else message_id end as message_id
+		from messages
+		where account_id = @account and conversation_id = @conversation and message_id = @message
+	) seen
+	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
+
+// MarkRead stores how far the account has read, for all of its devices. The mark never moves back. A message that is
+// still streaming has not been read to its end; the mark is then the message before it.
+func (s *Store) MarkRead(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	message protocol.MessageID,
+) (conversation *protocol.Conversation, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, markReadSQL, pgx.NamedArgs{"account": account, "conversation": id, "message": message})
+		if err != nil {
+			return fmt.Errorf("marking a conversation read: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("marking a conversation read: %w", pgx.ErrNoRows)
+		}
+		conversation, err = readConversation(ctx, tx, account, id)
+		return err
+	})
+	return conversation, err
+}
+
+const conversationExistsSQL = `
+	select 1 from conversations
+	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+
+// RowsOfConversation runs a statement that reads rows of one conversation, in one round trip. If the conversation does
+// not exist, the error is protocol.CodeNotFound. args name the account and the conversation.
+func RowsOfConversation[T any](ctx context.Context, db *pg.DB, account protocol.AccountID, sql string, args pgx.NamedArgs) (found []T, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(conversationExistsSQL, args).QueryRow(func(row pgx.Row) error {
+		var one int
+		return row.Scan(&one)
+	})
+	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		return err
+	})
+	return found, db.Send(ctx, account, batch)
+}

@@ -1,0 +1,4 @@
+// Package conversations stores conversations with their branches, messages, drafts and follow-ups, deletes them, and
+// expires the temporary ones. Turns write messages and follow-ups too: package turns does that, under the lock of
+// LockConversation.
+package conversations

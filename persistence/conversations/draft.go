@@ -1,0 +1,61 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const updateDraftSQL = `
+	update conversations
+	set draft = @content, draft_attachments = @attachments, draft_version = draft_version + 1, draft_updated_at = now()
+	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	  and (@version::bigint is null or draft_version = @version)
+	returning draft as content, draft_attachments as attachments, draft_version as version, draft_updated_at as updated_at`
+
+const selectDraftSQL = `
+	select draft as content, draft_attachments as attachments, draft_version as version, draft_updated_at as updated_at
+	from conversations
+	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+
+// PutDraft replaces the draft. Without a version, the last writer wins. A stale version is refused with
+// protocol.CodeStaleVersion and the current draft. The order of arrival decides which write wins, never a clock.
+func (s *Store) PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	content string, attachments []protocol.FileID, version *int64,
+) (draft *protocol.Draft, err error) {
+	if attachments == nil {
+		attachments = []protocol.FileID{}
+	}
+	args := pgx.NamedArgs{
+		"account": account, "conversation": id, "content": content, "attachments": attachments, "version": version,
+	}
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		draft, err = oneDraft(ctx, tx, updateDraftSQL, args)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		current, err := oneDraft(ctx, tx, selectDraftSQL, args)
+		if err != nil {
+			return err
+		}
+		return protocol.Conflict(protocol.CodeStaleVersion, current, "The draft has changed since that version.")
+	})
+	return draft, err
+}
+
+func oneDraft(ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs) (*protocol.Draft, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		return nil, fmt.Errorf("writing a draft: %w", err)
+	}
+	draft, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.Draft])
+	if err != nil {
+		return nil, fmt.Errorf("writing a draft: %w", err)
+	}
+	return draft, nil
+}

@@ -1,0 +1,129 @@
+package conversations
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// ConversationFilter narrows a list of conversations; a nil field does not filter.
+type ConversationFilter struct {
+	Archived  *bool
+	Pinned    *bool
+	ProjectID *protocol.ProjectID
+}
+
+// ConversationPosition is a position between two entries of the list.
+type ConversationPosition struct {
+	Pinned         bool                    `json:"p"`
+	LastActivityAt time.Time               `json:"a"` // in microseconds, as in Postgres: a truncated time would skip entries
+	ConversationID protocol.ConversationID `json:"c"`
+}
+
+// beforeAll and afterAll are the positions before and after every entry. With them, the first page and the pin filter
+// need no special case in the statement; such a case would prevent the use of the index.
+var beforeAll, afterAll = func() (first, last ConversationPosition) {
+	first = ConversationPosition{Pinned: true, LastActivityAt: pg.Latest, ConversationID: pg.HighestID}
+	return first, ConversationPosition{LastActivityAt: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)}
+}()
+
+// Each statement repeats the condition of its index, so that it reads only the entries that it returns.
+const (
+	conversationKeys = `
+		select c.conversation_id, c.pinned_at is not null as pinned, c.last_activity_at
+		from conversations c
+		where c.account_id = @account and c.deleted_at is null and not c.temporary
+		  and ((c.pinned_at is not null), c.last_activity_at, c.conversation_id) < (@after_pinned, @after_activity, @after)
+		  and ((c.pinned_at is not null), c.last_activity_at, c.conversation_id) >= (@until_pinned, @until_activity, @until)`
+	conversationOrder = `
+		order by (c.pinned_at is not null) desc, c.last_activity_at desc, c.conversation_id desc
+		limit @limit`
+	openConversations     = conversationKeys + ` and c.archived_at is null`
+	archivedConversations = conversationKeys + ` and c.archived_at is not null`
+	inProject             = ` and c.project_id = @project`
+
+	listConversationsHead = `
+	select ` + conversationColumns + `
+	from (select conversation_id, pinned, last_activity_at from (`
+	listConversationsTail = `) keys order by pinned desc, last_activity_at desc, conversation_id desc limit @limit) keys
+	cross join lateral (
+		select ` + conversationFields + `
+		from conversations where account_id = @account and conversation_id = keys.conversation_id limit 1) c
+	cross join lateral (select head_message_id from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
+	order by keys.pinned desc, keys.last_activity_at desc, keys.conversation_id desc`
+
+	listOpenSQL            = listConversationsHead + openConversations + conversationOrder + listConversationsTail
+	listArchivedSQL        = listConversationsHead + archivedConversations + conversationOrder + listConversationsTail
+	listAllSQL             = listConversationsHead + `(` + openConversations + conversationOrder + `) union all (` + archivedConversations + conversationOrder + `)` + listConversationsTail
+	listProjectOpenSQL     = listConversationsHead + openConversations + inProject + conversationOrder + listConversationsTail
+	listProjectArchivedSQL = listConversationsHead + archivedConversations + inProject + conversationOrder + listConversationsTail
+	listProjectAllSQL      = listConversationsHead + `(` + openConversations + inProject + conversationOrder + `) union all (` + archivedConversations + inProject + conversationOrder + `)` + listConversationsTail
+)
+
+// sql returns the statement that lists the conversations of the filter.
+func (f *ConversationFilter) sql() string {
+	inProject := f.ProjectID != nil
+	switch {
+	case f.Archived == nil && inProject:
+		return listProjectAllSQL
+	case f.Archived == nil:
+		return listAllSQL
+	case *f.Archived && inProject:
+		return listProjectArchivedSQL
+	case *f.Archived:
+		return listArchivedSQL
+	case inProject:
+		return listProjectOpenSQL
+	default:
+		return listOpenSQL
+	}
+}
+
+// span returns the range of the list that follows a position. Pinned conversations come first in the list.
+func (f *ConversationFilter) span(after *ConversationPosition) (from, until ConversationPosition) {
+	from, until = beforeAll, afterAll
+	if after != nil {
+		from = *after
+	}
+	switch {
+	case f.Pinned == nil:
+	case *f.Pinned:
+		until.Pinned = true
+	case from.Pinned:
+		from = beforeAll
+		from.Pinned = false
+	}
+	return from, until
+}
+
+// ListConversations returns a page of the list that starts after a position; nil starts at the beginning. next is nil
+// at the end.
+func (s *Store) ListConversations(ctx context.Context, account protocol.AccountID, filter *ConversationFilter,
+	after *ConversationPosition, limit int,
+) (page []protocol.Conversation, next *ConversationPosition, err error) {
+	from, until := filter.span(after)
+	args := pgx.NamedArgs{
+		"account": account, "limit": limit + 1,
+		"after_pinned": from.Pinned, "after_activity": from.LastActivityAt, "after": from.ConversationID,
+		"until_pinned": until.Pinned, "until_activity": until.LastActivityAt, "until": until.ConversationID,
+	}
+	if filter.ProjectID != nil {
+		args["project"] = filter.ProjectID
+	}
+	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.Conversation], filter.sql(), args)
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	last := &page[len(page)-1]
+	return page, &ConversationPosition{
+		Pinned: last.PinnedAt != nil, LastActivityAt: last.LastActivityAt, ConversationID: last.ConversationID,
+	}, nil
+}

@@ -1,0 +1,28 @@
+package conversations
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const ownsConversationSQL = `
+	select true from conversations where account_id = $1 and conversation_id = $2 and deleted_at is null`
+
+// OwnsConversation returns protocol.CodeNotFound unless the account has the conversation. It is called before a body is
+// read.
+func (s *Store) OwnsConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsConversationSQL, account, id)
+	return err
+}
+
+const ownsFollowUpSQL = `select true from follow_ups where account_id = $1 and follow_up_id = $2`
+
+// OwnsFollowUp returns protocol.CodeNotFound unless the account has the item, in any conversation.
+func (s *Store) OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsFollowUpSQL, account, id)
+	return err
+}

@@ -1,0 +1,339 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
+)
+
+const (
+	defaultKeyWait = 5 * time.Second
+	keyPollMost    = 200 * time.Millisecond
+	// keyMargin is the part of a request's time that is left when it stops waiting for a key, so that it can still
+	// report the reason.
+	keyMargin = 100 * time.Millisecond
+	// releaseTimeout limits how long an error response waits for the release of its key. A key that is not released
+	// expires by itself.
+	releaseTimeout = time.Second
+)
+
+// Store stores the first response to each creating request with an Idempotency-Key. Its methods may be called
+// from any goroutine.
+type Store struct {
+	db   *pg.DB
+	wait time.Duration
+	keys *pg.Lookups[AccountKey, *KeyRow] // every request with a key needs one
+}
+
+// New returns a store. A request waits for another one with its key for at most wait; 0: 5 s.
+func New(db *pg.DB, wait time.Duration) *Store {
+	if wait == 0 {
+		wait = defaultKeyWait
+	}
+	s := &Store{db: db, wait: wait}
+	s.keys = pg.NewLookups(s.findKeys)
+	return s
+}
+
+const expireKeysSQL = `
+	delete from idempotency i using (
+		select account_id, key_hash from idempotency where created_at < now() - interval '24 hours' limit $1) x
+	where i.account_id = x.account_id and i.key_hash = x.key_hash`
+
+// Expire deletes the responses that are older than a day.
+func (s *Store) Expire(ctx context.Context) error {
+	return s.db.DeleteExpired(ctx, expireKeysSQL)
+}
+
+// StoredResponse is the stored first response to a creating request.
+type StoredResponse struct {
+	Status  int
+	Headers map[string]string
+	Body    []byte
+	TurnID  *protocol.TurnID // POST /chat: the turn that it started; the response is the stream of that turn
+}
+
+// KeyRow is a row of idempotency. Status is nil while the first request is in progress.
+type KeyRow struct {
+	BodyHash  []byte
+	Status    *int
+	Headers   map[string]string
+	Body      []byte
+	TurnID    *protocol.TurnID
+	CreatedAt time.Time
+}
+
+// Targets returns the scan targets of the columns of KeyColumns.
+func (k *KeyRow) Targets() []any {
+	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
+}
+
+// Matches returns an error if the key was used with another body.
+func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
+	if string(k.BodyHash) != string(key.BodyHash[:]) {
+		return protocol.Errorf(protocol.CodeIdempotencyMismatch, "the key was used with another body")
+	}
+	return nil
+}
+
+// Steers reports whether the key belongs to a steering input for the turn. Only the turn's record of that input shows
+// whether it was accepted.
+func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
+
+func (k *KeyRow) response() *StoredResponse {
+	return &StoredResponse{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID}
+}
+
+// KeyBusy returns the error for a key whose first request is still in progress.
+func KeyBusy() error {
+	return &protocol.Error{
+		Code: protocol.CodeIdempotencyBusy, Detail: "another request with this key is in progress", RetryAfter: pg.RetrySeconds,
+		Current: struct{}{},
+	}
+}
+
+// Responses are stored for 24 hours. A claim that is older than 30 seconds belongs to a request that has ended without
+// releasing it.
+const (
+	staleKey = `(idempotency.created_at < now() - interval '24 hours'
+       or idempotency.status is null and idempotency.created_at < now() - interval '30 seconds')`
+	ClaimKeySQL = `
+insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
+values (@account, @key, @path, @hash, @status, @resource, clock_timestamp())
+on conflict (account_id, key_hash) do update
+set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id,
+    headers = null, body = null, created_at = excluded.created_at
+where ` + staleKey + `
+returning created_at`
+	SelectKeySQL = `
+select body_hash, status, headers, body, resource_id, created_at from idempotency
+where account_id = @account and key_hash = @key and not ` + staleKey
+	completeKeySQL = `
+update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource
+where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+	releaseKeySQL = `
+delete from idempotency
+where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, or the turn that is started after all.
+	BindKeySQL = `
+update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = null, created_at = clock_timestamp()
+where account_id = @account and key_hash = @key`
+	StoreFollowUpResponseSQL = `
+update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
+where account_id = @account and key_hash = @key`
+)
+
+// KeyHash returns the hash under which a key is stored and looked up. No part of the key can contain a newline.
+func KeyHash(key protocol.IdempotencyKey) []byte {
+	hash := sha256.Sum256([]byte(key.Method + "\n" + key.Path + "\n" + key.Key))
+	return hash[:]
+}
+
+// KeyArgs returns the arguments of a statement that claims or reads a key.
+func KeyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil,
+	}
+}
+
+// FindResponse returns the stored response for a key, for the check that precedes the rate limiter; nil if there is
+// none yet. If the key was used with another body, the error is protocol.CodeIdempotencyMismatch.
+func (s *Store) FindResponse(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*StoredResponse, error) {
+	row, err := s.FindKey(ctx, account, key)
+	if err != nil || row == nil || row.Status == nil {
+		return nil, err
+	}
+	return row.response(), nil
+}
+
+// FindKey returns the row of a key; nil if there is none. Concurrent calls share a round trip.
+func (s *Store) FindKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyRow, error) {
+	row, err := s.keys.Find(ctx, AccountKey{account, string(KeyHash(key))})
+	if err != nil {
+		return nil, fmt.Errorf("looking up a stored response: %w", err)
+	}
+	if row == nil {
+		return nil, nil
+	}
+	return row, row.Matches(key)
+}
+
+// AccountKey identifies a row of idempotency.
+type AccountKey struct {
+	Account protocol.AccountID
+	Hash    string
+}
+
+// selectKeysSQL has a limit, because a plan that was made while the table was nearly empty would otherwise read the
+// whole table.
+const selectKeysSQL = `
+select n, kept.*
+from unnest($1::uuid[], $2::bytea[]) with ordinality as g (account_id, key_hash, n)
+cross join lateral (
+    select body_hash, status, headers, body, resource_id, created_at from idempotency
+    where idempotency.account_id = g.account_id and idempotency.key_hash = g.key_hash and not ` + staleKey + `
+    limit 1
+) as kept`
+
+func (s *Store) findKeys(ctx context.Context, group []*pg.Lookup[AccountKey, *KeyRow]) error {
+	var accounts []protocol.AccountID
+	var hashes [][]byte
+	for _, q := range group {
+		accounts, hashes = append(accounts, q.Key.Account), append(hashes, []byte(q.Key.Hash))
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(pg.SetAccountsSQL, pg.AccountArray(accounts))
+	batch.Queue(selectKeysSQL, accounts, hashes).Query(func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			row := &KeyRow{}
+			var n int
+			if err := rows.Scan(append([]any{&n}, row.Targets()...)...); err != nil {
+				return err
+			}
+			group[n-1].Result = row
+		}
+		return rows.Err()
+	})
+	return s.db.Send(ctx, pg.NoAccount, batch)
+}
+
+// KeyClaim is the right to process a request that carries an Idempotency-Key. Complete, CompleteIn and Release end it.
+// A creating request stores its response with StoreResponseIn, in the transaction of its effect (see ResponseStorer); a
+// later Complete changes nothing. If the process ends without an effect, the key is free again after 30 s.
+type KeyClaim struct {
+	db      *pg.DB
+	account protocol.AccountID
+	key     protocol.IdempotencyKey
+	claimed time.Time
+}
+
+// ClaimKey claims a key. It returns a claim, or the stored response to be sent again, or an error:
+// protocol.CodeIdempotencyMismatch, or protocol.CodeIdempotencyBusy if another request with the key is in progress for
+// longer than the wait of the store or than the deadline of ctx allows, whether that deadline ends between two checks
+// or during one.
+func (s *Store) ClaimKey(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *StoredResponse, error) {
+	deadline := time.Now().Add(s.wait)
+	if ends, bounded := ctx.Deadline(); bounded && ends.Add(-keyMargin).Before(deadline) {
+		deadline = ends.Add(-keyMargin)
+	}
+	waited := false // set when another request with the key was seen in progress
+	for delay := pg.ResolvePause; ; delay = min(delay*2, keyPollMost) {
+		claim, row, err := s.tryClaim(ctx, account, key)
+		switch {
+		case err != nil && waited && ctx.Err() != nil: // on a slow machine one check can take longer than keyMargin
+			return nil, nil, KeyBusy()
+		case err != nil:
+			return nil, nil, fmt.Errorf("claiming an idempotency key: %w", err)
+		case claim != nil:
+			return claim, nil, nil
+		case row != nil && row.Status != nil:
+			return nil, row.response(), nil
+		}
+		if time.Until(deadline) < delay || clock.Sleep(ctx, delay) != nil {
+			return nil, nil, KeyBusy()
+		}
+		waited = true
+	}
+}
+
+// tryClaim claims a key if it is free. Otherwise it returns the row of the key, whose Status is nil while another
+// request is in progress; or neither, if that request holds the lock of the row or has just released the key.
+func (s *Store) tryClaim(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *KeyRow, error) {
+	claim := &KeyClaim{db: s.db, account: account, key: key}
+	claimed, err := pg.Rows(ctx, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, KeyArgs(account, key))
+	if err != nil {
+		if pg.IsState(err, pg.StateLockTimeout) {
+			return nil, nil, nil
+		}
+		return nil, nil, err
+	}
+	if len(claimed) == 1 {
+		claim.claimed = claimed[0]
+		return claim, nil, nil
+	}
+	row, err := s.FindKey(ctx, account, key)
+	return nil, row, err
+}
+
+func (c *KeyClaim) args(response *StoredResponse) pgx.NamedArgs {
+	args := KeyArgs(c.account, c.key)
+	args["claim"] = c.claimed
+	if response != nil {
+		args["status"], args["headers"], args["body"], args["resource"] = response.Status, response.Headers, response.Body, response.TurnID
+	}
+	return args
+}
+
+// Complete stores the response. Call it for committed successes only.
+func (c *KeyClaim) Complete(ctx context.Context, response *StoredResponse) error {
+	_, err := c.db.Exec(ctx, c.account, completeKeySQL, c.args(response))
+	if err != nil {
+		return fmt.Errorf("storing a response: %w", err)
+	}
+	return nil
+}
+
+// errClaimLost means that the request took so long that another request took over its key.
+var errClaimLost = errors.New("the claim of an idempotency key was taken over")
+
+// CompleteIn stores the response in the transaction of the effect. If the claim was taken over in the meantime, it
+// fails, and the transaction with it.
+func (c *KeyClaim) CompleteIn(ctx context.Context, tx *pg.Tx, response *StoredResponse) error {
+	tag, err := tx.Exec(ctx, completeKeySQL, c.args(response))
+	if err != nil {
+		return fmt.Errorf("storing a response: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return pg.Unavailable(errClaimLost)
+	}
+	return nil
+}
+
+// ResponseStorer lets this package store the response to a request in the transaction of its effect, so that both are
+// committed or neither. It is passed in the request's context, because only the outermost layer knows the form of a
+// response.
+type ResponseStorer struct {
+	Claim *KeyClaim
+	Build func(made any) (*StoredResponse, error) // builds the response from the created object, for example a *protocol.Branch
+}
+
+type responseStorerKey struct{}
+
+// WithResponseStorer returns a context that carries the storer of a request's response.
+func WithResponseStorer(ctx context.Context, storer *ResponseStorer) context.Context {
+	return context.WithValue(ctx, responseStorerKey{}, storer)
+}
+
+// StoreResponseIn stores the response to the request that created made, if the request carries a key. It is the last
+// statement of a creating transaction.
+func StoreResponseIn(ctx context.Context, tx *pg.Tx, made any) error {
+	storer, _ := ctx.Value(responseStorerKey{}).(*ResponseStorer)
+	if storer == nil {
+		return nil
+	}
+	response, err := storer.Build(made)
+	if err != nil {
+		return err
+	}
+	return storer.Claim.CompleteIn(ctx, tx, response)
+}
+
+// Release releases the key after a failure. It works after the request's own context has ended.
+func (c *KeyClaim) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, err := c.db.Exec(ctx, c.account, releaseKeySQL, c.args(nil))
+	if err != nil {
+		return fmt.Errorf("releasing an idempotency key: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package idempotency_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/pgtest"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+func TestConcurrentStartsWithOneKeyStartOneTurn(t *testing.T) {
+	w := storetest.NewWorld(t)
+	key := storetest.KeyOf("k", "body")
+	var running sync.WaitGroup
+	results := make(chan *turnlog.StartResult, 8)
+	for range cap(results) {
+		running.Go(func() {
+			start := w.Request(nil, "hello")
+			start.Idempotency = &key
+			result, err := w.Try(start)
+			if err != nil {
+				t.Error(err)
+			}
+			results <- result
+		})
+	}
+	running.Wait()
+	turns, begun := map[protocol.TurnID]bool{}, 0
+	for range cap(results) {
+		result := <-results
+		if result == nil || result.Spec == nil || result.Spec.Input != "hello" {
+			t.Fatalf("the result is %+v", result)
+		}
+		turns[result.Spec.TurnID] = true
+		if !result.Replayed {
+			begun++
+		}
+	}
+	if len(turns) != 1 || begun != 1 {
+		t.Errorf("%d turns, %d started", len(turns), begun)
+	}
+	for turn := range turns {
+		if found, err := w.Turns.StoredStart(t.Context(), w.Account, key); err != nil || found == nil || found.TurnID == nil || *found.TurnID != turn {
+			t.Errorf("found %v (%v)", found, err)
+		}
+	}
+	other := w.Request(nil, "other")
+	otherKey := storetest.KeyOf("k", "other body")
+	other.Idempotency = &otherKey
+	if _, err := w.Try(other); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
+		t.Errorf("another body: %v", err)
+	}
+	if _, err := w.Turns.StoredStart(t.Context(), w.Account, otherKey); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
+		t.Errorf("looking up another body: %v", err)
+	}
+}
+
+func TestFailedStartFreesItsKeyAndQueuedOneKeepsIt(t *testing.T) {
+	w := storetest.NewWorld(t)
+	turn := w.Start(w.Request(nil, "hello"))
+	key := storetest.KeyOf("k", "body")
+	start := w.Request(&turn.Spec.ConversationID, "more")
+	start.Idempotency = &key
+	if _, err := w.Try(start); protocol.CodeOf(err) != protocol.CodeTurnInProgress {
+		t.Fatal(err)
+	}
+	start.IfBusy = protocol.BusyQueue
+	first, err := w.Try(start)
+	if err != nil || first.FollowUp == nil || first.Replayed {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := w.Try(start)
+	if err != nil || again.FollowUp == nil || !again.Replayed || again.FollowUp.FollowUpID != first.FollowUp.FollowUpID {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+func TestAKeyIsClaimedOnceAndItsResponseIsStored(t *testing.T) {
+	db := pgtest.New(t)
+	account := pgtest.Account(t, db)
+	claim, response, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body"))
+	if err != nil || claim == nil || response != nil {
+		t.Fatalf("%v, %v, %v", claim, response, err)
+	}
+	if found, err := db.Idempotency.FindResponse(t.Context(), account, storetest.KeyOf("k", "body")); found != nil || err != nil {
+		t.Errorf("a response before the request completed: %v, %v", found, err)
+	}
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "other")); protocol.CodeOf(err) != protocol.CodeIdempotencyMismatch {
+		t.Errorf("another body: %v", err)
+	}
+	type claimed struct {
+		response *idempotency.StoredResponse
+		err      error
+	}
+	waiting := make(chan claimed, 1)
+	go func() {
+		_, response, err := db.Idempotency.ClaimKey(context.Background(), account, storetest.KeyOf("k", "body"))
+		waiting <- claimed{response, err}
+	}()
+	first := &idempotency.StoredResponse{Status: 201, Headers: map[string]string{"Location": "/things/1"}, Body: []byte("{}")}
+	if err := claim.Complete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	got := <-waiting
+	if got.err != nil || got.response == nil || got.response.Status != 201 || got.response.Headers["Location"] != "/things/1" || string(got.response.Body) != "{}" {
+		t.Errorf("the waiting request got %+v, %v", got.response, got.err)
+	}
+	if _, stored, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); err != nil || stored == nil {
+		t.Errorf("a repeat got %v, %v", stored, err)
+	}
+	other := pgtest.Account(t, db)
+	if claim, _, err := db.Idempotency.ClaimKey(t.Context(), other, storetest.KeyOf("k", "body")); err != nil || claim == nil {
+		t.Errorf("another account's key: %v, %v", claim, err)
+	}
+}
+
+func TestReleasedAndExpiredClaimsCanBeClaimedAgain(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	claim, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := claim.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dead, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "another body"))
+	if err != nil || dead == nil {
+		t.Fatalf("after a release: %v, %v", dead, err)
+	}
+	database.Admin(t, `update idempotency set created_at = now() - interval '31 seconds'`)
+	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); err != nil || next == nil {
+		t.Fatalf("after the claim expired: %v, %v", next, err)
+	}
+	err = db.InTx(t.Context(), account, func(ctx context.Context, tx *pg.Tx) error {
+		return dead.CompleteIn(ctx, tx, &idempotency.StoredResponse{Status: 201})
+	})
+	if protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("the expired claim was completed: %v", err)
+	}
+	status, err := pg.Row(t.Context(), db.DB, account, pgx.RowTo[*int], `select status from idempotency`)
+	if err != nil || status != nil {
+		t.Errorf("the status is %v (%v)", status, err)
+	}
+}
+
+func TestAKeyWhoseRequestRunsLongIsBusy(t *testing.T) {
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: pgtest.NewDatabase(t).URL, KeyWait: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account := pgtest.Account(t, db)
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Errorf("got %v", err)
+	}
+}
+
+// deadlineOnly is a context that reports a deadline but does not end then. The test checks that the callee stops before the
+// deadline, independent of the speed of the machine.
+type deadlineOnly struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadlineOnly) Deadline() (time.Time, bool) { return d.at, true }
+
+// withClaimedKey opens a database and claims a key, as a request that is still running. Other requests wait for the key
+// as long as their contexts allow.
+func withClaimedKey(t *testing.T) (*persistence.Stores, pgtest.Database, protocol.AccountID) {
+	t.Helper()
+	database := pgtest.NewDatabase(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, KeyWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account := pgtest.Account(t, db)
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); err != nil {
+		t.Fatal(err)
+	}
+	return db, database, account
+}
+
+// lockKeys locks the rows of all keys, so that every attempt to claim one waits until release is called.
+func lockKeys(t *testing.T, conn *pgx.Conn) (release func()) {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from idempotency for update`); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A request that waits for another one with the same key stops waiting before its own deadline, while it can still
+// respond that the other one is running.
+func TestWaitingForAClaimedKeyEndsBeforeTheRequestTimesOut(t *testing.T) {
+	db, _, account := withClaimedKey(t)
+	ctx := deadlineOnly{t.Context(), time.Now().Add(500 * time.Millisecond)}
+	if _, _, err := db.Idempotency.ClaimKey(ctx, account, storetest.KeyOf("k", "body")); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Errorf("got %v", err)
+	}
+}
+
+// On a slow machine the deadline can pass during another attempt to claim the key. The result is the same as before
+// that attempt: the key is busy.
+func TestARequestThatTimesOutWhileClaimingABusyKeyReportsBusy(t *testing.T) {
+	db, database, account := withClaimedKey(t)
+	admin, err := pgx.Connect(t.Context(), database.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(context.WithoutCancel(t.Context())) }()
+	const claim = "insert into idempotency" // the beginning of the statement that claims a key
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	claimed := make(chan error, 1)
+	release := lockKeys(t, admin)
+	go func() {
+		_, _, err := db.Idempotency.ClaimKey(ctx, account, storetest.KeyOf("k", "body"))
+		claimed <- err
+	}()
+	storetest.AwaitLocked(t, database, claim)
+	release()
+	storetest.AwaitWaiting(t, database, claim, false) // else this test could take the lock before that attempt
+	release = lockKeys(t, admin)
+	storetest.AwaitLocked(t, database, claim)
+	end()
+	if err := <-claimed; protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Errorf("got %v", err)
+	}
+	release()
+}
+
+// One account has a row that cannot be read. The lookups of other accounts in the same round trip succeed.
+func TestAHostileAccountFailsOnlyItsOwnLookupOfAResponse(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	const accounts, hostile = 4, 1
+	owners := make([]protocol.AccountID, accounts)
+	for i := range accounts {
+		owners[i] = pgtest.Account(t, db)
+		claim, _, err := db.Idempotency.ClaimKey(t.Context(), owners[i], storetest.KeyOf("k", "body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := claim.Complete(t.Context(), &idempotency.StoredResponse{Status: 201, Body: []byte("kept")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	database.Admin(t, `update idempotency set headers = '"no object"' where account_id = $1`, owners[hostile])
+	db.Idempotency.ShareLookups(accounts)
+	failures := storetest.Together(accounts, func(i int) error {
+		response, err := db.Idempotency.FindResponse(t.Context(), owners[i], storetest.KeyOf("k", "body"))
+		if err == nil && (response == nil || string(response.Body) != "kept") {
+			t.Errorf("response %d is %+v", i, response)
+		}
+		return err
+	})
+	for i, err := range failures {
+		if (err != nil) != (i == hostile) {
+			t.Errorf("the result of %d is %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"turnstone/persistence/pg"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+)
+
+const (
+	jobsAtOnce  = 4
+	jobTimeout  = time.Minute
+	jobPoll     = time.Second // the queue is polled: LISTEN would need a connection of every node
+	jobRescue   = 3 * time.Minute
+	jobStopTime = 10 * time.Second // time for running jobs to end; then they are cancelled and run again elsewhere
+
+	retryFirst   = time.Second
+	retryLongest = 10 * time.Minute
+)
+
+// Runner runs queued jobs on this node. The nodes share the work; a job whose node failed runs again within minutes.
+type Runner struct {
+	client *river.Client[pgx.Tx]
+	pool   *pgxpool.Pool
+}
+
+// Start starts to run jobs of these kinds. Close ends it.
+func Start(ctx context.Context, db *pg.DB, kinds ...Job) (*Runner, error) {
+	pool, err := jobPool(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("job queue: %w", err)
+	}
+	workers := river.NewWorkers()
+	var periodic []*river.PeriodicJob
+	for _, kind := range kinds {
+		kind.add(workers)
+		if kind.periodic != nil {
+			periodic = append(periodic, kind.periodic)
+		}
+	}
+	j := &Runner{pool: pool}
+	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}},
+		Logger:     jobLogger(db.Log),
+		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
+		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),
+	})
+	if err == nil {
+		err = j.client.Start(context.WithoutCancel(ctx)) // Close stops the client, not the end of ctx
+	}
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("job queue: %w", err)
+	}
+	return j, nil
+}
+
+func jobPool(ctx context.Context, db *pg.DB) (*pgxpool.Pool, error) {
+	return db.Pool(ctx, pg.EngineRole, pg.JobConns)
+}
+
+// Close waits up to jobStopTime for the running jobs, then cancels the rest and waits for it.
+func (j *Runner) Close(ctx context.Context) error {
+	defer j.pool.Close()
+	soft, cancel := context.WithTimeout(ctx, jobStopTime)
+	defer cancel()
+	if err := j.client.Stop(soft); err == nil {
+		return nil
+	}
+	if err := j.client.StopAndCancel(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("stopping the job queue: %w", err)
+	}
+	return nil
+}
+
+// jobRetries doubles the delay with each failure, up to retryLongest.
+type jobRetries struct{}
+
+func (jobRetries) NextRetry(job *rivertype.JobRow) time.Time {
+	delay := retryLongest
+	if failed := len(job.Errors); failed < 10 {
+		delay = min(retryFirst<<failed, retryLongest)
+	}
+	return time.Now().Add(delay)
+}

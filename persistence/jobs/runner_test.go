@@ -1,0 +1,198 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"turnstone/persistence"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/pgtest"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+)
+
+func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
+	w := storetest.NewWorld(t)
+	titled := make(chan protocol.ConversationID, 1)
+	jobs, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{
+		Title: func(_ context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error {
+			if account != w.Account || turn.IsZero() {
+				t.Errorf("title job for account %v, turn %v", account, turn)
+			}
+			titled <- conversation
+			return nil
+		},
+	})
+	w.Must(err)
+	defer func() { w.Must(jobs.Close(context.Background())) }()
+
+	turn := w.Start(w.Request(nil, "hello"))
+	turn.End(nil)
+	select {
+	case conversation := <-titled:
+		if conversation != turn.Spec.ConversationID {
+			t.Errorf("titled conversation %v", conversation)
+		}
+	case <-time.After(storetest.WaitLimit):
+		t.Fatal("no title job ran")
+	}
+
+	const staleSQL = `
+		insert into idempotency (account_id, key_hash, path, body_hash, status, created_at)
+		select $1, n::text::bytea, '/things', '', 201, now() - interval '25 hours' from generate_series(1, 2500) n`
+	_, err = w.DB.Exec(t.Context(), w.Account, staleSQL, w.Account)
+	w.Must(err)
+	live, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: turn.Spec.ConversationID})
+	if err != nil || live != nil {
+		t.Fatal(live, err)
+	}
+	storetest.Eventually(t, func() bool {
+		return w.Count(`select count(*) from messages`) == 0 && w.Count(`select count(*) from turns`) == 0
+	})
+	w.Database.Admin(t, `update river.river_job set scheduled_at = now(), state = 'available', attempt = 0, finalized_at = null where kind = 'expire'`)
+	storetest.Eventually(t, func() bool { return w.Count(`select count(*) from idempotency`) == 0 })
+}
+
+func TestAMissingPartitionIsCreatedAndGetsItsRows(t *testing.T) {
+	w := storetest.NewWorld(t)
+	live, ended := w.Start(w.Request(nil, "one")), w.Start(w.Request(nil, "two"))
+	live.Append(2)
+	ended.Append(2)
+	ended.End(nil)
+	const today = `to_char(now() at time zone 'UTC', 'YYYYMMDD')`
+	inToday := func() int {
+		return w.Count(`select count(*) from turn_events e join pg_class c on c.oid = e.tableoid where c.relname = 'turn_events_' || ` + today)
+	}
+	if inToday() == 0 {
+		t.Error("the events are not in the day's partition")
+	}
+	// While the partition of a day is missing, its rows are stored in the default partition. They move when the
+	// partition is created.
+	before := w.Count(`select count(*) from turn_events`)
+	w.Database.Admin(t, `do $$ begin execute 'alter table turn_events detach partition turn_events_' || `+today+`;
+		execute 'insert into turn_events select * from turn_events_' || `+today+`;
+		execute 'drop table turn_events_' || `+today+`; end $$`)
+	if inToday() != 0 || w.Count(`select count(*) from turn_events`) != before {
+		t.Fatal("the partition was not removed")
+	}
+	w.Database.Admin(t, `select ensure_turn_partitions(1)`)
+	if got := inToday(); got != before {
+		t.Errorf("%d of %d rows moved", got, before)
+	}
+}
+
+func TestConcurrentAndRepeatedMigrationsSucceed(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	failures := make(chan error, 4)
+	for range cap(failures) {
+		go func() {
+			failures <- pg.Migrate(context.Background(), database.OwnerURL, pg.MigrateOptions{Login: pgtest.Login})
+		}()
+	}
+	for range cap(failures) {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	database.Open(t)
+}
+
+func TestOpenRefusesUnsafeRolesAndOtherSchemaVersions(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	refuses := func(name, url string) {
+		t.Helper()
+		db, err := persistence.Open(t.Context(), persistence.Config{URL: url})
+		if err == nil {
+			db.Close()
+			t.Errorf("%s: opened", name)
+			return
+		}
+		t.Logf("%s: %v", name, err)
+	}
+	refuses("superuser", database.AdminURL)
+	refuses("owner", database.OwnerURL)
+	refuses("garbage", "mysql://x")
+	refuses("no server", "postgres://u@127.0.0.1:1/x")
+	database.Admin(t, `update schema_version set version = version + 1`)
+	refuses("a newer schema", database.URL)
+	database.Admin(t, `update schema_version set version = version - 2`)
+	refuses("an older schema", database.URL)
+	database.Admin(t, `update schema_version set version = version + 1; alter role `+pgtest.Login+` inherit`)
+	defer database.Admin(t, `alter role `+pgtest.Login+` noinherit`)
+	refuses("an inheriting role", database.URL)
+	database.Admin(t, `alter role `+pgtest.Login+` noinherit bypassrls`)
+	defer database.Admin(t, `alter role `+pgtest.Login+` nobypassrls`)
+	refuses("a bypassing role", database.URL)
+}
+
+// The job queue finds its few open jobs without reading the finished jobs of the last day.
+func TestTheJobQueueReadsNoFinishedJobs(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const insertJobsSQL = `
+		insert into river.river_job (args, kind, max_attempts, state, finalized_at, attempted_at, attempt, queue, created_at, scheduled_at)
+		select '{}', 'title', 3, $1::text::river.river_job_state, case $1 when 'completed' then now() end, now(), 1, 'default', now(), now()
+		from generate_series(1, $2::int)`
+	w.Database.Admin(t, insertJobsSQL, "completed", 20_000)
+	w.Database.Admin(t, insertJobsSQL, "running", 3)
+	w.Database.Admin(t, `vacuum analyze river.river_job`)
+	pool, err := jobs.JobPool(t.Context(), w.DB.DB)
+	w.Must(err)
+	defer pool.Close()
+	driver := riverpgxv5.New(pool).GetExecutor()
+	const schema, most = "river", 1000
+	for name, run := range map[string]func() error{
+		"rescuing": func() error {
+			stuck, err := driver.JobGetStuck(t.Context(), &riverdriver.JobGetStuckParams{Max: most, Schema: schema, StuckHorizon: time.Now().Add(time.Hour)})
+			if len(stuck) != 3 {
+				t.Errorf("%d jobs are stuck", len(stuck))
+			}
+			return err
+		},
+		"cleaning": func() error {
+			yesterday := time.Now().Add(-24 * time.Hour)
+			deleted, err := driver.JobDeleteBefore(t.Context(), &riverdriver.JobDeleteBeforeParams{
+				CancelledDoDelete: true, CompletedDoDelete: true, DiscardedDoDelete: true, Max: most, Schema: schema,
+				CancelledFinalizedAtHorizon: yesterday, CompletedFinalizedAtHorizon: yesterday, DiscardedFinalizedAtHorizon: yesterday,
+			})
+			if deleted != 0 {
+				t.Errorf("%d jobs were deleted", deleted)
+			}
+			return err
+		},
+		"scheduling": func() error {
+			_, err := driver.JobSchedule(t.Context(), &riverdriver.JobScheduleParams{Max: most, Schema: schema})
+			return err
+		},
+		"fetching": func() error {
+			_, err := driver.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "test", MaxToLock: 4, MaxAttemptedBy: 10, Queue: "default", Schema: schema})
+			return err
+		},
+	} {
+		pages := func() int {
+			w.Must(pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+				for range 2 { // the first flush reports the statistics of the previous call
+					if _, err := conn.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			return w.Count(`select (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::int from pg_statio_user_tables where schemaname = 'river' and relname = 'river_job'`)
+		}
+		w.Must(run()) // the first call also plans its statements
+		before := pages()
+		w.Must(run())
+		if read := pages() - before; read > 60 {
+			t.Errorf("%s reads %d pages", name, read)
+		} else {
+			t.Logf("%s: %d pages", name, read)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package limits has the rate limits, in Redis and in the process, and the daily budget of model tokens, in Postgres.
+// Its callers decide which limit applies to a request.
+package limits

@@ -1,0 +1,46 @@
+package pg
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// PageBytes is the maximum size of the JSON of a page; only a page of one item may be larger. It equals the maximum
+// size of a request body. A page of 100 typical items is smaller; 100 items of the maximum size would need tens of
+// megabytes of memory for each such request.
+const PageBytes = 1 << 20
+
+// CutPage returns the rows that form a page: at most limit, of at most PageBytes, but at least one. The caller reads
+// one row more than limit, so that more can report whether rows follow. A statement with large rows limits what it
+// reads by @page_bytes; it always reads the first row that does not fit.
+func CutPage[T any](rows []T, limit int) (page []T, more bool, err error) {
+	size := 0
+	for i := range rows {
+		text, err := JSONText(&rows[i])
+		if err != nil {
+			return nil, false, err
+		}
+		if size += len(text); i == limit || i > 0 && size > PageBytes {
+			return rows[:i], true, nil
+		}
+	}
+	return rows, false, nil
+}
+
+// JSONText encodes a value for a column of type json.
+func JSONText(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding for the database: %w", err)
+	}
+	return text, nil
+}
+
+// Latest and HighestID are after every time and every identifier that is stored. A list in descending order that starts
+// there needs no special case for its first page, which would prevent the use of the index.
+var (
+	Latest    = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	HighestID = [16]byte(bytes.Repeat([]byte{0xff}, 16))
+)

@@ -1,0 +1,90 @@
+package persistence
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/journal"
+	"turnstone/persistence/limits"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/turns"
+	"turnstone/persistence/usage"
+	"turnstone/protocol"
+)
+
+// Config configures Open. A number that is zero selects the default.
+type Config struct {
+	URL         string        // connection URL of the login role
+	MaxConns    int32         // for requests
+	EngineConns int32         // for the journal, the lease and the sweeps
+	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; default 5 s
+	Logger      *zap.Logger
+}
+
+// Stores are the stores of one database. They share its connections.
+type Stores struct {
+	*pg.DB
+	Audit         *audit.Log
+	Accounts      *accounts.Store
+	Idempotency   *idempotency.Store
+	Conversations *conversations.Store
+	Usage         *usage.Store
+	Operator      *turns.Operator
+	queue         *jobs.Queue
+}
+
+// Open connects to Postgres. It returns a one-line error if the server, the login role or the schema would break the
+// guarantees of the service.
+func Open(ctx context.Context, config Config) (*Stores, error) {
+	db, err := pg.Open(ctx, pg.Config{
+		URL: config.URL, MaxConns: config.MaxConns, EngineConns: config.EngineConns, Logger: config.Logger, SelfTest: journal.SelfTest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db)}
+	if s.queue, err = jobs.NewQueue(db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	s.Conversations, s.Operator = conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
+	return s, nil
+}
+
+// StartTurns starts a store of turns. Its Close stops it.
+func (s *Stores) StartTurns(options turns.Options) *turns.Store {
+	return turns.New(s.DB, s.queue, s.Idempotency, s.Conversations, options)
+}
+
+// JobWorkers holds the functions that jobs call. A node does not run the jobs of a function that is nil.
+type JobWorkers struct {
+	// Title generates and stores an automatic title.
+	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
+	// CancelTurn cancels a live turn on behalf of the operator.
+	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
+}
+
+// StartJobs runs the jobs of all stores on this node: it erases deleted conversations, removes expired rows, generates
+// titles, and more. Close ends it.
+func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runner, error) {
+	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
+	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
+	kinds := []jobs.Job{
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire),
+		s.Conversations.PurgeJob(), directory.PartitionJob(), s.Audit.ExpiryJob(),
+	}
+	if workers.CancelTurn != nil {
+		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))
+	}
+	if workers.Title != nil {
+		kinds = append(kinds, turns.TitleJob(workers.Title))
+	}
+	return jobs.Start(ctx, s.DB, kinds...)
+}

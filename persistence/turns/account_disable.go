@@ -1,0 +1,152 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const (
+	disableInterval = time.Second      // interval between two checks for live turns of a disabled account
+	disableGrace    = 15 * time.Second // no request that arrived before the account was disabled takes longer than this
+)
+
+// maxDisableAttempts is as high as that of a purge: at most ten minutes apart, about a week.
+const maxDisableAttempts = 1000
+
+// DisableAccountArgs is the job that cancels the live turns of a disabled account. It repeats until no turn is live and
+// no request that arrived before the account was disabled can still start one.
+type DisableAccountArgs struct {
+	AccountID protocol.AccountID `json:"account_id"`
+}
+
+// Kind returns the name of the job.
+func (DisableAccountArgs) Kind() string { return "disable_account" }
+
+// InsertOpts allows as many attempts as a purge has, because a disabled account must not keep running turns.
+func (DisableAccountArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: maxDisableAttempts}
+}
+
+// The conversations are locked before the account, in the same order as by a start of a turn.
+const (
+	lockQueuesSQL = `
+	select from (
+		select distinct conversation_id from follow_ups where account_id = @account and state = 'queued' order by conversation_id
+	) waiting cross join lateral (
+		select from conversations where account_id = @account and conversation_id = waiting.conversation_id
+		limit 1 for no key update) c`
+	holdQueuesSQL = `
+	with held as (
+		update follow_ups set state = 'held', version = version + 1
+		where account_id = @account and state = 'queued'
+		returning conversation_id
+	)
+	update conversations c set queue_version = queue_version + 1
+	where c.account_id = @account and c.conversation_id = any (array(select conversation_id from held))`
+	disableAccountSQL = `update accounts set disabled_at = @at where account_id = @account and disabled_at is null`
+	enableAccountSQL  = `update accounts set disabled_at = null where account_id = $1 and disabled_at is not null`
+)
+
+// queueHoldFollowUps adds the statements that set every queued follow-up of an account to held.
+func queueHoldFollowUps(batch *pgx.Batch, account protocol.AccountID) {
+	args := pgx.NamedArgs{"account": account}
+	batch.Queue(lockQueuesSQL, args)
+	batch.Queue(holdQueuesSQL, args)
+}
+
+// Operator does what an operator requests for an account. Its methods may be called from any goroutine.
+type Operator struct {
+	db    *pg.DB
+	queue *jobs.Queue
+}
+
+// NewOperator returns an operator that enqueues its jobs in queue.
+func NewOperator(db *pg.DB, queue *jobs.Queue) *Operator { return &Operator{db, queue} }
+
+// DisableJob returns the job that calls cancel for the live turns of disabled accounts.
+func (s *Operator) DisableJob(cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) jobs.Job {
+	return jobs.New(func(ctx context.Context, args DisableAccountArgs) error {
+		return s.cancelTurnsOfDisabled(ctx, args.AccountID, cancel)
+	})
+}
+
+// DisableAccount disables an account: it ends the sessions, sets the queued follow-ups to held and enqueues a job that
+// cancels the live turns. It deletes nothing.
+func (s *Operator) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		batch := &pgx.Batch{}
+		queueHoldFollowUps(batch, account)
+		batch.Queue(disableAccountSQL, pgx.NamedArgs{"account": account, "at": now})
+		by.Queue(batch, account, audit.EventAccountDisabled, nil)
+		accounts.QueueEndSessions(batch, account, now)
+		if err := tx.Run(ctx, batch); err != nil {
+			return err
+		}
+		return s.queue.Insert(ctx, tx, DisableAccountArgs{account})
+	})
+}
+
+// EnableAccount lets an account sign in again. It starts nothing: held follow-ups stay held.
+func (s *Operator) EnableAccount(ctx context.Context, account protocol.AccountID, by audit.Requester) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(enableAccountSQL, account)
+		by.Queue(batch, account, audit.EventAccountEnabled, nil)
+		return tx.Run(ctx, batch)
+	})
+}
+
+const (
+	disabledAtSQL = `select disabled_at from accounts where account_id = $1`
+	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + conversations.LiveStates
+)
+
+// cancelTurnsOfDisabled cancels the live turns of a disabled account. It also sets the follow-ups to held that were
+// queued since the account was disabled, so that the end of a turn does not start them. It returns river.JobSnooze
+// until no turn is live and disableGrace has passed.
+func (s *Operator) cancelTurnsOfDisabled(ctx context.Context, account protocol.AccountID,
+	cancel func(context.Context, protocol.AccountID, protocol.TurnID) error,
+) error {
+	var disabled *time.Time
+	var live []protocol.TurnID
+	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(disabledAtSQL, account).QueryRow(func(row pgx.Row) error { return row.Scan(&disabled) })
+		if err := tx.Run(ctx, batch); err != nil || disabled == nil {
+			return err
+		}
+		batch = &pgx.Batch{}
+		queueHoldFollowUps(batch, account)
+		batch.Queue(stillLiveSQL, account).Query(func(rows pgx.Rows) (err error) {
+			live, err = pgx.CollectRows(rows, pgx.RowTo[protocol.TurnID])
+			return err
+		})
+		return tx.Run(ctx, batch)
+	})
+	if err != nil || disabled == nil { // the account was enabled again
+		return err
+	}
+	var failed []error
+	for _, turn := range live {
+		failed = append(failed, cancel(ctx, account, turn))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("cancelling the turns of a disabled account: %w", err)
+	}
+	if len(live) > 0 || time.Since(*disabled) < disableGrace {
+		return river.JobSnooze(disableInterval)
+	}
+	return nil
+}

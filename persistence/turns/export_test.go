@@ -1,0 +1,44 @@
+package turns
+
+import (
+	"context"
+
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// ReadEventsSQL reads the events after a sequence from the log of a live turn.
+const ReadEventsSQL = readEventsSQL
+
+// MaintainPartitions runs the job that creates and drops partitions.
+func (d *Directory) MaintainPartitions(ctx context.Context) error { return d.turnPartitions(ctx) }
+
+// StopAccount runs the job that stops the live turns of a disabled account.
+func (s *Operator) StopAccount(ctx context.Context, account protocol.AccountID, cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) error {
+	return s.cancelTurnsOfDisabled(ctx, account, cancel)
+}
+
+// Started is the outcome of one start.
+type Started struct {
+	Result *turnlog.StartResult
+	Err    error
+	Alone  bool // it could not start with the group
+}
+
+// StartTogether starts turns as one group, and then one by one those that could not start with the group.
+func (t *Store) StartTogether(ctx context.Context, starts ...*turnlog.Start) []Started {
+	group := make([]*sharedStart, len(starts))
+	for i, start := range starts {
+		group[i] = &sharedStart{Start: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+	}
+	t.runStartGroup(group)
+	started := make([]Started, len(starts))
+	for i, s := range group {
+		<-s.done
+		started[i] = Started{s.result, s.err, s.alone}
+		if s.alone {
+			started[i].Result, started[i].Err = t.startAlone(ctx, s.Start)
+		}
+	}
+	return started
+}

@@ -1,0 +1,143 @@
+package turns
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	queueLengthSQL = `
+select (select count(*) from (
+           select from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held') limit $3) waiting),
+       (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
+	insertFollowUpSQL = `
+insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, profile, position, created_at)
+values (@account, @follow_up, @conversation, 'queued', @content, @profile, @position, @at)`
+	touchQueueSQL = `
+update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
+)
+
+// enqueue adds the input to the end of the conversation's queue, under the lock that ending the live turn takes. So the
+// end of the turn either sees the item or was committed before it.
+func (s *turnStart) enqueue(ctx context.Context) error {
+	var waiting int
+	var last int64
+	if err := s.tx.QueryRow(ctx, queueLengthSQL, s.AccountID, *s.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
+		return err
+	}
+	if waiting >= protocol.MaxFollowUps {
+		return protocol.Errorf(protocol.CodeTooManyFollowUps, "%d follow-ups wait, which is the limit", waiting)
+	}
+	item := &protocol.FollowUp{
+		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: s.Input, Attachments: []protocol.FileID{},
+		Position: last + 1, Version: 1, CreatedAt: millis(s.At),
+	}
+	if s.Profile != "" {
+		item.Profile = &s.Profile
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
+		"account": s.AccountID, "conversation": *s.ConversationID, "follow_up": item.FollowUpID, "content": item.Content,
+		"profile": item.Profile, "position": item.Position, "at": item.CreatedAt,
+	})
+	batch.Queue(touchQueueSQL, s.AccountID, *s.ConversationID)
+	if err := s.queueFollowUpResponse(batch, item); err != nil {
+		return err
+	}
+	s.result = &turnlog.StartResult{FollowUp: item}
+	return s.tx.CommitWith(ctx, batch)
+}
+
+// queueItem is the first queued item of a conversation.
+type queueItem struct {
+	FollowUpID  protocol.FollowUpID
+	Content     string
+	Attachments []protocol.FileID
+	Profile     *protocol.Profile
+}
+
+const (
+	nextQueuedSQL = `
+select follow_up_id, content, attachments, profile
+from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued'
+order by position, follow_up_id limit 1`
+	startFollowUpSQL = `
+update follow_ups set state = 'started', turn_id = $4, version = version + 1
+where account_id = $1 and conversation_id = $2 and follow_up_id = $3`
+)
+
+// queuedTurn reads what a turn from the queue depends on and plans the turn. It returns nil if the turn has to wait,
+// because the account is at its limit or the node accepts no turns. ending is the number of live turns that end in this
+// transaction.
+func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, ending, maxLive int) (*turnPlan, error) {
+	var c startConversation
+	var f startFacts
+	batch := &pgx.Batch{}
+	batch.Queue(accounts.LockAccountSQL, plan.account)
+	batch.Queue(startFactsSQL, plan.account, plan.owner).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&f.liveTurns, &f.ownerAlive, &f.defaultProfile)
+	})
+	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&c.branch, &c.live, &c.profile, &c.queueVersion)
+	})
+	batch.Queue(branchHeadSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts)
+	})
+	if err := tx.Run(ctx, batch); err != nil {
+		return nil, err
+	}
+	if !f.ownerAlive || f.liveTurns-ending >= maxLive {
+		return nil, nil
+	}
+	plan.turn, plan.followUp = protocol.NewTurnID(), &item.FollowUpID
+	plan.input, plan.attachments = item.Content, item.Attachments
+	plan.requested = firstProfile(item.Profile, c.profile, f.defaultProfile)
+	plan.branch, plan.parent, plan.depth = c.branch, c.head, c.headDepth
+	return &plan, nil
+}
+
+// startNext plans a turn for the first queued item of a conversation. The caller has locked the conversation, and no
+// turn is live in it. The batch stores the turn; it is nil if nothing is queued or the turn has to wait.
+func startNext(ctx context.Context, tx *pg.Tx, plan turnPlan, maxLive int, begin func(*turnlog.Spec) (turnlog.Begin, error),
+	log *zap.Logger,
+) (*turnlog.Started, *pgx.Batch, error) {
+	rows, err := tx.Query(ctx, nextQueuedSQL, plan.account, plan.conversation)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[queueItem])
+	if err != nil || len(items) == 0 {
+		return nil, nil, err
+	}
+	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, maxLive)
+	if err != nil || planned == nil {
+		return nil, nil, err
+	}
+	spec, first, err := planned.begin(begin)
+	if err != nil {
+		log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
+		return nil, nil, nil
+	}
+	batch := &pgx.Batch{}
+	if err := planned.queueStarted(batch, spec, first); err != nil {
+		return nil, nil, err
+	}
+	return &turnlog.Started{Spec: spec, Begin: first, Epoch: 1}, batch, nil
+}
+
+// queueStarted adds the statements that store a turn from the queue.
+func (p *turnPlan) queueStarted(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Begin) error {
+	if err := p.queue(batch, spec, begin); err != nil {
+		return err
+	}
+	batch.Queue(startFollowUpSQL, p.account, p.conversation, *p.followUp, p.turn)
+	batch.Queue(touchQueueSQL, p.account, p.conversation)
+	return nil
+}

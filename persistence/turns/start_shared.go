@@ -1,0 +1,261 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	// sharedStarts limits the groups in flight; the second one starts if the first takes long. More would not help:
+	// groups with starts of the same accounts wait for each other anyway.
+	sharedStarts = 2
+	maxStartWait = 50 * time.Millisecond
+	// maxSharedStart limits the transaction, and the number of starts that run alone if it fails.
+	maxSharedStart = 64
+)
+
+// shareable reports whether a start depends only on its account, because it creates a new conversation. A start with
+// invalid input runs alone and is refused there.
+func shareable(start *turnlog.Start) bool {
+	return start.ConversationID == nil && start.Branch == nil && start.Input != "" && (start.Expected == nil || start.Expected.ID == nil)
+}
+
+// sharedStart is a start that waits for its group.
+type sharedStart struct {
+	*turnlog.Start
+	ctx   context.Context //nolint:containedctx // of the caller that waits; used if the start is alone in its group
+	taken chan struct{}   // closed when its group starts
+	done  chan struct{}   // closed when the start is decided
+	// Set before done is closed.
+	alone  bool // nothing was stored: the caller runs the start alone
+	result *turnlog.StartResult
+	err    error
+}
+
+// startShared starts a turn in a new conversation together with concurrent starts. Each start is refused or fails
+// separately: if the group fails, each of its starts runs alone, unless it is unknown whether the group was committed.
+func (t *Store) startShared(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	s := &sharedStart{Start: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+	t.starts.Add(s)
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		if err := s.abandonWait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if s.alone {
+		return t.startAlone(ctx, start)
+	}
+	return s.result, s.err
+}
+
+// abandonWait ends the wait of a caller whose context has ended. After a deadline it returns an error. If the client
+// has gone, nothing else waits for the response, so it waits for the outcome: a start that has begun is completed.
+func (s *sharedStart) abandonWait(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		<-s.done // bounded by the time of a transaction
+		return nil
+	}
+	select {
+	case <-s.taken:
+		return pg.UnknownOutcome(ctx.Err())
+	default:
+		return pg.Unavailable(ctx.Err()) // the group skips a start whose context has ended
+	}
+}
+
+// runStartGroup is the Work of Store.starts. After a panic, which one of the requests caused, each start runs alone, in
+// its own request.
+func (t *Store) runStartGroup(waiting []*sharedStart) {
+	group := make([]*sharedStart, 0, len(waiting))
+	defer func() {
+		if p := recover(); p != nil {
+			t.log.Error("a group of starts failed unexpectedly", zap.String("kind", fmt.Sprintf("%T", p)))
+			startSeparately(group)
+		}
+		for _, s := range waiting {
+			close(s.done)
+		}
+	}()
+	for _, s := range waiting {
+		close(s.taken)
+		if s.ctx.Err() != nil {
+			s.err = pg.Unavailable(s.ctx.Err())
+			continue
+		}
+		group = append(group, s)
+	}
+	switch len(group) {
+	case 0:
+	case 1:
+		group[0].result, group[0].err = t.startAlone(group[0].ctx, group[0].Start)
+	default:
+		t.startTogether(group)
+	}
+}
+
+// startSeparately makes every start of a group run alone.
+func startSeparately(group []*sharedStart) {
+	for _, s := range group {
+		s.alone, s.result, s.err = true, nil, nil
+	}
+}
+
+// startTogether starts a group in one transaction.
+func (t *Store) startTogether(group []*sharedStart) {
+	ctx, cancel := context.WithTimeout(context.Background(), pg.RequestTimeout)
+	defer cancel()
+	g := &startGroup{}
+	err := t.db.InTxAfter(ctx, pg.NoAccount, func(batch *pgx.Batch) {
+		g.reset(group)
+		g.queueRead(batch)
+	}, g.run)
+	var unanswered *pg.CommitError
+	switch {
+	case err == nil || errors.Is(err, errNoChange):
+	case errors.As(err, &unanswered):
+		for _, s := range g.stored {
+			s.result, s.err = nil, fmt.Errorf("starting a turn: %w", err)
+		}
+	case pg.IsOutage(err): // each start alone would fail in the same way
+		for _, s := range group {
+			s.alone, s.result, s.err = false, nil, fmt.Errorf("starting a turn: %w", err)
+		}
+	default:
+		startSeparately(group)
+	}
+}
+
+// startGroup is one attempt at starting a group.
+type startGroup struct {
+	members []*sharedStart
+	facts   []groupFacts
+	columns startColumns
+	stored  []*sharedStart
+}
+
+// groupFacts holds what one start of a group depends on.
+type groupFacts struct {
+	startFacts
+	known, claimed bool // the account exists; the key exists
+}
+
+const (
+	// If a lock is held for long, waiting is not worthwhile: the starts run alone.
+	groupAccountsSQL = `
+select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout', '250ms', true), ` + pg.GenericPlans
+	// Locked in order, so that two groups cannot deadlock.
+	lockAccountsSQL = `
+select account_id from accounts where account_id = any ($1) order by account_id for no key update`
+	groupFactsSQL = `
+select (select count(*) from turns where account_id = g.account_id and ` + conversations.LiveStates + `),
+       exists (select from nodes where node_id = g.owner and not dead and not draining),
+       (select settings ->> 'default_profile' from account_settings where account_id = g.account_id),
+       exists (select from accounts where account_id = g.account_id),
+       coalesce((select true from idempotency i
+           where i.account_id = g.account_id and i.key_hash = g.key_hash limit 1), false)
+from unnest($1::uuid[], $2::uuid[], $3::bytea[]) with ordinality as g (account_id, owner, key_hash, n)
+order by n`
+)
+
+func (g *startGroup) reset(group []*sharedStart) {
+	*g = startGroup{members: group, facts: make([]groupFacts, 0, len(group))}
+	for _, s := range group {
+		s.alone, s.result, s.err = false, nil, nil
+	}
+}
+
+// queueRead adds the statements that take the locks and read what the starts depend on. What the locks of the accounts
+// protect is read by a statement after the one that locks.
+func (g *startGroup) queueRead(batch *pgx.Batch) {
+	var accounts []protocol.AccountID
+	var owners []protocol.NodeID
+	var hashes [][]byte // nil element: no key
+	for _, s := range g.members {
+		accounts, owners = append(accounts, s.AccountID), append(owners, s.Owner)
+		var hash []byte
+		if s.Idempotency != nil {
+			hash = idempotency.KeyHash(*s.Idempotency)
+		}
+		hashes = append(hashes, hash)
+	}
+	batch.Queue(groupAccountsSQL, pg.AccountArray(accounts))
+	batch.Queue(lockAccountsSQL, accounts)
+	batch.Queue(groupFactsSQL, accounts, owners, hashes).Query(func(rows pgx.Rows) error {
+		var f groupFacts
+		_, err := pgx.ForEachRow(rows, []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.known, &f.claimed}, func() error {
+			g.facts = append(g.facts, f)
+			f.defaultProfile = nil // the next row must not share the pointer
+			return nil
+		})
+		return err
+	})
+}
+
+// run decides each start, then stores the accepted ones and commits.
+func (g *startGroup) run(ctx context.Context, tx *pg.Tx) error {
+	if len(g.facts) != len(g.members) {
+		return fmt.Errorf("%d starts have %d rows of facts", len(g.members), len(g.facts))
+	}
+	begun := map[protocol.AccountID]int{}
+	claimed := map[idempotency.AccountKey]bool{}
+	for i, s := range g.members {
+		f := &g.facts[i]
+		f.liveTurns += begun[s.AccountID]
+		key := keyOf(s)
+		if !f.known || f.claimed || claimed[key] {
+			s.alone = true
+			continue
+		}
+		if s.err = g.plan(s, f); s.err != nil {
+			continue
+		}
+		begun[s.AccountID]++
+		claimed[key] = s.Idempotency != nil
+		g.stored = append(g.stored, s)
+	}
+	if len(g.stored) == 0 {
+		return errNoChange
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(storeNewTurnsSQL, g.columns.arguments()...)
+	return tx.CommitWith(ctx, batch)
+}
+
+func keyOf(s *sharedStart) idempotency.AccountKey {
+	key := idempotency.AccountKey{Account: s.AccountID}
+	if s.Idempotency != nil {
+		key.Hash = string(idempotency.KeyHash(*s.Idempotency))
+	}
+	return key
+}
+
+// plan decides one start and adds its row.
+func (g *startGroup) plan(s *sharedStart, f *groupFacts) error {
+	if err := f.refuse(s.MaxLiveTurns); err != nil {
+		return err
+	}
+	plan := &turnPlan{
+		account: s.AccountID, turn: protocol.NewTurnID(), owner: s.Owner, at: millis(s.At), input: s.Input,
+		requested:    firstProfile(&s.Profile, f.defaultProfile),
+		conversation: protocol.NewConversationID(), branch: protocol.NewBranchID(), newConversation: true, temporary: s.Temporary,
+	}
+	spec, begin, err := plan.begin(s.Begin)
+	if err != nil {
+		return err
+	}
+	s.result = &turnlog.StartResult{Spec: spec, Begin: begin}
+	return g.columns.add(plan, spec, begin, s.Idempotency)
+}

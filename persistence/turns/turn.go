@@ -1,0 +1,221 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/journal"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// Options are optional.
+type Options struct {
+	Journal journal.Options
+	Logger  *zap.Logger
+}
+
+// Store stores turns: it starts, ends and reads them, and appends to their logs. Its methods may be called from any
+// goroutine.
+type Store struct {
+	db            *pg.DB
+	queue         *jobs.Queue
+	keys          *idempotency.Store
+	conversations *conversations.Store
+
+	journal *journal.Journal
+	log     *zap.Logger
+	starts  pg.Batcher[*sharedStart]
+}
+
+// New starts a journal. Close stops it.
+func New(db *pg.DB, queue *jobs.Queue, keys *idempotency.Store, conversations *conversations.Store, options Options) *Store {
+	if options.Logger == nil {
+		options.Logger = zap.NewNop()
+	}
+	if options.Journal.Logger == nil {
+		options.Journal.Logger = options.Logger
+	}
+	t := &Store{
+		db: db, queue: queue, keys: keys, conversations: conversations,
+		journal: journal.New(db, options.Journal), log: options.Logger,
+	}
+	t.starts = pg.Batcher[*sharedStart]{MaxInFlight: sharedStarts, MaxGroup: maxSharedStart, MaxWait: maxStartWait, Work: t.runStartGroup}
+	return t
+}
+
+// Close closes the journal; waiting appends are completed with protocol.CodeUnavailable.
+func (t *Store) Close() { t.journal.Close() }
+
+// JournalStats returns the counters of the journal, which continue to change.
+func (t *Store) JournalStats() *journal.Stats { return t.journal.Stats() }
+
+// Append submits a batch to the journal; see Journal.Append.
+func (t *Store) Append(batch *turnlog.Append, done func(error)) { t.journal.Append(batch, done) }
+
+const getTurnSQL = `
+select t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
+       t.assistant_message_id, t.created_at, t.finished_at
+from turns t
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+where t.account_id = $1 and t.turn_id = $2`
+
+// GetTurn returns a turn as a client sees it; protocol.CodeNotFound if the account has no such turn.
+func (t *Store) GetTurn(ctx context.Context, account protocol.AccountID, id protocol.TurnID) (*protocol.Turn, error) {
+	turn, err := pg.Row(ctx, t.db, account, func(row pgx.CollectableRow) (*protocol.Turn, error) {
+		turn := &protocol.Turn{TurnID: id, PendingApprovals: []protocol.Approval{}}
+		var spec turnlog.Spec
+		err := row.Scan(&turn.ConversationID, &turn.State, &turn.StopReason, &turn.AcceptingSteering, &turn.LastSequence, &spec,
+			&turn.Usage, &turn.Error, &turn.MessageID, &turn.CreatedAt, &turn.FinishedAt)
+		turn.Profile = spec.Routing.Profile
+		return turn, err
+	}, getTurnSQL, account, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading a turn: %w", err)
+	}
+	return turn, nil
+}
+
+const headColumns = `
+t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), t.owner_epoch, t.next_sequence - 1`
+
+const turnHeadSQL = `
+select ` + headColumns + `
+from turns t
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+left join nodes n on n.node_id = t.owner
+where t.account_id = $1 and t.turn_id = $2`
+
+// TurnHead returns the state, the owner and the last sequence of a turn.
+func (t *Store) TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error) {
+	head, err := pg.Row(ctx, t.db, account, func(row pgx.CollectableRow) (h turnlog.Head, err error) {
+		return h, row.Scan(headTargets(&h)...)
+	}, turnHeadSQL, account, turn)
+	if err != nil {
+		return head, fmt.Errorf("finding a turn: %w", err)
+	}
+	return head, nil
+}
+
+func headTargets(h *turnlog.Head) []any {
+	return []any{&h.State, &h.Accepts, &h.Owner, &h.OwnerDead, &h.Epoch, &h.LastSequence}
+}
+
+const turnRecordSQL = `
+select kind, key, sequence, body from turn_records where account_id = $1 and turn_id = $2 and kind = $3 and key = $4`
+
+// TurnRecord returns a private record; nil if there is none.
+func (t *Store) TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error) {
+	found, err := pg.Rows(ctx, t.db, account, pgx.RowToAddrOfStructByPos[turnlog.Record], turnRecordSQL, account, turn, kind, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading a record of a turn: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return found[0], nil
+}
+
+const (
+	loadTurnSQL = `
+select t.spec, m.parts, ` + headColumns + `
+from turns t
+left join messages m on m.account_id = t.account_id and m.message_id = t.user_message_id
+left join nodes n on n.node_id = t.owner
+where t.account_id = $1 and t.turn_id = $2`
+	loadRecordsSQL = `
+select kind, key, sequence, body from turn_records where account_id = $1 and turn_id = $2 order by sequence, kind, key`
+	loadEventsSQL = `
+select frames, first_sequence, last_sequence from turn_events where account_id = $1 and turn_id = $2 order by first_sequence`
+)
+
+// LoadTurn reads everything that adoption needs. Its statements do not share a snapshot, but they agree: the caller
+// already owns the turn, so the epoch fences every append of an earlier owner.
+func (t *Store) LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {
+	stored := &turnlog.Stored{Spec: &turnlog.Spec{}}
+	var log turnLog
+	var parts []protocol.Part
+	batch := &pgx.Batch{}
+	batch.Queue(loadTurnSQL, account, turn).QueryRow(func(row pgx.Row) error {
+		return row.Scan(append([]any{stored.Spec, &parts}, headTargets(&stored.Head)...)...)
+	})
+	batch.Queue(loadEventsSQL, account, turn).Query(log.read)
+	batch.Queue(loadRecordsSQL, account, turn).Query(func(rows pgx.Rows) (err error) {
+		stored.Records, err = pgx.CollectRows(rows, pgx.RowToStructByPos[turnlog.Record])
+		return err
+	})
+	if err := t.db.Send(ctx, account, batch); err != nil {
+		return nil, fmt.Errorf("loading a turn: %w", err)
+	}
+	stored.Spec.Input = userText(parts)
+	stored.Frames = log.frames
+	stored.Head.LastSequence = log.last
+	return stored, nil
+}
+
+// turnLog collects the rows of a log and fails if one is missing.
+type turnLog struct {
+	frames []byte
+	last   int64
+}
+
+var errLogGap = errors.New("the log of a turn has a gap")
+
+func (l *turnLog) read(rows pgx.Rows) error {
+	var frames []byte
+	var first, last int64
+	_, err := pgx.ForEachRow(rows, []any{&frames, &first, &last}, func() error {
+		if first != l.last+1 {
+			return errLogGap
+		}
+		l.frames, l.last = append(l.frames, frames...), last
+		return nil
+	})
+	return err
+}
+
+// userText returns the text of a user's message.
+func userText(parts []protocol.Part) string {
+	for _, part := range parts {
+		if part.Type == protocol.PartText {
+			return part.Text
+		}
+	}
+	return ""
+}
+
+func textParts(text string) []protocol.Part {
+	return []protocol.Part{{Type: protocol.PartText, PartID: protocol.NewPartID(), Text: text}}
+}
+
+// millis returns a time in UTC, truncated to milliseconds, the precision that clients see.
+func millis(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
+
+const turnAccountSQL = `select account_id from turns where turn_id = $1`
+
+// AccountOfTurn returns the account of a turn, for operators: only they look up a turn without its account. It may read
+// the whole table.
+func (t *Store) AccountOfTurn(ctx context.Context, turn protocol.TurnID) (protocol.AccountID, error) {
+	var found []protocol.AccountID
+	batch := &pgx.Batch{}
+	batch.Queue(turnAccountSQL, turn).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowTo[protocol.AccountID])
+		return err
+	})
+	if err := t.db.SendOn(ctx, t.db.Engine, pg.NoAccount, batch); err != nil {
+		return protocol.AccountID{}, fmt.Errorf("finding the account of a turn: %w", pg.Classify(err))
+	}
+	if len(found) != 1 { // none: the service generates the identifiers of turns, so there are never two
+		return protocol.AccountID{}, protocol.Errorf(protocol.CodeNotFound, "there is no turn %s", turn)
+	}
+	return found[0], nil
+}

@@ -1,0 +1,182 @@
+// Package usage stores and sums usage records: those of turns and titles, and those that clients report, which are
+// shown and never counted. The records of turns are written by package turns, in the transaction that ends the turn.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// Store stores usage records. Its methods may be called from any goroutine.
+type Store struct{ db *pg.DB }
+
+// New returns a store.
+func New(db *pg.DB) *Store { return &Store{db} }
+
+const usageColumns = `usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, usage, occurred_at`
+
+const insertUsageSQL = `
+	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, occurred_at)
+	select account_id, @usage, 'client', @kind, @quantity, @unit, conversation_id, coalesce(@occurred_at, now())
+	from conversations
+	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	returning ` + usageColumns
+
+// RecordUsage stores usage that a client reports for a conversation. Such rows are shown and never counted.
+func (s *Store) RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	kind string, quantity float64, unit string, occurredAt *time.Time,
+) (record *protocol.UsageRecord, err error) {
+	args := pgx.NamedArgs{
+		"account": account, "usage": protocol.NewUsageID(), "conversation": id,
+		"kind": kind, "quantity": quantity, "unit": unit, "occurred_at": occurredAt,
+	}
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, insertUsageSQL, args)
+		if err != nil {
+			return fmt.Errorf("recording usage: %w", err)
+		}
+		if record, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.UsageRecord]); err != nil {
+			return err
+		}
+		return idempotency.StoreResponseIn(ctx, tx, record)
+	})
+	return record, err
+}
+
+const insertTitleUsageSQL = `
+	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, model_id, usage)
+	values (@account, @usage_id, 'server', 'title', 1, 'call', @conversation, @model, @usage)`
+
+// RecordTitleUsage stores the usage of the model call that generated a title. The record belongs to no turn: the turn
+// has its own record.
+func (s *Store) RecordTitleUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, model string, usage protocol.Usage) error {
+	text, err := pg.JSONText(usage)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.Exec(ctx, account, insertTitleUsageSQL, pgx.NamedArgs{
+		"account": account, "usage_id": protocol.NewUsageID(), "conversation": id, "model": model, "usage": text,
+	})
+	if err != nil {
+		return fmt.Errorf("recording the usage of a title: %w", err)
+	}
+	return nil
+}
+
+// Position is a position between two records.
+type Position struct {
+	OccurredAt time.Time        `json:"t"`
+	UsageID    protocol.UsageID `json:"u"`
+}
+
+const listUsageSQL = `
+	select ` + usageColumns + `
+	from usage_records
+	where account_id = @account and conversation_id = @conversation
+	  and (occurred_at, usage_id) < (@after_time, @after)
+	order by occurred_at desc, usage_id desc
+	limit @limit`
+
+// ListUsage returns a page of the usage records of a conversation, newest first. next is nil at the end.
+func (s *Store) ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	after *Position, limit int,
+) (page []protocol.UsageRecord, next *Position, err error) {
+	if after == nil {
+		after = &Position{OccurredAt: pg.Latest, UsageID: pg.HighestID}
+	}
+	page, err = conversations.RowsOfConversation[protocol.UsageRecord](ctx, s.db, account, listUsageSQL, pgx.NamedArgs{
+		"account": account, "conversation": id, "limit": limit + 1,
+		"after_time": after.OccurredAt, "after": after.UsageID,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	last := &page[len(page)-1]
+	return page, &Position{OccurredAt: last.OccurredAt, UsageID: last.UsageID}, nil
+}
+
+// Grouping is the key by which usage is summed.
+type Grouping string
+
+// The groupings.
+const (
+	ByDay          Grouping = "day" // in UTC
+	ByProfile      Grouping = "profile"
+	ByConversation Grouping = "conversation"
+)
+
+// sumUsageSQL sums the records of the server. The key is text in every grouping, and a page continues after a key.
+const sumUsageSQL = `
+	select key, count(*) filter (where kind = 'turn') as turns,
+		coalesce(sum((usage ->> 'input_tokens')::bigint), 0)::bigint as input_tokens,
+		coalesce(sum((usage ->> 'output_tokens')::bigint), 0)::bigint as output_tokens,
+		coalesce(sum((usage ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens,
+		coalesce(sum((usage ->> 'cached_input_tokens')::bigint), 0)::bigint as cached_input_tokens
+	from (
+		select usage, kind, (case @grouping::text
+			when 'day' then to_char(occurred_at at time zone 'UTC', 'YYYY-MM-DD')
+			when 'profile' then coalesce(profile, 'none')
+			else coalesce(conversation_id::text, 'none')
+		end) collate "C" as key
+		from usage_records
+		where account_id = @account and source = 'server' and occurred_at >= @from and occurred_at < @to
+	) records
+	where key > @after
+	group by key
+	order by key
+	limit @limit`
+
+// Query selects sums of an account's usage.
+type Query struct {
+	From, To time.Time // [From, To)
+	Grouping Grouping
+	After    string // the page starts after this key; empty: at the beginning
+	Limit    int
+}
+
+// SumUsage returns sums of the usage that the server counted for an account, in the order of the keys. next is empty at
+// the end. The key of a conversation is its identifier.
+func (s *Store) SumUsage(ctx context.Context, account protocol.AccountID, query *Query) (page []protocol.UsageGroup, next string, err error) {
+	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.UsageGroup], sumUsageSQL, pgx.NamedArgs{
+		"account": account, "from": query.From, "to": query.To, "grouping": string(query.Grouping),
+		"after": query.After, "limit": query.Limit + 1,
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("summing usage: %w", err)
+	}
+	page, more, err := pg.CutPage(page, query.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = page[len(page)-1].Key
+	}
+	if query.Grouping == ByConversation {
+		for i := range page {
+			page[i].Key = conversationKey(page[i].Key)
+		}
+	}
+	return page, next, nil
+}
+
+// conversationKey converts a uuid of Postgres to the identifier of a conversation.
+func conversationKey(key string) string {
+	id, err := uuid.Parse(key)
+	if err != nil {
+		return key
+	}
+	return protocol.ConversationID(id).String()
+}

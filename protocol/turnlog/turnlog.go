@@ -1,0 +1,209 @@
+// Package turnlog defines the data that the actors and the store of turns exchange: the specification of a turn, the
+// batches of its log with their private records, its start, its end and its owner. None of it is published.
+//
+// It imports only package protocol, and has no behaviour.
+package turnlog
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// ErrFenced means that another epoch owns the turn, or that the node was marked dead. The caller stops: it emits no
+// event and acknowledges no command.
+var ErrFenced = errors.New("fenced: owned by another epoch")
+
+// Spec is the specification of a turn. It is stored with the turn and never changes.
+type Spec struct {
+	AccountID          protocol.AccountID      `json:"account_id"`
+	TurnID             protocol.TurnID         `json:"turn_id"`
+	ConversationID     protocol.ConversationID `json:"conversation_id"`
+	BranchID           protocol.BranchID       `json:"branch_id"`
+	UserMessageID      protocol.MessageID      `json:"user_message_id"`
+	AssistantMessageID protocol.MessageID      `json:"assistant_message_id"`
+	ParentMessageID    *protocol.MessageID     `json:"parent_message_id"` // the message before the user's
+	FollowUpID         *protocol.FollowUpID    `json:"follow_up_id"`      // the queue item that became this turn
+	Input              string                  `json:"-"`                 // the user's text; stored only as the message
+	Requested          protocol.Profile        `json:"requested"`
+	Routing            protocol.TurnRouting    `json:"routing"`
+	CreatedAt          time.Time               `json:"created_at"`
+}
+
+// Begin is the first transition of a turn. StartTurn stores it together with the turn's rows.
+type Begin struct {
+	Frames   []byte // events 1..Last, one line each
+	Last     int64
+	State    protocol.TurnState
+	Accepts  bool // the turn accepts steering
+	Payloads []protocol.Payload
+}
+
+// Start is a request to the store to start a turn, in one transaction.
+type Start struct {
+	AccountID      protocol.AccountID
+	Owner          protocol.NodeID          // the node that will run the turn, with epoch 1
+	ConversationID *protocol.ConversationID // nil: a new conversation
+	Input          string
+	Expected       *ExpectedHead // nil: not checked
+	Branch         *protocol.BranchRequest
+	Profile        protocol.Profile // empty: the conversation's, else auto
+	IfBusy         string
+	Temporary      bool
+	MaxLiveTurns   int
+	Idempotency    *protocol.IdempotencyKey
+	RequestID      string // for the log
+	At             time.Time
+	// Begin returns the first transition. It is pure. It receives the spec with every identifier set and with Requested
+	// resolved from the request and the conversation, and also sets spec.Routing.
+	Begin func(spec *Spec) (Begin, error)
+}
+
+// ExpectedHead is the head message that the client saw; a nil ID means an empty branch.
+type ExpectedHead struct{ ID *protocol.MessageID }
+
+// StartResult is the result of StartTurn: exactly one of Spec, FollowUp, Receipt and Busy is set.
+type StartResult struct {
+	Spec     *Spec // the turn, started now or (Replayed) by an earlier request with the same key
+	Begin    Begin // not set with Replayed
+	Replayed bool
+	FollowUp *protocol.FollowUp        // IfBusy queue
+	Receipt  *protocol.SteeringReceipt // Replayed: an earlier request with the same key steered a turn
+	// IfBusy steer: the live turn to steer, with an input that has the idempotency key as its client_steering_id. The
+	// key stays bound to this turn while the turn may accept the input, so a repeated request finds the outcome.
+	Busy *protocol.TurnID
+}
+
+// StoredStart is the stored result of an earlier POST /chat with the same key: exactly one field is set.
+type StoredStart struct {
+	TurnID   *protocol.TurnID
+	FollowUp *protocol.FollowUp
+	Receipt  *protocol.SteeringReceipt
+}
+
+// FollowUpChange is a change that an account makes to one of its follow-ups.
+type FollowUpChange struct {
+	AccountID      protocol.AccountID
+	ConversationID protocol.ConversationID
+	FollowUpID     protocol.FollowUpID
+	State          protocol.FollowUpState // queued, held or cancelled
+	Content        *string                // nil: unchanged
+	Version        *int64                 // the version that the client saw; nil: the client did not send one
+	At             time.Time
+
+	// Set by the node that would run the next turn of the queue. Without Begin, no turn is started.
+	Owner        protocol.NodeID
+	MaxLiveTurns int
+	Begin        func(spec *Spec) (Begin, error)
+}
+
+// Append is one batch of a turn's log: events, which become visible once the batch is durable, and the state and
+// records stored with them. It is stored only if (Owner, Epoch) still owns the turn, the turn is not terminal and its
+// next sequence is First.
+type Append struct {
+	AccountID   protocol.AccountID
+	TurnID      protocol.TurnID
+	Owner       protocol.NodeID
+	Epoch       int32
+	First, Last int64
+	Frames      []byte // events First..Last, one line each
+	State       protocol.TurnState
+	Accepts     bool
+	Records     []Record
+	Deferrable  bool // contains only more text: on a busy node it may wait briefly for the appends of other turns
+}
+
+// Record is a private entry of the log, unique by (turn, Kind, Key). Recovery and command lookups use it; readers
+// do not see it.
+type Record struct {
+	Kind     string // one of the kinds below
+	Key      string
+	Sequence int64 // of the event that it was stored with
+	Body     json.RawMessage
+}
+
+// SteeringRecord is the body of RecordSteering and, without Hash, of RecordWithdraw.
+type SteeringRecord struct {
+	SteeringID protocol.SteeringID `json:"steering_id"`
+	Hash       string              `json:"hash"` // of the input; differs for another input with the same client_steering_id
+}
+
+// The kinds of private records.
+const (
+	RecordStep     = "step"     // Key: the step's number; a finished model step
+	RecordSteering = "steering" // Key: the client_steering_id; an accepted input
+	RecordCancel   = "cancel"   // Key: empty for the first cancel, the scope for a cancel that widened it
+	RecordWithdraw = "withdraw" // Key: the steering_id; a withdrawn input
+)
+
+// Finish is the last batch of a turn, with the final message and the changes to the queue that are stored with it.
+type Finish struct {
+	Append
+	Spec         *Spec
+	StopReason   protocol.StopReason
+	Usage        protocol.Usage
+	Error        *protocol.TurnError
+	ModelID      string
+	Parts        []protocol.Part // of the assistant's message, final
+	Status       protocol.MessageStatus
+	Parked       []ParkedInput // returned steering inputs, which become held follow-ups
+	PauseQueue   bool          // queued follow-ups become held: at every end except completed
+	DropQueue    bool          // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
+	Repaired     bool          // part of the log cannot be read; see actors.TurnStore.RepairTurn
+	At           time.Time
+	MaxLiveTurns int
+	// Begin returns the first transition of the next turn from the queue; see Start.Begin.
+	Begin func(spec *Spec) (Begin, error)
+}
+
+// ParkedInput is a returned steering input that becomes a held follow-up.
+type ParkedInput struct {
+	FollowUpID protocol.FollowUpID
+	Text       string
+}
+
+// Started is a turn that the store started from a follow-up.
+type Started struct {
+	Spec  *Spec
+	Begin Begin
+	Epoch int32
+}
+
+// Head is the current state and owner of a turn.
+type Head struct {
+	State        protocol.TurnState
+	Accepts      bool
+	Owner        *protocol.NodeID // nil: no owner
+	OwnerDead    bool
+	Epoch        int32
+	LastSequence int64
+}
+
+// Stored is everything that a node needs to adopt a turn.
+type Stored struct {
+	Spec    *Spec
+	Head    Head
+	Frames  []byte // the whole log so far, one event per line
+	Records []Record
+}
+
+// CauseOperator is the cause of a claim that an operator makes only to end the turn. It is not published.
+const CauseOperator protocol.RecoveryCause = "operator"
+
+// Claim is a turn that a node has taken over. The takeover raised its epoch.
+type Claim struct {
+	AccountID protocol.AccountID
+	TurnID    protocol.TurnID
+	Epoch     int32
+	Cause     protocol.RecoveryCause // CauseOperator: the turn was claimed only to end it
+	Adoptions int                    // number of claims of the turn, including this one
+}
+
+// HistoryMessage is one earlier message of a branch, for the model's context.
+type HistoryMessage struct {
+	Role   string
+	Parts  []protocol.Part
+	Status protocol.MessageStatus
+}

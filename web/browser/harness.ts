@@ -1,0 +1,211 @@
+// Chromium, test accounts and browser windows for the tests, with the checks that every window must pass.
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+
+export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
+const control = process.env["TURNSTONE_CONTROL"];
+const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
+const flags =
+  "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+
+export const desktop = { width: 1280, height: 800 };
+export const phone = { width: 390, height: 844 };
+
+let browser: Browser;
+
+export async function launch(): Promise<void> {
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell",
+    args: flags.split(" "),
+  });
+}
+
+export async function quit(): Promise<void> {
+  await browser.close();
+}
+
+/** Starts the browser for the tests of a file. The service runs at the start and at the end of each test. */
+export function withBrowser(): void {
+  beforeAll(launch);
+  beforeEach(async () => {
+    await sendCommand("running");
+    faultInjected = false;
+  });
+  afterEach(async () => {
+    await sendCommand("running");
+    if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
+  });
+  afterAll(quit);
+}
+
+/** Sends a command to the process that runs the service. Does nothing without one, for example in a benchmark. */
+async function sendCommand(verb: string, body = ""): Promise<void> {
+  if (control !== undefined) expect((await fetch(`${control}/${verb}`, { method: "POST", body })).ok, verb).toBe(true);
+}
+
+/** Whether this test has caused a fault of the service; from then on 503s are expected. */
+let faultInjected = false;
+/** The requests of this test that the service refused with 503 without a fault. */
+const refused: string[] = [];
+
+function countRefusal(status: number, method: string, to: string): void {
+  if (status === 503 && !faultInjected) refused.push(`${expect.getState().currentTestName ?? ""}: ${method} ${to}`);
+}
+
+async function injectFault(verb: string): Promise<void> {
+  faultInjected = true;
+  await sendCommand(verb);
+}
+
+/** Kills the service with kill -9, and starts it again. */
+export const down = () => injectFault("down");
+export const up = () => injectFault("up");
+
+/** Stops the process of the service with its connections open, and continues it. */
+export const freeze = () => injectFault("freeze");
+export const thaw = () => injectFault("thaw");
+
+/** Pauses the answers of the model at their hold position with this name until the returned function is called. */
+export async function hold(name: string): Promise<() => Promise<void>> {
+  const address = `${internal}/holds/${encodeURIComponent(name)}`;
+  expect((await fetch(address, { method: "PUT" })).status).toBe(204);
+  return async () => expect((await fetch(address, { method: "DELETE" })).status).toBe(204);
+}
+
+/** A test account with a session, and its requests to the API. */
+export class Account {
+  readonly password = `a calm tide ${crypto.randomUUID()}`;
+  #cookie = "";
+  #csrf = "";
+  private constructor(readonly email: string) {}
+
+  static async register(): Promise<Account> {
+    const account = new Account(`${crypto.randomUUID()}@turnstone.localhost`);
+    const response = await account.request("POST", "/auth/register", {
+      email: account.email,
+      password: account.password,
+      display_name: "Robin",
+    });
+    account.#csrf = ((await response.json()) as { csrf_token: string }).csrf_token;
+    return account;
+  }
+
+  /**
+   * Sends a request as this account; throws an error if it does not succeed. Every 503 that the test did not cause is
+   * counted: it fails the suite or is reported as inconclusive. After such a 503 the request is sent again for up to
+   * 10 s, unless its outcome is unknown, so that the rest of the test still runs.
+   */
+  async request(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const init = {
+      method,
+      headers: {
+        "Content-Type": "application/json",
+        Cookie: this.#cookie,
+        "X-CSRF-Token": this.#csrf,
+        Origin: url,
+        ...(method === "POST" ? { "Idempotency-Key": crypto.randomUUID() } : {}),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    };
+    const giveUp = Date.now() + 10_000;
+    let response = await fetch(url + path, init);
+    countRefusal(response.status, method, path);
+    while (
+      response.status === 503 &&
+      !faultInjected &&
+      Date.now() < giveUp &&
+      !(await response.clone().text()).includes("outcome_unknown")
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      response = await fetch(url + path, init);
+      countRefusal(response.status, method, path);
+    }
+    for (const cookie of response.headers.getSetCookie()) {
+      const pair = cookie.split(";")[0]!; // the service also sets a cookie that marks a known device
+      if (/^(__Host-)?session=/.test(pair)) this.#cookie = pair;
+    }
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  }
+
+  async read<T>(path: string): Promise<T> {
+    return (await (await this.request("GET", path)).json()) as T;
+  }
+
+  /** Runs a whole turn and returns its conversation. */
+  async chat(text: string, options: object = {}): Promise<string> {
+    const response = await this.request("POST", "/chat", { input: [{ type: "text", text }], ...options });
+    const events = await response.text();
+    return /"conversation_id":"(conv_[a-z0-9]+)"/.exec(events)![1]!;
+  }
+
+  /** Starts a turn and does not wait for its end. */
+  async startTurn(text: string, options: object = {}): Promise<{ turn: string; conversation: string }> {
+    const response = await this.request("POST", "/chat", { input: [{ type: "text", text }], ...options });
+    const turn = response.headers.get("X-Turn-Id")!;
+    await response.body?.cancel();
+    return {
+      turn,
+      conversation: (await this.read<{ conversation_id: string }>(`/chat/turns/${turn}`)).conversation_id,
+    };
+  }
+
+  get cookie(): { name: string; value: string; url: string } {
+    const [name, value] = this.#cookie.split("=");
+    return { name: name!, value: value!, url };
+  }
+}
+
+/** A separate browser window, signed in if an account is given. */
+export class BrowserWindow {
+  readonly unexpectedRefusals: string[] = [];
+  readonly externalRequests: string[] = [];
+  readonly pageErrors: string[] = [];
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+  ) {}
+
+  static async open(path: string, account?: Account, options: BrowserContextOptions = {}): Promise<BrowserWindow> {
+    const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
+    if (account !== undefined) await context.addCookies([account.cookie]);
+    const visit = new BrowserWindow(context, await context.newPage());
+    visit.watch(visit.page);
+    await visit.page.goto(url + path);
+    return visit;
+  }
+
+  /** Another tab of the same window. */
+  async tab(path: string): Promise<Page> {
+    const page = await this.context.newPage();
+    this.watch(page);
+    await page.goto(url + path);
+    return page;
+  }
+
+  private watch(page: Page): void {
+    page.on("console", (line) => {
+      if (/Content Security Policy|Trusted Type/i.test(line.text())) this.unexpectedRefusals.push(line.text());
+    });
+    // A response that a test fulfils in place of the service has no such header.
+    page.on("response", (response) => {
+      if ("x-request-id" in response.headers())
+        countRefusal(response.status(), response.request().method(), response.url());
+    });
+    page.on("pageerror", (error) => this.pageErrors.push(String(error)));
+    page.on("request", (request) => {
+      const to = request.url();
+      if (!to.startsWith(url) && !to.startsWith("data:") && !to.startsWith("blob:")) this.externalRequests.push(to);
+    });
+  }
+
+  /** Closes the window. Expects no content security policy report, no page error and no request to another site. */
+  async close(): Promise<void> {
+    await this.context.close();
+    expect(this.unexpectedRefusals, "reports of the content security policy").toEqual([]);
+    expect(this.pageErrors, "errors of the page").toEqual([]);
+    expect(this.externalRequests, "requests to other sites").toEqual([]);
+  }
+}

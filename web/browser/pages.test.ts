@@ -1,0 +1,199 @@
+// Tests of the sidebar, settings, keyboard shortcuts and languages; and of every page against WCAG 2.2 AA in both
+// colour schemes. A screenshot of each is written to tmp/pictures.
+import { mkdirSync } from "node:fs";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectAccessible, expectAccessibleInBothColorSchemes, inBothColorSchemes } from "./axe";
+import { composer, pausedAnswer, sidebar } from "./conversation-page";
+import { Account, desktop, phone, BrowserWindow, withBrowser } from "./harness";
+
+withBrowser();
+
+const pictures = new URL("../../tmp/pictures/", import.meta.url).pathname;
+mkdirSync(pictures, { recursive: true });
+
+describe("the sidebar", () => {
+  test("26 a title is edited in place; a conversation is deleted, and the deletion can first be undone", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const other = await account.chat("What is 6*7?");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    await account.request("PUT", `/conversations/${other}/title`, { title: "Sums" });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const list = sidebar(visit.page);
+    await list.getByRole("link", { name: /Tides/ }).focus();
+    await visit.page.keyboard.press("F2");
+    await visit.page.getByRole("textbox", { name: "Title of the conversation" }).fill("Two tides a day");
+    await visit.page.keyboard.press("Enter");
+    await expect
+      .poll(async () => (await account.read<{ title: string }>(`/conversations/${conversation}`)).title)
+      .toBe("Two tides a day");
+
+    await list.getByRole("button", { name: "Actions for “Sums”" }).press("Enter");
+    await visit.page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+    await visit.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await visit.page.getByRole("button", { name: "Undo" }).click();
+    await list.getByRole("link", { name: /Sums/ }).waitFor();
+    await list.getByRole("button", { name: "Actions for “Sums”" }).press("Enter");
+    await visit.page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+    await visit.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await expect
+      .poll(
+        () =>
+          account.read(`/conversations/${other}`).then(
+            () => "there",
+            () => "gone",
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe("gone");
+    await visit.close();
+  });
+
+  test("27 the sidebar marks conversations with a live answer and with an unread answer", async () => {
+    const account = await Account.register();
+    const watched = await account.chat("Hello!");
+    const { conversation, turn } = await account.startTurn((await pausedAnswer()).text);
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Busy" });
+    const visit = await BrowserWindow.open(`/c/${watched}`, account);
+    await sidebar(visit.page)
+      .getByRole("link", { name: /Busy.*answering/ })
+      .waitFor();
+    await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn });
+    await sidebar(visit.page)
+      .getByRole("link", { name: /Busy.*new answer/ })
+      .waitFor({ timeout: 40_000 });
+    await visit.close();
+  });
+});
+
+describe("shortcuts, languages, themes", () => {
+  test("41 shortcuts work, are listed, and do not act on typed text", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Write a small function in Go that greets somebody.");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Greeting" });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.locator("[data-message]").last().waitFor();
+    await page.keyboard.press("ControlOrMeta+/");
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await expectAccessible(page, "the shortcut help");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("combobox").fill("Greet");
+    await page.getByRole("option", { name: /Greeting/ }).waitFor();
+    await expectAccessible(page, "the palette");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ControlOrMeta+Shift+s");
+    await sidebar(page).waitFor({ state: "hidden" });
+    await page.keyboard.press("ControlOrMeta+Shift+s");
+    await sidebar(page).waitFor();
+    await composer(page).fill("");
+    await composer(page).press("j");
+    expect(await composer(page).inputValue()).toBe("j");
+    await composer(page).fill("");
+    await composer(page).press("ArrowUp");
+    await page.locator("[data-message]").first().getByRole("textbox").waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ControlOrMeta+Shift+o");
+    await page.waitForURL((to) => to.pathname === "/");
+    await visit.close();
+  });
+
+  test("43 Arabic is shown from right to left, Japanese is available, and the account stores the choice", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account);
+    const { page } = visit;
+    await page.getByLabel("Language").selectOption("ar");
+    await expect.poll(() => page.evaluate(() => document.documentElement.dir)).toBe("rtl");
+    await page.reload();
+    expect(await page.evaluate(() => [document.documentElement.dir, document.documentElement.lang])).toEqual([
+      "rtl",
+      "ar",
+    ]);
+    await page.locator("select").first().selectOption("ja");
+    await expect
+      .poll(() => page.evaluate(() => [document.documentElement.dir, document.documentElement.lang]))
+      .toEqual(["ltr", "ja"]);
+    await expect.poll(async () => (await account.read<{ language: string }>("/account/settings")).language).toBe("ja");
+    await visit.close();
+  });
+
+  test("44 the chosen theme is stored in the account and applies from the first frame", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account);
+    await visit.page.getByRole("radio", { name: "Dark" }).press("Space"); // not check(): the new value is shown later
+    const background = () => visit.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await expect.poll(background).toBe("rgb(24, 23, 22)");
+    await expect.poll(async () => (await account.read<{ theme: string }>("/account/settings")).theme).toBe("dark");
+    await visit.page.reload({ waitUntil: "commit" });
+    await visit.page.waitForFunction(
+      () => document.body !== null && getComputedStyle(document.body).backgroundColor !== "rgba(0, 0, 0, 0)",
+    );
+    expect(await background()).toBe("rgb(24, 23, 22)");
+    await visit.close();
+  });
+});
+
+const windows: Record<string, BrowserContextOptions> = {
+  "1280": { viewport: desktop },
+  "390": { viewport: phone, hasTouch: true, isMobile: true },
+  "forced-colours": { forcedColors: "active" },
+  "zoom-400": { viewport: { width: 320, height: 256 } },
+};
+
+describe("every page", () => {
+  for (const [kind, options] of Object.entries(windows)) {
+    test(`has no accessibility violation: ${kind}`, async () => {
+      const signedOut = await BrowserWindow.open("/", undefined, options);
+      await signedOut.page.getByLabel("E-mail").waitFor();
+      await checkPage(signedOut.page, `sign-in-${kind}`);
+      await signedOut.page.getByRole("button", { name: "Create an account" }).click();
+      await checkPage(signedOut.page, `register-${kind}`);
+      await signedOut.close();
+
+      const account = await Account.register();
+      const conversation = await account.chat(
+        "Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]",
+      );
+      await account.chat("Make me a table, and write $e^{i\\pi}$.", { conversation_id: conversation });
+      await account.startTurn((await pausedAnswer()).text, { conversation_id: conversation });
+      await account.request("POST", "/chat", {
+        conversation_id: conversation,
+        input: [{ type: "text", text: "And this comes next." }],
+        if_busy: "queue",
+      });
+      const visit = await BrowserWindow.open("/", account, options);
+      await composer(visit.page).waitFor();
+      await checkPage(visit.page, `start-${kind}`);
+      for (const [path, name] of [
+        [`/c/${conversation}`, "conversation"],
+        ["/settings", "settings"],
+        ["/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "not-found"],
+      ] as const) {
+        await visit.page.goto(new URL(path, visit.page.url()).href);
+        await visit.page.getByRole("heading", { level: 1 }).waitFor();
+        if (name === "conversation") {
+          await visit.page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+          expect(
+            await visit.page.locator("[data-scroll]").evaluate((element) => element.clientHeight),
+            "height of the transcript",
+          ).toBeGreaterThan(120);
+        }
+        await checkPage(visit.page, `${name}-${kind}`);
+      }
+      await visit.close();
+    });
+  }
+});
+
+/** Takes a screenshot in each colour scheme, then checks accessibility and the width of the page. */
+async function checkPage(page: Page, name: string): Promise<void> {
+  await page.evaluate(() => document.fonts.ready);
+  await inBothColorSchemes(page, (scheme) => page.screenshot({ path: `${pictures}${name}-${scheme}.png` }));
+  expect(
+    await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+    `${name} is wider than the window`,
+  ).toBeLessThanOrEqual(0);
+  await expectAccessibleInBothColorSchemes(page, name);
+}

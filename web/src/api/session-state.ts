@@ -1,0 +1,59 @@
+// Tracks whether the session is valid. A request that is refused with 401 marks it as lost; a sign-in restores it.
+import { create } from "zustand";
+import { fetchSession, forgetToken, type SessionInfo } from "./client";
+import { Refusal } from "./problem";
+import { queryClient, sessionQuery } from "./queries";
+
+export const useSessionState = create<{ lost: boolean }>(() => ({ lost: false }));
+
+let channel: BroadcastChannel | null = null;
+const listeners = new Set<() => void>();
+
+/** Calls listener after each sign-in of this account, in every tab. */
+export const onSignIn = (listener: () => void): void => void listeners.add(listener);
+
+/** Starts to track the session: in the responses to all requests, and in the other tabs. */
+export function startSessionState(): void {
+  channel = new BroadcastChannel("turnstone-access");
+  channel.onmessage = ({ data }: MessageEvent<"entered" | "left">) => {
+    if (data === "left") location.assign("/");
+    else
+      void fetchSession().then(
+        (session) => applySession(session),
+        () => {},
+      );
+  };
+  queryClient.getQueryCache().config.onError = noticeSignOut;
+  queryClient.getMutationCache().config.onError = noticeSignOut;
+}
+
+/** Marks the session as lost if the error is a 401. Called for the error of every request. */
+export function noticeSignOut(error: unknown): void {
+  if (error instanceof Refusal && error.status === 401 && queryClient.getQueryData(sessionQuery.queryKey) !== undefined)
+    useSessionState.setState({ lost: true });
+}
+
+/** Continues after a sign-in, in every tab. If another account signed in, the page is reloaded without old state. */
+export function handleSignIn(session: SessionInfo): void {
+  applySession(session);
+  channel?.postMessage("entered");
+}
+
+function applySession(session: SessionInfo): void {
+  const before = queryClient.getQueryData(sessionQuery.queryKey);
+  if (before !== undefined && before.account.account_id !== session.account.account_id) {
+    location.assign("/");
+    return;
+  }
+  forgetToken();
+  queryClient.setQueryData(sessionQuery.queryKey, session);
+  useSessionState.setState({ lost: false });
+  if (before !== undefined) void queryClient.invalidateQueries();
+  listeners.forEach((listener) => listener());
+}
+
+/** Loads the start page in every tab, after the account has signed out. */
+export function handleSignOut(): void {
+  channel?.postMessage("left");
+  location.assign("/");
+}

@@ -1,0 +1,91 @@
+// An open menu and its items, on Radix. menu.tsx loads this module on demand.
+import { DropdownMenu } from "radix-ui";
+import { Icon } from "./icon";
+import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu";
+
+/** Is open when mounted; from then on its button opens and closes it. */
+export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo }: MenuProps) {
+  // Runs after Radix has returned the focus to the button, in case the button no longer exists.
+  const goBack = () => queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
+  return (
+    <DropdownMenu.Root defaultOpen>
+      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content
+          side={side}
+          align={align}
+          sideOffset={6}
+          collisionPadding={8}
+          onCloseAutoFocus={goBack}
+          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float"
+        >
+          {children}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
+
+const item =
+  "flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-sm px-2.5 py-1 text-sm outline-none select-none data-highlighted:bg-hover data-disabled:cursor-default data-disabled:text-faint pointer-coarse:min-h-11";
+
+export function MenuItem({ icon, onSelect, danger = false, disabled = false, hint, keys, children }: ItemProps) {
+  return (
+    <DropdownMenu.Item disabled={disabled} onSelect={onSelect} className={`${item} ${danger ? "text-danger" : ""}`}>
+      {icon !== undefined && <Icon name={icon} size={16} />}
+      {hint === undefined ? (
+        children
+      ) : (
+        <span className="flex flex-col">
+          {children}
+          <span className="text-xs text-faint">{hint}</span>
+        </span>
+      )}
+      {keys !== undefined && <kbd className="ms-auto ps-4 font-sans text-xs text-faint">{keys}</kbd>}
+    </DropdownMenu.Item>
+  );
+}
+
+/** A checkbox item; the menu stays open. */
+export function MenuCheck({ checked, onChange, children }: CheckProps) {
+  return (
+    <DropdownMenu.CheckboxItem
+      checked={checked}
+      onCheckedChange={onChange}
+      onSelect={(event) => event.preventDefault()}
+      className={item}
+    >
+      <span className="w-4 shrink-0">
+        <DropdownMenu.ItemIndicator>
+          <Icon name="check" size={16} />
+        </DropdownMenu.ItemIndicator>
+      </span>
+      {children}
+    </DropdownMenu.CheckboxItem>
+  );
+}
+
+export function MenuLine() {
+  return <DropdownMenu.Separator className="mx-2.5 my-1 h-px bg-line" />;
+}
+
+/** Radio items; each may have a hint. */
+export function MenuChoice<T extends string>({ value, onChange, options }: ChoiceProps<T>) {
+  return (
+    <DropdownMenu.RadioGroup value={value} onValueChange={(chosen) => onChange(chosen as T)}>
+      {options.map((option) => (
+        <DropdownMenu.RadioItem key={option.value} value={option.value} className={item}>
+          <span className="w-4 shrink-0">
+            <DropdownMenu.ItemIndicator>
+              <Icon name="check" size={16} />
+            </DropdownMenu.ItemIndicator>
+          </span>
+          <span className="flex flex-col">
+            {option.label}
+            {option.hint !== undefined && <span className="text-xs text-faint">{option.hint}</span>}
+          </span>
+        </DropdownMenu.RadioItem>
+      ))}
+    </DropdownMenu.RadioGroup>
+  );
+}

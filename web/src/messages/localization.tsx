@@ -1,0 +1,96 @@
+// Provides the language of the account: messages, plurals, dates and the text direction.
+import { useQuery } from "@tanstack/react-query";
+import { Direction } from "radix-ui";
+import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
+import { sessionQuery, settingsQuery } from "../api/queries";
+import { isolateValues, type Values } from "./bidi-isolation";
+import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
+
+export interface Localization {
+  language: string;
+  direction: "ltr" | "rtl";
+  /** Formats a message of the app with its values, for example `t("composer.waiting.items", { count: 3 })`. */
+  t(id: MessageKey, values?: Values): string;
+  intl: IntlShape;
+  /** Sets the preferred language and stores it in this browser. The language chosen by the account takes precedence. */
+  setLanguage(language: string): void;
+}
+
+const cache = createIntlCache();
+
+function createLocalization(
+  language: string,
+  messages: Messages,
+  setLanguage: Localization["setLanguage"] = () => {},
+): Localization {
+  const intl = createIntl({ locale: language, messages, defaultLocale: "en", onError: () => {} }, cache);
+  const direction = languages[language]?.direction ?? "ltr";
+  return {
+    language,
+    direction,
+    intl,
+    setLanguage,
+    t: (id, values) => intl.formatMessage({ id, defaultMessage: english[id] }, isolateValues(values, direction)),
+  };
+}
+
+const Current = createContext<Localization>(createLocalization("en", english));
+
+export const useLocalization = () => use(Current);
+
+/** Stores a preference in a cookie, from which the server renders the document, so that its first frame is right. */
+export function storePreference(name: "language" | "theme", value: string): void {
+  document.cookie = `${name}=${value}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+}
+
+/** Reads a preference stored by storePreference. */
+function storedPreference(name: "language"): string | undefined {
+  return document.cookie
+    .split("; ")
+    .find((cookie) => cookie.startsWith(`${name}=`))
+    ?.slice(name.length + 1);
+}
+
+/** Renders nothing until the messages of the language are loaded, so that no text flashes in another language. */
+export function Localization({ children }: { children: ReactNode }) {
+  const session = useQuery({ ...sessionQuery, enabled: false });
+  const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
+  const [preferred, setPreferred] = useState(() => storedPreference("language"));
+  // Default settings (version 0) do not contain a language that the account has chosen.
+  const language = chooseLanguage(
+    settings.data !== undefined && settings.data.version > 0 ? settings.data.language : preferred,
+  );
+  const [loaded, setLoaded] = useState<{ language: string; messages: Messages } | null>(
+    language === "en" ? { language, messages: english } : null,
+  );
+  useEffect(() => {
+    let current = true;
+    languages[language]!.load().then(
+      (messages) => current && setLoaded({ language, messages }),
+      () => current && setLoaded((before) => before ?? { language: "en", messages: english }),
+    );
+    return () => void (current = false);
+  }, [language]);
+  const localization = useMemo(
+    () =>
+      loaded &&
+      createLocalization(loaded.language, loaded.messages, (wanted) => {
+        storePreference("language", wanted);
+        setPreferred(wanted);
+      }),
+    [loaded],
+  );
+  useEffect(() => {
+    if (localization === null) return;
+    document.documentElement.lang = localization.language;
+    document.documentElement.dir = localization.direction;
+    if (settings.data !== undefined) storePreference("language", localization.language);
+  }, [localization, settings.data]);
+  if (localization === null) return null;
+  return (
+    <Direction.Provider dir={localization.direction}>
+      <Current value={localization}>{children}</Current>
+    </Direction.Provider>
+  );
+}

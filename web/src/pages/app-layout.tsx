@@ -1,0 +1,81 @@
+// The frame of every page: the sidebar, the header with the title, and the parts that all pages share.
+import { useQuery } from "@tanstack/react-query";
+import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
+import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from "react";
+import { conversationQuery } from "../api/queries";
+import { focusComposer } from "../composer/composer-requests";
+import { useDevice } from "../controls/device";
+import { useMedia } from "../controls/media";
+import { Toasts } from "../controls/toast";
+import { Shortcuts } from "./shortcuts";
+import { useDeletion, useSendWhenHidden } from "../sidebar/deletion";
+import { Sidebar } from "../sidebar/sidebar";
+import { useLocalization } from "../messages/localization";
+import { Header } from "./header";
+import { useUnsentCount } from "../sidebar/sign-out";
+import { UnreadIcon, PageTitle } from "./title";
+import { useProviderFailureToast } from "./provider-failure";
+
+// The drawer and the dialogs are loaded when they are first opened.
+const Drawer = lazy(() => import("../sidebar/drawer").then((m) => ({ default: m.Drawer })));
+const Deletions = lazy(() => import("../sidebar/deletion-dialogs").then((m) => ({ default: m.DeletionDialogs })));
+const SignOutDialog = lazy(() => import("./sign-out-dialog").then((m) => ({ default: m.SignOutDialog })));
+
+export function AppLayout({ children }: { children: ReactNode }) {
+  const { t } = useLocalization();
+  const id = useParams({ strict: false }).conversation ?? null;
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  const wide = useMedia("(min-width: 48rem)");
+  const docked = useDevice((device) => device.sidebar);
+  const [drawer, setDrawer] = useState(false);
+  const deleting = useDeletion((deletion) => deletion.confirming !== null || deletion.serverConfirmation !== null);
+  const unsent = useUnsentCount(({ count }) => count > 0);
+  useSendWhenHidden();
+  useProviderFailureToast();
+  const navigate = useNavigate();
+  const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
+  const shown = wide ? docked : drawer;
+  const show = useCallback(
+    (wanted: boolean) => {
+      if (wide) useDevice.setState({ sidebar: wanted });
+      else setDrawer(wanted);
+      // The pressed button is removed; the button that reverses it takes the focus.
+      requestAnimationFrame(
+        () =>
+          document.activeElement === document.body &&
+          document.querySelector<HTMLElement>("[data-sidebar-toggle]")?.focus(),
+      );
+    },
+    [wide],
+  );
+  const close = useCallback(() => setDrawer(false), []);
+  useEffect(close, [path, close]);
+  const sidebar = { current: id, onHide: () => show(false), onOpen: close };
+  return (
+    <div className="flex h-dvh">
+      <a
+        href="#main"
+        className="fixed start-2 top-2 z-50 -translate-y-20 rounded-md bg-accent px-4 py-2 text-sm text-accent-ink focus:translate-y-0"
+        onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}
+      >
+        {t("pages.skip")}
+      </a>
+      {shown && wide && <Sidebar {...sidebar} />}
+      <Suspense>
+        {shown && !wide && <Drawer {...sidebar} />}
+        {deleting && <Deletions />}
+        {unsent && <SignOutDialog />}
+      </Suspense>
+      <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
+        <Header page={id === null ? undefined : page} id={id} onShow={wide && shown ? null : () => show(true)} />
+        <div className="relative flex min-h-0 grow flex-col short:overflow-y-auto">{children}</div>
+      </main>
+      {(path === "/" || id !== null) && (
+        <PageTitle {...(page === undefined || id === null ? {} : { name: page.title || t("pages.untitled") })} />
+      )}
+      <UnreadIcon />
+      <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />
+      <Toasts />
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+// The page of a conversation: its transcript, the queued messages and the composer.
+import { lazy, Suspense, useEffect } from "react";
+import type { ConversationPage } from "../api/client";
+import { Composer } from "../composer/composer";
+import { PendingList } from "../composer/pending-list";
+import { Button } from "../controls/button";
+import { NewChatExamples } from "../transcript/empty";
+import { useConversation } from "../transcript/use-conversation";
+import { useLive } from "../turn/live";
+import { useLocalization } from "../messages/localization";
+import { ConnectionBanner } from "./connection-banner";
+
+// The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
+const loadTranscript = () => import("../transcript/transcript").then((m) => ({ default: m.Transcript }));
+const Transcript = lazy(loadTranscript);
+const NotFound = lazy(() => import("./not-found").then((m) => ({ default: m.NotFound })));
+
+/** id null: a new chat. It becomes a conversation when its draft is first stored or a message is sent. */
+export function ConversationRoute({ id }: { id: string | null }) {
+  // Loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
+  useEffect(() => void loadTranscript().catch(() => {}), []);
+  return id === null ? <NewChat /> : <ExistingConversation id={id} />;
+}
+
+function NewChat() {
+  return (
+    <>
+      <NewChatExamples />
+      <ConversationFooter id={null} page={undefined} turnID={null} />
+    </>
+  );
+}
+
+function ExistingConversation({ id }: { id: string }) {
+  const { t } = useLocalization();
+  const conversation = useConversation(id);
+  // Once the title is loaded, the page header shows it as h1.
+  const Heading = conversation.page === undefined ? "h1" : "h2";
+  if (conversation.refusal !== null && conversation.refusal.status === 404) {
+    return (
+      <Suspense>
+        <NotFound />
+      </Suspense>
+    );
+  }
+  const loading = <p className="m-auto animate-delayed text-sm text-faint">{t("transcript.loading")}</p>;
+  return (
+    <>
+      {conversation.refusal !== null ? (
+        <div role="alert" className="m-auto max-w-md px-6 text-center">
+          <Heading className="font-medium">{t("transcript.not_loaded")}</Heading>
+          <p className="mt-1 text-sm text-soft">
+            {t(conversation.refusal.status === 0 ? "transcript.not_loaded.network" : "transcript.not_loaded.service")}
+          </p>
+          <Button className="mt-4" icon="retry" onClick={conversation.again}>
+            {t("transcript.retry")}
+          </Button>
+        </div>
+      ) : conversation.loading && conversation.rows.length === 0 ? (
+        loading
+      ) : (
+        <Suspense fallback={loading}>
+          <Transcript id={id} conversation={conversation} />
+        </Suspense>
+      )}
+      <ConversationFooter id={id} page={conversation.page} turnID={conversation.turnID} />
+    </>
+  );
+}
+
+/**
+ * The banner, the queue and the composer. Of the components in this file, only this one renders again with every update
+ * of the live turn.
+ */
+function ConversationFooter({
+  id,
+  page,
+  turnID,
+}: {
+  id: string | null;
+  page: ConversationPage | undefined;
+  turnID: string | null;
+}) {
+  const live = useLive(({ turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
+  return (
+    <div className="mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
+      <ConnectionBanner live={live} />
+      <PendingList page={page} live={live} />
+      <Composer conversationID={id} page={page} live={live} />
+    </div>
+  );
+}

@@ -1,0 +1,78 @@
+// The header of a page: the button that shows the sidebar, and the title and menu of the conversation.
+import { Link } from "@tanstack/react-router";
+import type { ConversationPage } from "../api/client";
+import { IconButton } from "../controls/button";
+import { Icon } from "../controls/icon";
+import { Menu, MenuItem } from "../controls/menu";
+import { keysOf } from "../keys/keys";
+import { confirmDeletion } from "../sidebar/deletion";
+import { editTitle, TitleEditor, useEditing } from "../sidebar/rename";
+import { useLocalization } from "../messages/localization";
+
+interface HeaderProps {
+  id: string | null;
+  page: ConversationPage | undefined;
+  /** Shows the sidebar; null while it is displayed next to the page. */
+  onShow: (() => void) | null;
+}
+
+export function Header({ id, page, onShow }: HeaderProps) {
+  const { t } = useLocalization();
+  return (
+    <div className="flex min-h-13 shrink-0 items-center gap-1 px-2 pt-[env(safe-area-inset-top)] ps-[max(0.5rem,env(safe-area-inset-left))]">
+      {onShow !== null && (
+        <>
+          <IconButton
+            data-sidebar-toggle=""
+            icon="panel"
+            mirrored
+            label={t("pages.sidebar.show")}
+            keys={keysOf("sidebar")}
+            aria-expanded={false}
+            onClick={onShow}
+          />
+          <Link
+            to="/"
+            aria-label={t("pages.new")}
+            title={`${t("pages.new")} (${keysOf("new")})`}
+            className="inline-flex size-9 shrink-0 max-md:order-last max-md:ms-auto items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11"
+          >
+            <Icon name="add" />
+          </Link>
+        </>
+      )}
+      {id !== null && page !== undefined && <Title page={page} />}
+    </div>
+  );
+}
+
+function Title({ page }: { page: ConversationPage }) {
+  const { t } = useLocalization();
+  const edited = useEditing((editing) => editing.id === page.conversation_id && editing.place === "head");
+  const title = page.title || t("pages.untitled");
+  if (edited)
+    return (
+      <TitleEditor
+        conversation={page}
+        className="h-9 max-w-lg"
+        onDone={(byKey) => byKey && requestAnimationFrame(() => document.getElementById("conversation-menu")?.focus())}
+      />
+    );
+  return (
+    <>
+      <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
+        {title}
+      </h1>
+      <Menu
+        trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.head.menu")} />}
+      >
+        <MenuItem icon="edit" onSelect={() => editTitle(page.conversation_id, "head")}>
+          {t("pages.rename.do")}
+        </MenuItem>
+        <MenuItem icon="trash" danger onSelect={() => confirmDeletion(page)}>
+          {t("pages.delete.do")}
+        </MenuItem>
+      </Menu>
+    </>
+  );
+}

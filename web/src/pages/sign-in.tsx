@@ -1,0 +1,139 @@
+// The page for signing in and registering.
+import { useState } from "react";
+import { handleSignIn } from "../api/session-state";
+import { api, body } from "../api/client";
+import { Button } from "../controls/button";
+import { Field, PasswordField } from "../controls/field";
+import { useLocalization } from "../messages/localization";
+import { noErrors, minPasswordLength } from "./form-errors";
+import { FormFooter, useForm, FormError } from "./password-form";
+import { AuthLayout } from "./auth-layout";
+import { ProviderLinks } from "./providers";
+import { providerFailure } from "./provider-failure";
+
+const registrationOpen =
+  document.querySelector<HTMLMetaElement>('meta[name="turnstone-registration"]')?.content !== "false";
+
+export function SignIn() {
+  const { t } = useLocalization();
+  const [registering, setRegistering] = useState(false);
+  const [email, setEmail] = useState("");
+  return (
+    <AuthLayout>
+      <title>{`${t(registering ? "pages.register.title" : "pages.sign_in.title")} · ${t("app.name")}`}</title>
+      <h1 className="text-xl font-semibold">{t(registering ? "pages.register.title" : "pages.sign_in.title")}</h1>
+      <p className="mt-1 text-soft">{t("pages.sign_in.promise")}</p>
+      <div className="mt-8 flex flex-col gap-6">
+        {providerFailure !== null && (
+          <div role="alert">
+            <FormError>{t(providerFailure)}</FormError>
+          </div>
+        )}
+        {registering ? <Register email={email} setEmail={setEmail} /> : <Login email={email} setEmail={setEmail} />}
+        <ProviderLinks returnTo={location.pathname} />
+        {registrationOpen && (
+          <p className="text-center text-sm text-soft">
+            {t(registering ? "pages.register.known" : "pages.sign_in.fresh")}{" "}
+            <Button
+              look="quiet"
+              className="text-accent underline underline-offset-4"
+              onClick={() => setRegistering(!registering)}
+            >
+              {t(registering ? "pages.sign_in.title" : "pages.register.title")}
+            </Button>
+          </p>
+        )}
+      </div>
+    </AuthLayout>
+  );
+}
+
+interface EmailProps {
+  email: string;
+  setEmail: (email: string) => void;
+}
+
+function EmailField({ email, setEmail, problem }: EmailProps & { problem: string | undefined }) {
+  const { t } = useLocalization();
+  return (
+    <Field
+      label={t("pages.email")}
+      name="email"
+      type="email"
+      autoComplete="username"
+      spellCheck={false}
+      autoCapitalize="none"
+      dir="ltr"
+      required
+      value={email}
+      onChange={(event) => setEmail(event.target.value)}
+      problem={problem}
+    />
+  );
+}
+
+function Login({ email, setEmail }: EmailProps) {
+  const { t } = useLocalization();
+  const [password, setPassword] = useState("");
+  const entry = useForm(async () =>
+    handleSignIn(await body(api.POST("/auth/login", { body: { email: email.trim(), password } }))),
+  );
+  return (
+    <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
+      <EmailField email={email} setEmail={setEmail} problem={entry.problem("email")} />
+      <PasswordField
+        label={t("pages.password")}
+        name="password"
+        autoComplete="current-password"
+        required
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+        problem={entry.problem("password")}
+      />
+      <FormFooter entry={entry}>{t("pages.sign_in.title")}</FormFooter>
+    </form>
+  );
+}
+
+function Register({ email, setEmail }: EmailProps) {
+  const { t } = useLocalization();
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const entry = useForm(async () => {
+    if ([...password].length < minPasswordLength)
+      return entry.refuse({ ...noErrors, fields: { password: "pages.entry.password_short" } });
+    handleSignIn(
+      await body(
+        api.POST("/auth/register", {
+          body: { email: email.trim(), password, ...(name.trim() === "" ? {} : { display_name: name.trim() }) },
+        }),
+      ),
+    );
+  }, true);
+  return (
+    <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
+      <Field
+        label={t("pages.name")}
+        name="name"
+        autoComplete="name"
+        maxLength={100}
+        hint={t("pages.name.hint")}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+        problem={entry.problem("display_name")}
+      />
+      <EmailField email={email} setEmail={setEmail} problem={entry.problem("email")} />
+      <PasswordField
+        label={t("pages.password")}
+        name="password"
+        autoComplete="new-password"
+        required
+        hint={t("pages.password.hint")}
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+        problem={entry.problem("password")}
+      />
+      <FormFooter entry={entry}>{t("pages.register.title")}</FormFooter>
+    </form>
+  );
+}

@@ -1,0 +1,61 @@
+// The queue of the highlighting worker, with a worker whose responses the test sends.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { HighlightedLines, HighlightJob } from "./highlight-messages";
+
+class FakeWorker {
+  static all: FakeWorker[] = [];
+  onmessage: ((event: { data: { id: number; lines: HighlightedLines | null } }) => void) | null = null;
+  readonly jobs: HighlightJob[] = [];
+  ended = false;
+  constructor() {
+    FakeWorker.all.push(this);
+  }
+  postMessage(job: HighlightJob): void {
+    this.jobs.push(job);
+  }
+  terminate(): void {
+    this.ended = true;
+  }
+  /** Sends the response to the job for a code. */
+  respond(code: string): void {
+    const job = this.jobs.find((one) => one.code === code)!;
+    this.onmessage!({ data: { id: job.id, lines: [] as unknown as HighlightedLines } });
+  }
+}
+
+beforeEach(() => {
+  FakeWorker.all = [];
+  vi.resetModules();
+  vi.useFakeTimers();
+  vi.stubGlobal("window", globalThis);
+  vi.stubGlobal("Worker", FakeWorker);
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("the time limit of a job starts when the worker starts the job, not when the job is queued", async () => {
+  const { highlight } = await import("./highlight");
+  const slow = highlight("slow", "python");
+  const next = highlight("next", "go");
+  vi.advanceTimersByTime(7_900);
+  FakeWorker.all[0]!.respond("slow");
+  vi.advanceTimersByTime(7_900);
+  FakeWorker.all[0]!.respond("next");
+  expect(await slow).not.toBeNull();
+  expect(await next).not.toBeNull();
+  expect(FakeWorker.all.length).toBe(1);
+});
+
+test("a worker that exceeds the limit is replaced, and the next worker highlights the waiting code", async () => {
+  const { highlight } = await import("./highlight");
+  const endless = highlight("endless", "python");
+  const behind = highlight("behind", "go");
+  vi.advanceTimersByTime(8_000);
+  expect(await endless).toBeNull();
+  expect(FakeWorker.all.map(({ ended }) => ended)).toEqual([true, false]);
+  FakeWorker.all[1]!.respond("behind");
+  expect(await behind).not.toBeNull();
+  expect(await highlight("again", "python")).toBeNull();
+});

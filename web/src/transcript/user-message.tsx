@@ -1,0 +1,133 @@
+// A user message, displayed as written, with its versions. A message that is not accepted yet shows the state of its
+// delivery.
+import { memo, useEffect, useRef, useState } from "react";
+import { sendMessage, type Outgoing } from "../api/outbox";
+import { Button, IconButton } from "../controls/button";
+import type { Message } from "../generated/events";
+import { CopyButton } from "../parts/copy-button";
+import { lineCount, previewOf } from "../parts/preview";
+import { saveText } from "../parts/export-text";
+import { OutboxMessageNotice } from "../composer/outbox-message-notice";
+import { useLocalization } from "../messages/localization";
+import { Actions, Siblings } from "./actions";
+import { Editor } from "./editor";
+import { useConversationContext } from "./conversation-context";
+
+interface UserMessageProps {
+  message: Message | null;
+  outgoing: Outgoing | null;
+  /** 0: no request to edit this message. Every new request has a greater number. */
+  editRequest: number;
+}
+
+export const UserMessage = memo(function UserMessage({ message, outgoing, editRequest }: UserMessageProps) {
+  const { t } = useLocalization();
+  const { id, busy } = useConversationContext();
+  const [editing, setEditing] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const text = outgoing?.text ?? textOf(message);
+  useEffect(() => {
+    if (editRequest > 0 && message !== null && !busy) setEditing(true);
+    // Only a new request opens the editor, not a change of message or busy.
+  }, [editRequest]);
+  const close = () => {
+    setEditing(false);
+    requestAnimationFrame(() => button.current?.focus());
+  };
+  if (editing && message !== null) {
+    return (
+      <Editor
+        text={text}
+        onCancel={close}
+        onSend={(changed) => {
+          setEditing(false);
+          sendMessage({
+            conversationID: id,
+            text: changed,
+            branch: { message_id: message.message_id, mode: "edit" },
+            ifBusy: "reject",
+          });
+        }}
+      />
+    );
+  }
+  return (
+    <div className="flex flex-col items-end">
+      {text !== "" && <Bubble text={text} faint={outgoing !== null && outgoing.state !== "accepted"} />}
+      {outgoing !== null && <DeliveryState outgoing={outgoing} />}
+      {message !== null && (
+        <Actions always={message.sibling_count > 1} end>
+          {() => (
+            <>
+              <CopyButton label={t("transcript.copy")} text={() => text} />
+              {!busy && (
+                <IconButton
+                  ref={button}
+                  size="small"
+                  icon="edit"
+                  label={t("transcript.edit")}
+                  onClick={() => setEditing(true)}
+                />
+              )}
+              <Siblings message={message} />
+            </>
+          )}
+        </Actions>
+      )}
+    </div>
+  );
+});
+
+export function textOf(message: Message | null): string {
+  return (
+    message?.parts
+      .filter((part) => part.type === "text")
+      .map((part) => part.text ?? "")
+      .join("\n\n") ?? ""
+  );
+}
+
+const foldedAbove = 20;
+const foldedTo = 12;
+const maxPreviewLength = 2_500;
+
+function Bubble({ text, faint }: { text: string; faint: boolean }) {
+  const { t } = useLocalization();
+  const long = text.length > maxPreviewLength || lineCount(text) > foldedAbove;
+  const [open, setOpen] = useState(false);
+  const { lines, cut } = open || !long ? previewOf(text) : previewOf(text.slice(0, maxPreviewLength), foldedTo);
+  return (
+    <div className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 ${faint ? "text-soft" : ""}`}>
+      <p dir="auto" className="wrap-anywhere whitespace-pre-wrap">
+        {lines.join("\n")}
+        {long && !open && "…"}
+      </p>
+      {long && (
+        <div className="mt-1 -ms-3 flex flex-wrap items-center">
+          <Button look="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+            {t(open ? "transcript.less" : "transcript.more")}
+          </Button>
+          {open && cut && (
+            <Button look="quiet" icon="download" onClick={() => saveText("message.txt", text)}>
+              {t("transcript.cut_save")}
+            </Button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The state of the delivery of an outgoing message; nothing is visible if it is accepted quickly. */
+function DeliveryState({ outgoing }: { outgoing: Outgoing }) {
+  const { t } = useLocalization();
+  const { key, state, problem } = outgoing;
+  if (state === "accepted") return null;
+  if (state === "sending" && problem === null)
+    return <p className="mt-1 animate-delayed text-xs text-faint">{t("transcript.sending")}</p>;
+  return (
+    <div className="mt-1.5 max-w-[85%]">
+      <OutboxMessageNotice messageKey={key} />
+    </div>
+  );
+}

@@ -1,0 +1,16 @@
+import { defineConfig } from "vitest/config";
+
+/** Settings of the tests in a real Chromium against a running service; cmd/turnstone/browser starts both. */
+export const settings = {
+  environment: "node",
+  testTimeout: 180_000,
+  hookTimeout: 60_000,
+  expect: { poll: { timeout: 40_000 } },
+  chaiConfig: { truncateThreshold: 0 },
+} as const;
+
+/** The tests that kill or freeze the service. They run against a service of their own. */
+export const faultTests = ["browser/faults.test.ts"];
+
+// Files run one after the other, because no other test may use the service meanwhile.
+export default defineConfig({ test: { ...settings, include: faultTests, fileParallelism: false } });
