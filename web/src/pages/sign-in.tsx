@@ -6,6 +6,7 @@ import { Button } from "../controls/button";
 import { Field, PasswordField } from "../controls/field";
 import { useLocalization } from "../messages/localization";
 import { noErrors, minPasswordLength } from "./form-errors";
+import { EmailField, LoginForm, type EmailProps } from "./login-form";
 import { FormFooter, useForm, FormError } from "./password-form";
 import { AuthLayout } from "./auth-layout";
 import { ProviderLinks } from "./providers";
@@ -29,7 +30,7 @@ export function SignIn() {
             <FormError>{t(providerFailure)}</FormError>
           </div>
         )}
-        {registering ? <Register email={email} setEmail={setEmail} /> : <Login email={email} setEmail={setEmail} />}
+        {registering ? <Register email={email} setEmail={setEmail} /> : <LoginForm email={email} setEmail={setEmail} />}
         <ProviderLinks returnTo={location.pathname} />
         {registrationOpen && (
           <p className="text-center text-sm text-soft">
@@ -45,53 +46,6 @@ export function SignIn() {
         )}
       </div>
     </AuthLayout>
-  );
-}
-
-interface EmailProps {
-  email: string;
-  setEmail: (email: string) => void;
-}
-
-function EmailField({ email, setEmail, problem }: EmailProps & { problem: string | undefined }) {
-  const { t } = useLocalization();
-  return (
-    <Field
-      label={t("pages.email")}
-      name="email"
-      type="email"
-      autoComplete="username"
-      spellCheck={false}
-      autoCapitalize="none"
-      dir="ltr"
-      required
-      value={email}
-      onChange={(event) => setEmail(event.target.value)}
-      problem={problem}
-    />
-  );
-}
-
-function Login({ email, setEmail }: EmailProps) {
-  const { t } = useLocalization();
-  const [password, setPassword] = useState("");
-  const entry = useForm(async () =>
-    handleSignIn(await body(api.POST("/auth/login", { body: { email: email.trim(), password } }))),
-  );
-  return (
-    <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
-      <EmailField email={email} setEmail={setEmail} problem={entry.problem("email")} />
-      <PasswordField
-        label={t("pages.password")}
-        name="password"
-        autoComplete="current-password"
-        required
-        value={password}
-        onChange={(event) => setPassword(event.target.value)}
-        problem={entry.problem("password")}
-      />
-      <FormFooter entry={entry}>{t("pages.sign_in.title")}</FormFooter>
-    </form>
   );
 }
 
