@@ -14,7 +14,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Store contains the methods of actors.TurnStore, actors.TurnLog and actors.Directory that the suite calls.
+// Store contains the methods of actors.TurnStore, actors.TurnLog and actors.Directory that the suite calls. It repeats
+// them because the tests of package actors import this package, so it cannot import actors.
 type Store interface {
 	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
 	Append(batch *turnlog.Append, done func(error))

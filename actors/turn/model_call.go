@@ -112,14 +112,9 @@ func (m *Batch) StillWaiting(call int) (again bool) {
 
 // ModelStopped processes the end of the model's answer, which ends the step.
 func (m *Batch) ModelStopped(call int, stop llm.Stop) {
-	if m.state == protocol.TurnCancelling {
-		m.cancelledCallEnded(call)
+	if !m.endCall(call) {
 		return
 	}
-	if m.ignored(call) {
-		return
-	}
-	m.calling = false
 	m.usage.CallEnded()
 	m.splitter.end(partWriter{m})
 	m.applyInputs() // the model has answered, even if without text
@@ -156,14 +151,9 @@ func (m *Machine) overBudget() bool {
 // ModelFailed processes a call that ended without llm.ChunkStop. An answer that was cut off is continued or repeated
 // once.
 func (m *Batch) ModelFailed(call int, failure *llm.Error) {
-	if m.state == protocol.TurnCancelling {
-		m.cancelledCallEnded(call)
+	if !m.endCall(call) {
 		return
 	}
-	if m.ignored(call) {
-		return
-	}
-	m.calling = false
 	if failure.Code == llm.CodeBudgetReached {
 		m.finish(protocol.TurnStopsShort, protocol.StopBudgetReached, nil)
 		return
@@ -198,12 +188,18 @@ func modelFailureDetail(code protocol.TurnErrorCode) string {
 	return "The model could not be reached, or stopped answering."
 }
 
-// cancelledCallEnded notes that the model call of a cancelled turn is over.
-func (m *Batch) cancelledCallEnded(call int) {
-	if call == m.call && m.calling {
-		m.calling = false
-		m.finishWhenIdle()
+// endCall notes that a model call is over, and reports whether its result counts. The result does not count if it belongs
+// to another call or if the turn is being cancelled; a cancelled turn ends when nothing is running any more.
+func (m *Batch) endCall(call int) bool {
+	if m.ended || call != m.call || !m.calling {
+		return false
 	}
+	m.calling = false
+	if m.state == protocol.TurnCancelling {
+		m.finishWhenIdle()
+		return false
+	}
+	return true
 }
 
 // hasAnswer reports whether the message contains any text or code of the answer.
