@@ -297,15 +297,7 @@ func (b readerBench) oneTurnsReaders(ctx context.Context, service bool, n int, o
 	if err := clock.Sleep(ctx, warm); err != nil {
 		return w, "", err
 	}
-	window := func() (err error) {
-		w, err = b.measure(ctx, rec, over)
-		return err
-	}
-	if service {
-		err = b.profiled(ctx, over, window)
-	} else {
-		err = window()
-	}
+	w, err = b.measureSide(ctx, rec, over, service)
 	w.gaps = f.Gaps()
 	f.Close()
 	return w, name, errors.Join(err, c.end())

@@ -32,6 +32,18 @@ func (w window) perToken(used time.Duration) float64 {
 	return float64(used.Nanoseconds()) / 1e3 / float64(max(w.Tokens, 1))
 }
 
+// measureSide measures the service or its baseline. Of the service it also takes the profile, if one is due.
+func (b *bench) measureSide(ctx context.Context, rec *load.Recorder, over time.Duration, service bool) (w window, err error) {
+	if !service {
+		return b.measure(ctx, rec, over)
+	}
+	err = b.profiled(ctx, over, func() (err error) {
+		w, err = b.measure(ctx, rec, over)
+		return err
+	})
+	return w, err
+}
+
 // measure records a steady load over a duration, with the CPU time that each part uses in it.
 func (b *bench) measure(ctx context.Context, rec *load.Recorder, over time.Duration) (w window, err error) {
 	before, err := b.site.CPU()
@@ -88,15 +100,7 @@ func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp
 	if err := clock.Sleep(ctx, warm); err != nil {
 		return w, err
 	}
-	window := func() (err error) {
-		w, err = b.measure(ctx, rec, over)
-		return err
-	}
-	if service {
-		err = b.profiled(ctx, over, window)
-	} else {
-		err = window()
-	}
+	w, err = b.measureSide(ctx, rec, over, service)
 	if err != nil {
 		return w, err
 	}

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // A slow call delays later ones, but no call is skipped and none is made before it is due.
 func TestPaceSkipsNoCallAndMakesNoneEarly(t *testing.T) {
@@ -192,7 +192,7 @@ func TestRefusalsAreRetriedOnlyBeforeTheMeasurement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Await(t.Context(), patience), f.Check()); (err != nil) != measured || (asked.Load() == 1) != measured {
+		if err := errors.Join(f.Await(t.Context(), timeout), f.Check()); (err != nil) != measured || (asked.Load() == 1) != measured {
 			t.Errorf("measured %t: %d requests: %v", measured, asked.Load(), err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestALoadThatExceedsALimitIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Await(t.Context(), patience); err != nil {
+	if err := f.Await(t.Context(), timeout); err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{"unlimited": f.CheckLimits(), "check": f.Check()} {

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // serving runs a server command until the test ends and returns the address that it announces.
 func serving(t *testing.T, command func(ctx context.Context, p *console.Console) error) string {
@@ -60,7 +60,7 @@ func TestTheModelStreamsEveryTokenDirectlyAndThroughTheProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.AwaitFirst(t.Context(), patience), f.Await(t.Context(), patience), f.Check()); err != nil {
+		if err := errors.Join(f.AwaitFirst(t.Context(), timeout), f.Await(t.Context(), timeout), f.Check()); err != nil {
 			t.Fatal(err)
 		}
 		w := rec.Sum()
@@ -77,13 +77,13 @@ func TestTheModelEndsItsAnswersWhenItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AwaitFirst(t.Context(), patience); err != nil {
+	if err := f.AwaitFirst(t.Context(), timeout); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := load.Fetch(t.Context(), http.MethodPost, "http://"+model+"/end"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Await(t.Context(), patience), f.Check()); err != nil {
+	if err := errors.Join(f.Await(t.Context(), timeout), f.Check()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range f.Streams {
@@ -111,7 +111,7 @@ func TestASlowReaderOfTheModelDelaysNoOtherReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Await(t.Context(), patience), f.Check()); err != nil {
+	if err := errors.Join(f.Await(t.Context(), timeout), f.Check()); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -139,7 +139,7 @@ func TestTheBareServerResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AwaitFirst(t.Context(), patience); err != nil {
+	if err := f.AwaitFirst(t.Context(), timeout); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()

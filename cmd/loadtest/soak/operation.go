@@ -172,29 +172,26 @@ func (t *soakTurn) queue(ctx context.Context, random *rand.Rand) {
 
 // draft writes the conversation's draft and reads it again. No other client writes it.
 func (t *soakTurn) draft(ctx context.Context, _ *rand.Rand) {
-	conversation, ok := t.conversationID(ctx)
-	if !ok {
-		return
-	}
-	text := "draft " + strconv.Itoa(t.n)
-	if _, _, ok = t.request(ctx, writeTime, http.MethodPut, "/conversations/"+conversation+"/draft", map[string]string{"content": text}); !ok {
-		return
-	}
-	t.k.acks.writes.Add(1)
-	t.checkPage(ctx, conversation, "draft", func(p *soakPage) string { return p.Draft.Content }, text)
+	t.writeAndCheck(ctx, "draft", "content", func(p *soakPage) string { return p.Draft.Content })
 }
 
+// title does the same with the title.
 func (t *soakTurn) title(ctx context.Context, _ *rand.Rand) {
+	t.writeAndCheck(ctx, "title", "title", func(p *soakPage) string { return p.Title })
+}
+
+// writeAndCheck writes a part of the conversation, whose text is in the field of the body, and reads it again.
+func (t *soakTurn) writeAndCheck(ctx context.Context, part, field string, read func(*soakPage) string) {
 	conversation, ok := t.conversationID(ctx)
 	if !ok {
 		return
 	}
-	text := "title " + strconv.Itoa(t.n)
-	if _, _, ok = t.request(ctx, writeTime, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": text}); !ok {
+	text := part + " " + strconv.Itoa(t.n)
+	if _, _, ok = t.request(ctx, writeTime, http.MethodPut, "/conversations/"+conversation+"/"+part, map[string]string{field: text}); !ok {
 		return
 	}
 	t.k.acks.writes.Add(1)
-	t.checkPage(ctx, conversation, "title", func(p *soakPage) string { return p.Title }, text)
+	t.checkPage(ctx, conversation, part, read, text)
 }
 
 // soakPage is the part of a conversation's page that is checked.
