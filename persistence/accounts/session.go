@@ -186,14 +186,14 @@ const (
 	nameSuccessorSQL = `update sessions set successor_hash = @token where token_hash = @old`
 )
 
-// RotateSession replaces a token and reports whether it did. A token whose successor was used, or is younger than
-// patience, is not replaced: another request has just replaced it, and the response to that request carries the new
-// token. The old token stays valid for a while after the first use of the new one.
-func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *NewSession, patience time.Duration, by audit.Requester) (rotated bool, err error) {
+// RotateSession replaces a token and reports whether it did. A token is not replaced if its successor was
+// used, or is younger than overlap: then another request has just replaced it, and the response to that request has the
+// new token. The old token stays valid for a while after the first use of the new one.
+func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *NewSession, overlap time.Duration, by audit.Requester) (rotated bool, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		rotated = false
 		current, err := lockToken(ctx, tx, old)
-		if err != nil || current == nil || current.stays(next.At, patience) {
+		if err != nil || current == nil || current.stays(next.At, overlap) {
 			return err
 		}
 		rotated = true
@@ -234,10 +234,10 @@ type successor struct {
 	SuccessorMadeAt *time.Time
 }
 
-// stays reports whether the current successor remains. One that was not used for longer than patience was lost on its
-// way to the client.
-func (s successor) stays(now time.Time, patience time.Duration) bool {
-	return s.SuccessorUsedAt != nil || s.SuccessorMadeAt != nil && now.Sub(*s.SuccessorMadeAt) < patience
+// stays reports whether the current successor remains. A successor that is older than overlap and
+// was never used was lost on its way to the client.
+func (s successor) stays(now time.Time, overlap time.Duration) bool {
+	return s.SuccessorUsedAt != nil || s.SuccessorMadeAt != nil && now.Sub(*s.SuccessorMadeAt) < overlap
 }
 
 // replaceSessionsSQL inserts the next token of a session that continues while all its earlier tokens end. It reads the

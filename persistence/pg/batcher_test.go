@@ -67,7 +67,7 @@ func TestItemsDuringARoundTripShareTheNextOne(t *testing.T) {
 	})
 }
 
-func TestAHangingRoundTripDelaysOthersOnlyForPatience(t *testing.T) {
+func TestAHangingRoundTripDelaysOthersForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroups()
 		batcher := pg.NewNumberBatcher(3, 10, time.Second, g.work)

@@ -32,15 +32,15 @@ type storm struct {
 	wrote map[string]int // guarded by mu; status by title, 0 without a response
 }
 
-// startWriters starts the writers. patience is how long a writer waits for a response; check is called with every
+// startWriters starts the writers. timeout is how long a writer waits for a response; check is called with every
 // response, or nil.
-func startWriters(t *testing.T, u *sitetest.User, patience time.Duration, check func(*sitetest.Response)) *storm {
+func startWriters(t *testing.T, u *sitetest.User, timeout time.Duration, check func(*sitetest.Response)) *storm {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &storm{user: u, stop: cancel, wrote: map[string]int{}}
 	for writer := range stormWriters {
 		s.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				s.write(t, patience, fmt.Sprintf("Storm %d/%d", writer, n), check)
+				s.write(t, timeout, fmt.Sprintf("Storm %d/%d", writer, n), check)
 				_ = clock.Sleep(ctx, stormPause) // the loop checks ctx
 			}
 		})
@@ -48,8 +48,8 @@ func startWriters(t *testing.T, u *sitetest.User, patience time.Duration, check 
 	return s
 }
 
-func (s *storm) write(t *testing.T, patience time.Duration, title string, check func(*sitetest.Response)) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (s *storm) write(t *testing.T, timeout time.Duration, title string, check func(*sitetest.Response)) {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	a, err := s.user.Request(ctx, http.MethodPost, "/conversations", map[string]string{"title": title}, "Idempotency-Key", stormKey(title))
 	s.mu.Lock()
