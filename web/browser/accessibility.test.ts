@@ -57,7 +57,7 @@ describe("announcements to screen readers", () => {
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open("/settings", account);
     const { page } = visit;
-    await page.getByRole("radio", { name: "Sentence by sentence, as they are written" }).check();
+    await page.getByRole("radio", { name: "Sentence by sentence" }).check();
     await page.goto(`${url}/c/${conversation}`);
     await messages(page).last().waitFor();
     const heard = await recordAnnouncements(page);
@@ -94,18 +94,16 @@ describe("announcements to screen readers", () => {
     await composer(page).press("Escape");
     await expect
       .poll(async () => (await heard()).filter(({ text }) => text.startsWith("You stopped")), { timeout: 20_000 })
-      .toEqual([{ urgent: false, text: "You stopped this answer. What was written is kept." }]);
+      .toEqual([{ urgent: false, text: "You stopped this answer." }]);
     await waitForAnswerEnd(page);
     await page.goto(`${url}/settings`);
-    await page.getByRole("radio", { name: "Never" }).check();
+    await page.getByRole("radio", { name: "Off" }).check();
     await page.goto(`${url}/c/${conversation}`);
     await messages(page).nth(3).waitFor();
     heard = await recordAnnouncements(page);
     await send(page, "Fail. [[script tokens=40 ttft=10ms fail=0]]");
-    await messages(page).last().getByText("The model could not be reached. Your message is saved.").waitFor();
-    await expect
-      .poll(heard)
-      .toContainEqual({ urgent: true, text: "The model could not be reached. Your message is saved." });
+    await messages(page).last().getByText("Can't reach the model. Your message is saved.").waitFor();
+    await expect.poll(heard).toContainEqual({ urgent: true, text: "Can't reach the model. Your message is saved." });
     expect((await heard()).filter(({ text }) => text.startsWith("Answer"))).toEqual([]);
     await visit.close();
   });
@@ -193,7 +191,7 @@ describe("the keyboard", () => {
     }
     await keyboard.press("Delete");
     const question = page.getByRole("dialog", { name: "Delete “Greeting”?" });
-    await question.getByText(/^Its 4 messages/).waitFor();
+    await question.getByText(/^Deletes 4 messages/).waitFor();
     await keyboard.press("Escape");
     await question.waitFor({ state: "hidden" });
     await expectFocus(row("Greeting"));
@@ -264,7 +262,7 @@ describe("the keyboard", () => {
     await waiting(page).getByText("And then?").waitFor();
     await expectComposerFocus();
     await page.getByRole("button", { name: "More ways to stop" }).press("Enter");
-    await page.getByRole("menuitem", { name: /^Stop and clear the queue/ }).press("Enter");
+    await page.getByRole("menuitem", { name: /^Stop and discard the queue/ }).press("Enter");
     await expectComposerFocus();
     await waitForAnswerEnd(page);
     await expectComposerFocus();
@@ -357,7 +355,7 @@ describe("the size of controls", () => {
   ] as const) {
     test(`42 every control is at least 24 by 24 pixels, on ${name}`, async () => {
       const signedOut = await BrowserWindow.open("/", undefined, options);
-      await signedOut.page.getByLabel("E-mail").waitFor();
+      await signedOut.page.getByLabel("Email").waitFor();
       expect(await undersizedControls(signedOut.page), "signing in").toEqual([]);
       await signedOut.close();
 
@@ -467,7 +465,7 @@ describe("a phone", () => {
       expect(await field.evaluate((element) => parseFloat(getComputedStyle(element).fontSize))).toBeGreaterThanOrEqual(
         16,
       );
-    await expectLargeFont(signedOut.page.getByLabel("E-mail"));
+    await expectLargeFont(signedOut.page.getByLabel("Email"));
     await expectLargeFont(signedOut.page.getByLabel("Password", { exact: true }));
     await signedOut.close();
 

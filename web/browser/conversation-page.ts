@@ -8,7 +8,7 @@ export const messages = (page: Page) => page.locator("[data-message]");
 export const stop = (page: Page) => page.getByRole("button", { name: "Stop", exact: true });
 export const sidebar = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
 /** The list of queued and held messages and of steering inputs. */
-export const waiting = (page: Page) => page.getByRole("region", { name: "What waits" });
+export const waiting = (page: Page) => page.getByRole("region", { name: "Up next" });
 
 /** The scroll container of the conversation. */
 export const scroller = (page: Page) => page.locator("[data-scroll]");

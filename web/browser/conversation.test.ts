@@ -87,7 +87,7 @@ describe("writing", () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-    await visit.page.getByRole("button", { name: /^Answer with/ }).focus();
+    await visit.page.getByRole("button", { name: /^Model profile/ }).focus();
     await visit.page.keyboard.press("Enter");
     await visit.page.getByRole("menuitemradio", { name: /^Coding/ }).press("Enter");
     await expect
@@ -108,7 +108,7 @@ describe("writing", () => {
       await route.continue();
     });
     await page.goto(`${url}/c/${conversation}`);
-    const button = page.getByRole("button", { name: /^Answer with/ });
+    const button = page.getByRole("button", { name: /^Model profile/ });
     const requested = page.waitForRequest(/menu-content-/);
     await button.press("Enter");
     await requested;
@@ -132,11 +132,11 @@ describe("writing", () => {
     const box = composer(visit.page);
     await box.fill("Queued: what is 6*7?");
     await box.press("Enter");
-    await visit.page.getByText("Next, when this answer is done").waitFor();
+    await visit.page.getByText("Sends after this answer").waitFor();
     await box.fill("Shorter, please.");
     await box.press("ControlOrMeta+Enter");
     await visit.page
-      .getByText(/Steering: accepted/)
+      .getByText(/Steering · applies/)
       .first()
       .waitFor();
     await answer.release();
@@ -188,10 +188,10 @@ describe("held messages", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await composer(visit.page).press("Escape");
-    const items = visit.page.getByRole("region", { name: "What waits" }).getByRole("listitem");
+    const items = visit.page.getByRole("region", { name: "Up next" }).getByRole("listitem");
     const later = items.filter({ hasText: "And something later." });
-    await later.getByText(/^Held/).waitFor();
-    await later.getByRole("button", { name: "Back into the composer" }).press("Enter");
+    await later.getByText(/^On hold/).waitFor();
+    await later.getByRole("button", { name: "Edit" }).press("Enter");
     await expect.poll(() => composer(visit.page).inputValue()).toBe("And something later.");
     await later.waitFor({ state: "hidden" });
     await items.getByRole("button", { name: "Send now" }).press("Enter");
@@ -232,7 +232,7 @@ describe("held messages", () => {
       await route.continue();
     });
     await release.press("Enter");
-    await visit.page.getByText(/changed or sent elsewhere meanwhile/).waitFor();
+    await visit.page.getByText(/This was changed on another device/).waitFor();
     await messages(visit.page)
       .last()
       .getByText(/\b42\b/)
@@ -398,7 +398,7 @@ describe("reading", () => {
     await messages(visit.page).last().hover();
     await messages(visit.page)
       .last()
-      .getByRole("button", { name: /regenerate|answer again/i })
+      .getByRole("button", { name: /^regenerate$/i })
       .click();
     await expect
       .poll(async () => (await stored(account, conversation)).at(-1)!.sibling_count, { timeout: 20_000 })

@@ -99,7 +99,7 @@ describe("faults", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await expect.poll(async () => (await lastAnswerText(visit.page)).length).toBeGreaterThan(20);
     await visit.context.setOffline(true);
-    await visit.page.getByText(/You are offline\. The answer continues on the server/).waitFor();
+    await visit.page.getByText(/You're offline\. The answer continues on the server/).waitFor();
     await composer(visit.page).fill("And then?");
     await composer(visit.page).press("Enter");
     await visit.page
@@ -177,7 +177,7 @@ describe("faults", () => {
     await composer(visit.page).fill("What is 6*7?");
     await composer(visit.page).press("Enter");
     await visit.page
-      .getByText(/You can send again in \d+ seconds/)
+      .getByText(/Try again in \d+ seconds/)
       .first()
       .waitFor();
     await expect.poll(async () => visit.page.getByText("What is 6*7?").count()).toBeGreaterThan(0);

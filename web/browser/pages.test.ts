@@ -146,9 +146,9 @@ describe("every page", () => {
   for (const [kind, options] of Object.entries(windows)) {
     test(`has no accessibility violation: ${kind}`, async () => {
       const signedOut = await BrowserWindow.open("/", undefined, options);
-      await signedOut.page.getByLabel("E-mail").waitFor();
+      await signedOut.page.getByLabel("Email").waitFor();
       await checkPage(signedOut.page, `sign-in-${kind}`);
-      await signedOut.page.getByRole("button", { name: "Create an account" }).click();
+      await signedOut.page.getByRole("button", { name: "Create account" }).click();
       await checkPage(signedOut.page, `register-${kind}`);
       await signedOut.close();
 

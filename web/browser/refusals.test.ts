@@ -79,7 +79,7 @@ describe("concurrent changes", () => {
     await messages(mobile.page).nth(1).waitFor();
     await messages(laptop.page).nth(1).waitFor();
     const conflict = mobile.page.getByRole("region", { name: "This draft was changed on another device" });
-    const localOnly = mobile.page.getByText(/This draft is on this device only/);
+    const localOnly = mobile.page.getByText(/Saved on this device; syncs/);
     const editBoth = async (onMobile: string, onLaptop: string) => {
       await mobile.context.setOffline(true);
       await composer(mobile.page).fill(onMobile);
@@ -87,7 +87,7 @@ describe("concurrent changes", () => {
       await composer(laptop.page).fill(onLaptop);
       await expect.poll(() => draftOf(account, conversation)).toBe(onLaptop);
       await mobile.context.setOffline(false);
-      await conflict.getByRole("alert").getByText("Both are kept until you choose.").waitFor();
+      await conflict.getByRole("alert").getByText("Both versions are kept until you choose one.").waitFor();
       await conflict.getByText(onLaptop, { exact: true }).waitFor();
       await conflict.getByText(onMobile, { exact: true }).waitFor();
       expect(await composer(mobile.page).inputValue()).toBe(onMobile);
@@ -104,11 +104,11 @@ describe("concurrent changes", () => {
 
     await editBoth("Seen from the train", "Seen from the desk");
     await expectAccessibleInBothColorSchemes(mobile.page, "two versions of a draft");
-    await conflict.getByRole("button", { name: "Take the other" }).press("Enter");
+    await conflict.getByRole("button", { name: "Use the other draft" }).press("Enter");
     await expectSettled("Seen from the desk");
 
     await editBoth("The train is right", "The desk is right");
-    await conflict.getByRole("button", { name: "Keep this one" }).press("Enter");
+    await conflict.getByRole("button", { name: "Keep this draft" }).press("Enter");
     await expect.poll(() => draftOf(account, conversation)).toBe("The train is right");
     await expectSettled("The train is right");
     await mobile.close();
@@ -128,31 +128,31 @@ describe("concurrent changes", () => {
     };
     const busyAction = async () => (await settings())["busy_action"];
 
-    await choice(/^Queue it/).waitFor();
+    await choice(/^Queue/).waitFor();
     await changeElsewhere({ busy_action: "interrupt" });
-    await choice(/^Steer the answer/).press("Space");
-    await dialog.getByText("Here: Steer the answer").waitFor();
-    await dialog.getByText("On the other device: Interrupt and send").waitFor();
+    await choice(/^Steer/).press("Space");
+    await dialog.getByText("This device: Steer").waitFor();
+    await dialog.getByText("Other device: Interrupt").waitFor();
     await expectAccessibleInBothColorSchemes(page, "two values of a setting");
-    await dialog.getByRole("button", { name: "Keep the other" }).press("Enter");
+    await dialog.getByRole("button", { name: "Use the other" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    await expect.poll(() => choice(/^Interrupt and send/).isChecked()).toBe(true);
+    await expect.poll(() => choice(/^Interrupt/).isChecked()).toBe(true);
     expect(await busyAction()).toBe("interrupt");
 
     await changeElsewhere({ busy_action: "queue" });
-    await choice(/^Steer the answer/).press("Space");
-    await dialog.getByText("On the other device: Queue it").waitFor();
+    await choice(/^Steer/).press("Space");
+    await dialog.getByText("Other device: Queue").waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "hidden" });
-    await expect.poll(() => choice(/^Queue it/).isChecked()).toBe(true);
+    await expect.poll(() => choice(/^Queue/).isChecked()).toBe(true);
     expect(await busyAction()).toBe("queue");
-    await expectFocus(choice(/^Steer the answer/));
+    await expectFocus(choice(/^Steer/));
 
     await changeElsewhere({ busy_action: "interrupt" });
-    await choice(/^Steer the answer/).press("Space");
+    await choice(/^Steer/).press("Space");
     await dialog.getByRole("button", { name: "Use this one" }).press("Enter");
     await expect.poll(busyAction).toBe("steer");
-    await expect.poll(() => choice(/^Steer the answer/).isChecked()).toBe(true);
+    await expect.poll(() => choice(/^Steer/).isChecked()).toBe(true);
 
     await changeElsewhere({ send_key: "mod_enter" });
     await choice(/^Dark$/).press("Space");
@@ -170,13 +170,13 @@ describe("concurrent changes", () => {
     await composer(page).press("Enter");
     await page
       .getByRole("alert")
-      .getByText(/this conversation has gone on elsewhere since you wrote this/)
+      .getByText(/this conversation changed/)
       .waitFor();
     release();
     await page.getByText("From another device.").first().waitFor();
     expect(await userTexts(account, conversation)).toEqual(["Hello!", "From another device."]);
     await expectAccessibleInBothColorSchemes(page, "a conversation with unseen messages");
-    await press(page, "Send all the same");
+    await press(page, "Send anyway");
     await page
       .getByText(/\b42\b/)
       .first()
@@ -199,7 +199,7 @@ describe("a live answer that this page does not know", () => {
     await composer(page).press("Enter");
     await page
       .getByRole("alert")
-      .getByText(/another answer is being written in this conversation/)
+      .getByText(/another answer is in progress/)
       .waitFor();
     release();
     await stop(page).waitFor();
@@ -210,7 +210,7 @@ describe("a live answer that this page does not know", () => {
     const { account, conversation, visit, page, turn } = await sendRefused("And then?");
     await expectAccessibleInBothColorSchemes(page, "a message refused because of another answer");
     await press(page, "Queue instead");
-    await page.getByText("Next, when this answer is done").waitFor();
+    await page.getByText("Sends after this answer").waitFor();
     expect((await load(account, conversation)).follow_ups).toMatchObject([{ content: "And then?", state: "queued" }]);
     await expect
       .poll(() =>
@@ -234,7 +234,7 @@ describe("a live answer that this page does not know", () => {
     await composer(page).press("Enter");
     await page
       .getByRole("alert")
-      .getByText(/another answer is being written in this conversation/)
+      .getByText(/another answer is in progress/)
       .waitFor();
     const steered = page.waitForResponse((response) => new URL(response.url()).pathname === "/chat/steering");
     await press(page, "Steer instead");
@@ -244,7 +244,7 @@ describe("a live answer that this page does not know", () => {
       turn,
     ]);
     release();
-    await page.getByText("Steering: accepted, applied at the next step").waitFor();
+    await page.getByText("Steering · applies at the next step").waitFor();
     await cancel(account, turn);
     await expect
       .poll(async () => (await load(account, conversation)).follow_ups)
@@ -255,7 +255,7 @@ describe("a live answer that this page does not know", () => {
 
   test("38 the refused message can be returned to the composer", async () => {
     const { account, conversation, visit, page, turn } = await sendRefused("A thought");
-    await press(page, "Back into the composer");
+    await press(page, "Edit");
     await expect.poll(() => composer(page).inputValue()).toBe("A thought");
     await expectFocus(composer(page));
     await expect.poll(() => draftOf(account, conversation)).toBe("A thought");
@@ -290,7 +290,7 @@ describe("a live answer that this page does not know", () => {
     await editor.press("Enter");
     await page
       .getByRole("alert")
-      .getByText(/another answer is being written in this conversation/)
+      .getByText(/another answer is in progress/)
       .waitFor();
     release();
     await stop(page).waitFor();
@@ -320,7 +320,7 @@ describe("a live answer that this page does not know", () => {
     });
     await composer(page).fill("What is 6*7?");
     await composer(page).press("ControlOrMeta+Enter");
-    await page.getByRole("alert").getByText("Not sent: the answer takes no more steering.").waitFor();
+    await page.getByRole("alert").getByText("Not sent: the answer had already finished.").waitFor();
     expect(await userTexts(account, conversation)).toEqual([endless]);
     await stop(page).waitFor({ state: "hidden" });
     await expectAccessibleInBothColorSchemes(page, "steering that came too late");
@@ -361,17 +361,17 @@ describe("over a limit", () => {
     });
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
-    await page.getByRole("alert").getByText("Not sent: your limit is reached.").waitFor();
+    await page.getByRole("alert").getByText("Not sent: you've reached your limit.").waitFor();
     await composer(page).fill("And then?");
     await expect.poll(() => send(page).getAttribute("aria-disabled")).toBe("true");
     expect(await described(send(page))).toContain("You have reached your limit for the moment.");
     await composer(page).press("Enter");
     expect(await composer(page).inputValue()).toBe("And then?");
 
-    const byItself = page.getByRole("checkbox", { name: "Send by itself then" });
+    const byItself = page.getByRole("checkbox", { name: "Send automatically" });
     expect(await byItself.count()).toBe(1);
     await byItself.press("Space");
-    await page.getByText("Saved on this device. Sent by itself when your limit allows it.").waitFor();
+    await page.getByText("Sends automatically when your limit resets.").waitFor();
     await expectAccessibleInBothColorSchemes(page, "over the limit");
     await page.clock.fastForward((wait / 2) * 1_000);
     await page
@@ -400,7 +400,7 @@ describe("over a limit", () => {
     await composer(page).fill("x".repeat(maxLength + 1));
     await page
       .getByRole("alert")
-      .getByText(/^1 character too many/)
+      .getByText(/^1 character over the limit/)
       .waitFor();
     expect(await send(page).getAttribute("aria-disabled")).toBe("true");
     expect(await described(send(page))).toContain("1 character too many");
@@ -429,7 +429,7 @@ describe("over a limit", () => {
     });
     await composer(page).fill("A long story");
     await composer(page).press("Enter");
-    await page.getByRole("alert").getByText("The service found this too long. It is back here, unsent.").waitFor();
+    await page.getByRole("alert").getByText("Too long to send. Your text is back here.").waitFor();
     expect(await composer(page).inputValue()).toBe("A long story");
     expect(await composer(page).getAttribute("aria-invalid")).toBe("true");
     expect(await described(composer(page))).toContain("The service found this too long.");
@@ -466,10 +466,10 @@ describe("over a limit", () => {
         { errors: [{ field: "body.input", message: "holds a sign that is not allowed" }] },
       ),
     );
-    await page.getByRole("alert").getByText("Not sent. The service says: holds a sign that is not allowed").waitFor();
+    await page.getByRole("alert").getByText("Not sent: holds a sign that is not allowed").waitFor();
     expect(await composer(page).inputValue()).toBe("Meanwhile");
     await expectAccessibleInBothColorSchemes(page, "a message that was refused");
-    await press(page, "Back into the composer");
+    await press(page, "Edit");
     await expect.poll(() => composer(page).inputValue()).toBe("Meanwhile\n\nWith a wrong sign");
     await expectFocus(composer(page));
     await expect.poll(() => draftOf(account, conversation)).toBe("Meanwhile\n\nWith a wrong sign");
@@ -511,7 +511,7 @@ describe("an unavailable service", () => {
     await composer(page).press("Enter");
     await page
       .getByRole("status")
-      .getByText("Saved on this device, not sent yet. Not available right now: the database and the language model.")
+      .getByText("Saved on this device. Unavailable right now: the database and the language model.")
       .waitFor();
     await expectAccessibleInBothColorSchemes(page, "an unavailable part");
     down = false;
@@ -554,7 +554,7 @@ describe("an unavailable service", () => {
         : route.continue(),
     );
     await page.reload();
-    await page.getByRole("heading", { name: "The service is not available right now" }).waitFor();
+    await page.getByRole("heading", { name: "The server isn't available right now" }).waitFor();
     await expectAccessibleInBothColorSchemes(page, "an unavailable service");
     await press(page, "Try now");
     await expectFocus(page.getByRole("button", { name: "Try now" }));
@@ -573,7 +573,7 @@ describe("an unavailable service", () => {
         : route.continue(),
     );
     await page.reload();
-    await page.getByRole("alert").getByText("The service cannot answer right now. Nothing is lost.").waitFor();
+    await page.getByRole("alert").getByText("The server isn't available right now. Nothing is lost.").waitFor();
     await expectAccessibleInBothColorSchemes(page, "a conversation that cannot be read");
     down = false;
     await press(page, "Try again");

@@ -41,7 +41,7 @@ describe("screenshots for the README", () => {
     await stop(laptop.page).waitFor();
     await box.fill("And which of these works on a phone?");
     await box.press("Enter");
-    await laptop.page.getByText("Next, when this answer is done").waitFor();
+    await laptop.page.getByText("Sends after this answer").waitFor();
     for (const [visit, name] of [
       [laptop, "conversation"],
       [mobile, "phone"],

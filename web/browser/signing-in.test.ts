@@ -14,7 +14,7 @@ const safari =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
 
 async function signIn(page: Page, { email, password }: Pick<Account, "email" | "password">): Promise<void> {
-  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password", { exact: true }).fill(password);
   await page.keyboard.press("Enter");
 }
@@ -22,7 +22,7 @@ async function signIn(page: Page, { email, password }: Pick<Account, "email" | "
 async function signOut(page: Page, name: string): Promise<void> {
   await press(page, `Account: ${name}`);
   await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
-  await page.getByLabel("E-mail").waitFor();
+  await page.getByLabel("Email").waitFor();
 }
 
 const draftOf = async (account: Account, conversation: string) =>
@@ -48,15 +48,15 @@ describe("sign-in with a password", () => {
     const visit = await BrowserWindow.open("/");
     const { page } = visit;
     const email = `${crypto.randomUUID()}@turnstone.localhost`;
-    await page.getByRole("button", { name: "Create an account" }).press("Enter");
+    await page.getByRole("button", { name: "Create account" }).press("Enter");
     await page.getByLabel("Name", { exact: true }).fill("Robin");
-    await page.getByLabel("E-mail").fill(email);
+    await page.getByLabel("Email").fill(email);
     await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");
     await page.keyboard.press("Enter");
     await composer(page).waitFor();
     await signOut(page, "Robin");
     await signIn(page, { email, password: "wrong entirely" });
-    await page.getByText("The e-mail address or the password is wrong.").waitFor();
+    await page.getByText("Wrong email or password.").waitFor();
     await expectAccessibleInBothColorSchemes(page, "a wrong password");
     await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");
     await page.keyboard.press("Enter");
@@ -70,7 +70,7 @@ describe("sign-in with a password", () => {
     const { page } = visit;
     await page.clock.install();
     await page.reload();
-    await press(page, "Create an account");
+    await press(page, "Create account");
     await page.getByLabel("Name", { exact: true }).fill("Robin");
     await signIn(page, { email: account.email, password: "short" });
     await page.getByText("Use at least 8 characters.").waitFor();
@@ -78,11 +78,11 @@ describe("sign-in with a password", () => {
     expect(await password.getAttribute("aria-invalid")).toBe("true");
     await expectFocus(password);
     await signIn(page, account);
-    await page.getByText("There is an account with this address already.").waitFor();
-    await expectFocus(page.getByLabel("E-mail"));
+    await page.getByText("That email already has an account.").waitFor();
+    await expectFocus(page.getByLabel("Email"));
     await expectAccessibleInBothColorSchemes(page, "an address that is taken");
     await press(page, "Sign in");
-    expect(await page.getByLabel("E-mail").inputValue()).toBe(account.email);
+    expect(await page.getByLabel("Email").inputValue()).toBe(account.email);
 
     await page.route(
       `${url}/auth/login`,
@@ -91,8 +91,8 @@ describe("sign-in with a password", () => {
       { times: 1 },
     );
     await signIn(page, account);
-    await page.getByRole("alert").getByText("Too many tries. Wait a little.").waitFor();
-    await page.getByRole("button", { name: /^Again in \d+ seconds?$/ }).waitFor();
+    await page.getByRole("alert").getByText("Too many attempts. Try again later.").waitFor();
+    await page.getByRole("button", { name: /^Try again in \d+ seconds?$/ }).waitFor();
     await page.clock.fastForward(61_000);
     await page.getByRole("button", { name: "Sign in", exact: true }).press("Enter");
     await composer(page).waitFor();
@@ -115,7 +115,7 @@ describe("sign-in with a password", () => {
     const openDialog = async () => {
       await press(page, "Account: Robin");
       await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
-      await dialog.getByText(/^One message has not been sent yet/).waitFor();
+      await dialog.getByText(/^1 message hasn't been sent yet/).waitFor();
     };
     await openDialog();
     await expectAccessibleInBothColorSchemes(page, "the sign-out confirmation");
@@ -127,7 +127,7 @@ describe("sign-in with a password", () => {
       .waitFor();
     await openDialog();
     await dialog.getByRole("button", { name: "Sign out and discard" }).press("Enter");
-    await page.getByLabel("E-mail").waitFor();
+    await page.getByLabel("Email").waitFor();
     expect(
       await account.read<{ data: unknown[] }>(`/conversations/${conversation}/messages`).catch(() => null),
     ).toBeNull();
@@ -170,7 +170,7 @@ describe("sign-in with a password", () => {
       return route.fulfill(refusal(403, "csrf", "X-CSRF-Token is missing or wrong."));
     });
     await composer(page).fill("A thought");
-    await page.getByText(/This draft is on this device only/).waitFor();
+    await page.getByText(/Saved on this device; syncs/).waitFor();
     expect(requests).toBe(2);
     await visit.close();
   });
@@ -220,7 +220,7 @@ describe("sign-in with a password", () => {
         refusal(403, "reauth_required", "This needs a recent sign-in: POST /auth/reauthenticate first."),
       );
     });
-    const dialog = page.getByRole("dialog", { name: "Confirm that it is you" });
+    const dialog = page.getByRole("dialog", { name: "Confirm it's you" });
     const signOutOthers = page.getByRole("button", { name: "Sign out all other devices" });
 
     await signOutOthers.press("Enter");
@@ -234,13 +234,13 @@ describe("sign-in with a password", () => {
     await signOutOthers.press("Enter");
     await dialog.getByLabel("Password", { exact: true }).fill("wrong entirely");
     await page.keyboard.press("Enter");
-    await dialog.getByText("This is not your password.").waitFor();
+    await dialog.getByText("Wrong password.").waitFor();
     await dialog.getByLabel("Password", { exact: true }).fill(account.password);
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
-    await page.getByRole("status").getByText("All other devices were signed out.").waitFor();
+    await page.getByRole("status").getByText("All other devices signed out.").waitFor();
     await signOutOthers.waitFor({ state: "hidden" });
-    await page.getByText("This device, in use now").waitFor();
+    await page.getByText("This device").waitFor();
     await expectFocus(page.getByRole("list", { name: "Signed-in devices" }));
     expect(await sessionStatus(other)).toBe(401);
     await visit.close();
@@ -260,16 +260,16 @@ describe("sign-in with a password", () => {
 
     await laptop.page.reload();
     await press(laptop.page, "Sign out Safari on iPhone");
-    await laptop.page.getByRole("status").getByText("The device was signed out.").waitFor();
+    await laptop.page.getByRole("status").getByText("Device signed out.").waitFor();
     await laptop.page.getByRole("button", { name: "Sign out Safari on iPhone" }).waitFor({ state: "hidden" });
     expect(await signInDialog(laptop.page).count()).toBe(0);
 
     await composer(mobile.page).press("End");
     await composer(mobile.page).press("?");
     const dialog = signInDialog(mobile.page);
-    await dialog.getByText("Your session has ended. Everything beneath stays as it is.").waitFor();
+    await dialog.getByText("Your session expired. Nothing here is lost.").waitFor();
     await expectAccessibleInBothColorSchemes(mobile.page, "signing in again");
-    expect(await dialog.getByLabel("E-mail").inputValue()).toBe(account.email);
+    expect(await dialog.getByLabel("Email").inputValue()).toBe(account.email);
     await mobile.page.keyboard.press("Escape");
     await dialog.getByLabel("Password", { exact: true }).fill(account.password);
     await mobile.page.keyboard.press("Enter");
@@ -300,7 +300,7 @@ describe("sign-in with a provider", () => {
     await page.getByRole("heading", { name: "Harbour" }).waitFor();
     expect(page.url().startsWith(url)).toBe(false);
     await page.getByLabel("Name").fill(name);
-    await page.getByLabel("E-mail").fill(email);
+    await page.getByLabel("Email").fill(email);
     await page.getByRole("button", { name: choice }).press("Enter");
   }
 
@@ -328,7 +328,7 @@ describe("sign-in with a provider", () => {
     await page.getByText(email).waitFor();
     await page.getByLabel("New password").fill("a calm tide at noon");
     await page.keyboard.press("Enter");
-    await page.getByText(/Your password was changed/).waitFor();
+    await page.getByText(/Password changed/).waitFor();
     await page.getByRole("link", { name: "New conversation" }).first().press("Enter");
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
@@ -360,17 +360,14 @@ describe("sign-in with a provider", () => {
     const { page } = visit;
     await providerLink(page).press("Enter");
     await submitProviderPage(page, "Ada", account.email, "Decline");
-    await page.getByRole("alert").getByText("The provider did not sign you in.").waitFor();
+    await page.getByRole("alert").getByText("The provider didn't sign you in.").waitFor();
     expect(page.url()).toBe(`${url}/`);
     await page.reload();
     await providerLink(page).waitFor();
-    expect(await page.getByText("The provider did not sign you in.").count()).toBe(0);
+    expect(await page.getByText("The provider didn't sign you in.").count()).toBe(0);
 
     await page.goto(`${url}/auth/oidc/harbour/callback?state=another&code=any`);
-    await page
-      .getByRole("alert")
-      .getByText("This sign-in was not begun here, or took too long. Begin again.")
-      .waitFor();
+    await page.getByRole("alert").getByText("That sign-in expired or started in another browser. Try again.").waitFor();
     await expectAccessibleInBothColorSchemes(page, "a refused sign-in");
 
     // The same e-mail address neither joins accounts nor blocks a sign-in.
@@ -384,7 +381,7 @@ describe("sign-in with a provider", () => {
     // A signed-in user stays signed in.
     await page.goto(`${url}/auth/oidc/harbour/start`);
     await submitProviderPage(page, "Eve", account.email, "Decline");
-    await page.getByRole("alert").getByText("The provider did not sign you in.").waitFor();
+    await page.getByRole("alert").getByText("The provider didn't sign you in.").waitFor();
     await page.getByRole("button", { name: "Account: Robin" }).waitFor();
     await closeVisit(visit);
   });

@@ -27,7 +27,7 @@ import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
 
-const stopped = "You stopped this answer. What was written is kept.";
+const stopped = "You stopped this answer.";
 
 /** Queues a message from another device. */
 async function enqueue(account: Account, conversation: string, text: string): Promise<void> {
@@ -51,14 +51,14 @@ describe("steering", () => {
     await waitForAnswerText(page);
     await composer(page).fill("Only one sentence, please.");
     await page.getByRole("button", { name: "More ways to send" }).press("Enter");
-    await page.getByRole("menuitem", { name: /^Interrupt and send/ }).press("Enter");
+    await page.getByRole("menuitem", { name: /^Interrupt/ }).press("Enter");
     const answer = messages(page).nth(1);
-    await answer.getByText("It was cut off here.").waitFor();
+    await answer.getByText("Cut off here.").waitFor();
     await answer.getByText("Only one sentence, please.", { exact: true }).waitFor();
     await answer.getByText(/^Taking into account: Only one sentence, please\./).waitFor();
     await expectFocus(composer(page));
     const shown = await answer.innerText();
-    const positions = ["It was cut off here.", "You added", "Taking into account"].map((words) => shown.indexOf(words));
+    const positions = ["Cut off here.", "You added", "Taking into account"].map((words) => shown.indexOf(words));
     expect(positions[0]).toBeGreaterThan(0);
     expect(positions).toEqual(positions.toSorted((a, b) => a - b));
     await composer(page).press("Escape");
@@ -81,7 +81,7 @@ describe("steering", () => {
     await waitForAnswerText(page);
     const requests = await intercept(page, "GET", /\/messages/);
     await send(page, "What do they eat?");
-    await waiting(page).getByRole("button", { name: "Back into the composer" }).waitFor();
+    await waiting(page).getByRole("button", { name: "Edit" }).waitFor();
     await expect.poll(() => requests.length).toBe(1);
     expect(await waiting(page).getByRole("listitem").allInnerTexts()).toEqual([
       expect.stringMatching(/^What do they eat\?/),
@@ -101,12 +101,12 @@ describe("steering", () => {
     await waitForAnswerText(mobile.page);
     await send(laptop.page, "Mention the moon.", "ControlOrMeta+Enter");
     for (const { page } of [laptop, mobile])
-      await waiting(page).getByText("Steering: accepted, applied at the next step").waitFor();
+      await waiting(page).getByText("Steering · applies at the next step").waitFor();
     await waiting(mobile.page).getByText("Mention the moon.").waitFor();
     await waiting(laptop.page).getByRole("button", { name: "Withdraw" }).press("Enter");
     await expectFocus(composer(laptop.page));
     for (const { page } of [laptop, mobile]) {
-      await waiting(page).getByText("Steering: withdrawn, not applied").waitFor();
+      await waiting(page).getByText("Withdrawn. Not applied.").waitFor();
       expect(await waiting(page).getByRole("button", { name: "Withdraw" }).count()).toBe(0);
     }
     // Another input is applied, which proves that there was a step that could have applied the first one.
@@ -141,18 +141,18 @@ describe("steering", () => {
     await waitForAnswerText(laptop.page);
     await waitForAnswerText(mobile.page);
     await send(laptop.page, "What do they eat?", "ControlOrMeta+Enter");
-    await waiting(laptop.page).getByText("Steering: accepted, applied at the next step").waitFor();
+    await waiting(laptop.page).getByText("Steering · applies at the next step").waitFor();
     await composer(laptop.page).press("Escape");
     for (const { page } of [laptop, mobile]) {
       await waitForAnswerEnd(page);
       await waiting(page)
         .getByRole("listitem")
         .filter({ hasText: "What do they eat?" })
-        .getByText(/^Held · The answer before it did not finish/)
+        .getByText(/^On hold: the answer didn't finish/)
         .waitFor();
     }
     expect(await queue(account, conversation)).toEqual(["held: What do they eat?"]);
-    await waiting(laptop.page).getByRole("button", { name: "Back into the composer" }).press("Enter");
+    await waiting(laptop.page).getByRole("button", { name: "Edit" }).press("Enter");
     await expect.poll(() => composer(laptop.page).inputValue()).toBe("What do they eat?");
     await expectFocus(composer(laptop.page));
     expect(await queue(account, conversation)).toEqual(["cancelled: What do they eat?"]);
@@ -180,12 +180,12 @@ describe("the queue", () => {
     await send(visit.page, "What is 6*7?");
     await send(visit.page, "What is 6*8?");
     await waiting(visit.page)
-      .getByText(/Next, when this answer is done/)
+      .getByText(/Sends after this answer/)
       .waitFor();
     await waiting(visit.page)
-      .getByText(/After the one before/)
+      .getByText(/Sends after the message above/)
       .waitFor();
-    await waiting(visit.page).getByText("2 messages wait").waitFor();
+    await waiting(visit.page).getByText("2 queued").waitFor();
     await expect.poll(() => queue(account, conversation)).toEqual(["queued: What is 6*7?", "queued: What is 6*8?"]);
     await visit.close();
     expect((await account.read<{ state: string }>(`/chat/turns/${turn}`)).state).toBe("running");
@@ -204,11 +204,11 @@ describe("the queue", () => {
     for (const text of ["One.", "Two."]) await enqueue(account, conversation, text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
-    for (const { page } of [laptop, mobile]) await waiting(page).getByText("2 messages wait").waitFor();
+    for (const { page } of [laptop, mobile]) await waiting(page).getByText("2 queued").waitFor();
     await stop(laptop.page).press("Enter");
     for (const { page } of [laptop, mobile]) {
       await waitForAnswerEnd(page);
-      await waiting(page).getByText("2 messages are held").waitFor();
+      await waiting(page).getByText("2 on hold").waitFor();
     }
     await expectFocus(composer(laptop.page));
     expect(await queue(account, conversation)).toEqual(["held: One.", "held: Two."]);
@@ -225,8 +225,8 @@ describe("the queue", () => {
     const { page } = visit;
     await waitForAnswerText(page);
     await page.getByRole("button", { name: "More ways to stop" }).press("Enter");
-    const all = page.getByRole("menuitem", { name: /^Stop and clear the queue/ });
-    await all.getByText("2 queued messages are dropped").waitFor();
+    const all = page.getByRole("menuitem", { name: /^Stop and discard the queue/ });
+    await all.getByText("Discards 2 queued messages").waitFor();
     await all.press("Enter");
     await waitForAnswerEnd(page);
     await waiting(page).waitFor({ state: "hidden" });
@@ -379,9 +379,7 @@ describe("tabs and networks", () => {
     await online(false);
     await clock.pass(100);
     await clock.pass(1_100);
-    const banner = page.getByText(
-      "You are offline. What you send is saved on this device and goes out when you are back.",
-    );
+    const banner = page.getByText("You're offline. Messages are saved here and sent when you're back.");
     await banner.waitFor();
     await context.setOffline(false);
     await clock.resume();
@@ -406,7 +404,7 @@ describe("changes before they are confirmed", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     const title = (text: string) => sidebar(page).getByRole("link", { name: text, exact: true });
-    const failure = page.getByRole("alert").filter({ hasText: "The new title was not saved." });
+    const failure = page.getByRole("alert").filter({ hasText: "Couldn't save the new title." });
     for (const [status, code] of [
       [503, "unavailable"],
       [422, "invalid"],
@@ -485,10 +483,7 @@ describe("changes before they are confirmed", () => {
     await messages(page).nth(2).getByText("What is 6*7?").waitFor();
     await expect.poll(() => requests.length).toBe(1);
     await requests[0]!.fulfill(refusal(429, "too_many_live_turns"));
-    const why = messages(page)
-      .nth(2)
-      .getByRole("alert")
-      .filter({ hasText: "Not sent: as many answers are being written as your account may have at once." });
+    const why = messages(page).nth(2).getByRole("alert").filter({ hasText: "Not sent: too many answers are running." });
     await why.waitFor();
     await page.reload();
     await why.waitFor();

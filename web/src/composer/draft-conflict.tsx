@@ -19,9 +19,9 @@ export function DraftConflict({ id, draft }: { id: string; draft: DraftState }) 
     >
       <div role="alert">
         <h2 id={`${id}-clash`} className="font-medium text-warning">
-          {t("composer.draft.clash")}
+          {t("composer.draft.conflict")}
         </h2>
-        <p className="text-soft">{t("composer.draft.clash.why")}</p>
+        <p className="text-soft">{t("composer.draft.conflict.hint")}</p>
       </div>
       <div className="grid gap-3 sm:grid-cols-2">
         <Version

@@ -41,7 +41,7 @@ export function Notes({ id, length, refused, limit, unsaved, turn }: NotesProps)
       {stop !== null && (
         <p role="status">{t(stop.status === 401 ? "composer.stop.signed_out" : "composer.stopping.again")}</p>
       )}
-      {unsaved && length <= longestMessage && <p role="status">{t("composer.draft.here")}</p>}
+      {unsaved && length <= longestMessage && <p role="status">{t("composer.draft.unsaved")}</p>}
     </div>
   );
 }
@@ -68,7 +68,7 @@ function Limit({ seconds }: { seconds: number }) {
             checked={autoSend}
             onChange={({ target: { checked } }) => useAutoSend.setState({ autoSend: checked })}
           />
-          {t("composer.limit.patient")}
+          {t("composer.limit.auto_send")}
         </label>
       )}
     </div>

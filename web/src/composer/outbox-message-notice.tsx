@@ -59,10 +59,10 @@ export function reasonOf(
   if (failure.status === 0 && failure.code !== "outcome_unknown")
     return t(navigator.onLine ? "composer.outbox.unreachable" : "composer.outbox.offline");
   if (failure.status === 401) return t("composer.outbox.signed_out");
-  if (failure.status === 404) return t("composer.outbox.gone");
+  if (failure.status === 404) return t("composer.outbox.not_found");
   if (failure.status === 413) return t("composer.outbox.too_long");
   if (failure.code === "rate_limited")
-    return t(message.state === "refused" ? "composer.outbox.limited" : "composer.outbox.limited.patient");
+    return t(message.state === "refused" ? "composer.outbox.limited" : "composer.outbox.limited.auto_send");
   if (failure.status >= 500) {
     if (failure.downParts.length > 0)
       return t("composer.outbox.down", {
@@ -132,7 +132,7 @@ function NoticeActions({
         )}
       {moved && (
         <Button look="quiet" onClick={() => again({ ifBusy: message.ifBusy })}>
-          {t("composer.outbox.anyway")}
+          {t("composer.outbox.send_anyway")}
         </Button>
       )}
       {state === "refused" &&
@@ -148,7 +148,7 @@ function NoticeActions({
         )}
       {state === "waiting" && failure.status !== 401 && !limited && (
         <Button look="quiet" icon="retry" onClick={() => again()}>
-          {t("composer.outbox.again")}
+          {t("composer.outbox.retry_now")}
         </Button>
       )}
       {limited && <WaitForLimitCheckbox message={message} />}
@@ -165,7 +165,7 @@ function NoticeActions({
             focusComposer();
           }}
         >
-          {t("composer.outbox.back")}
+          {t("composer.outbox.edit")}
         </Button>
       )}
     </div>
@@ -182,7 +182,7 @@ function WaitForLimitCheckbox({ message }: { message: OutboxMessage }) {
         checked={message.autoSend}
         onChange={({ target: { checked } }) => setMessageAutoSend(message.key, checked)}
       />
-      {t("composer.limit.patient")}
+      {t("composer.limit.auto_send")}
     </label>
   );
 }

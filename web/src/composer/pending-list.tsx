@@ -104,7 +104,7 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
             id={id}
             live={turn !== null}
             item={item}
-            note={t("composer.waiting.held.why")}
+            note={t("composer.waiting.held.hint")}
           />
         ))}
       </ol>
@@ -156,7 +156,7 @@ function FollowUpItem({ id, item, note, live }: { id: string; item: FollowUp; no
   return (
     <Row
       icon={held ? "clock" : "queue"}
-      state={`${t(held ? "composer.waiting.held" : "composer.waiting.queued")} · ${note}`}
+      state={note}
       text={item.content}
       mirrored={!held}
     >
@@ -172,7 +172,7 @@ function FollowUpItem({ id, item, note, live }: { id: string; item: FollowUp; no
           </Button>
         )}
         <Button look="quiet" icon="undo" disabled={changing} onClick={() => void change("cancelled")}>
-          {t("composer.outbox.back")}
+          {t("composer.outbox.edit")}
         </Button>
       </div>
     </Row>

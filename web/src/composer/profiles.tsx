@@ -25,7 +25,7 @@ export function ProfilePicker({ profile, once, onProfile, onOnce }: PickerProps)
   const [forOnce, setForOnce] = useState(false);
   const single = forOnce || once !== null;
   const shown = t(`composer.profile.${once ?? profile}`);
-  const label = once === null ? shown : t("composer.profile.once.short", { profile: shown });
+  const label = once === null ? shown : t("composer.profile.next_only.short", { profile: shown });
   return (
     <Menu
       side="top"
@@ -57,7 +57,7 @@ export function ProfilePicker({ profile, once, onProfile, onOnce }: PickerProps)
           if (!on) onOnce(null);
         }}
       >
-        {t("composer.profile.once")}
+        {t("composer.profile.next_only")}
       </MenuCheck>
     </Menu>
   );

@@ -31,14 +31,14 @@ export function ShortcutHelp({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title={t("pages.keys.title")} onClose={onClose} wide>
       <div className="grid gap-x-10 gap-y-6 sm:grid-cols-2">
-        <Group message="pages.keys.everywhere" items={everywhere} />
+        <Group message="pages.keys.general" items={everywhere} />
         <Group message="pages.keys.reading" items={reading} />
         <Group message="pages.keys.writing" items={writing} />
         <Group message="pages.keys.list" items={list} />
       </div>
       <Check
         label={t("pages.keys.letters")}
-        hint={t("pages.keys.letters_why")}
+        hint={t("pages.keys.letters_hint")}
         checked={enabled}
         onChange={(letters) => useDevice.setState({ letterShortcuts: letters })}
       />

@@ -8,10 +8,10 @@ export function ErrorPage() {
   const { t } = useLocalization();
   return (
     <div role="alert" className="m-auto w-full max-w-lg px-6 py-10">
-      <h1 className="text-xl font-semibold">{t("pages.failed.title")}</h1>
-      <p className="mt-2 text-soft">{t("pages.failed.why")}</p>
+      <h1 className="text-xl font-semibold">{t("pages.error.title")}</h1>
+      <p className="mt-2 text-soft">{t("pages.error.description")}</p>
       <Button look="primary" icon="retry" className="mt-6" onClick={() => location.reload()}>
-        {t("pages.failed.reload")}
+        {t("pages.error.reload")}
       </Button>
     </div>
   );

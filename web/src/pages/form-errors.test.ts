@@ -13,7 +13,7 @@ describe("texts for a refused sign-in", () => {
   test("a wrong password and an unknown address give the same text", () => {
     expect(formErrorsOf(refusal(401, "unauthenticated"), false)).toEqual({
       fields: {},
-      form: "pages.entry.wrong",
+      form: "pages.auth.wrong",
       retryAt: 0,
     });
   });
@@ -24,38 +24,38 @@ describe("texts for a refused sign-in", () => {
       { field: "body.password", message: "" },
     ];
     expect(formErrorsOf(refusal(422, "invalid", errors), true)).toEqual({
-      fields: { email: "pages.entry.email_wrong", password: "pages.entry.password_weak" },
+      fields: { email: "pages.auth.email_invalid", password: "pages.auth.password_weak" },
       form: null,
       retryAt: 0,
     });
-    expect(formErrorsOf(refusal(409, "email_taken"), true).fields).toEqual({ email: "pages.entry.taken" });
+    expect(formErrorsOf(refusal(409, "email_taken"), true).fields).toEqual({ email: "pages.auth.email_taken" });
     expect(formErrorsOf(refusal(422, "invalid", [{ field: "body.planet", message: "" }]), true).form).toBe(
-      "pages.entry.odd",
+      "pages.auth.invalid",
     );
   });
 
   test("a rate limit gives the end of the wait", () => {
     expect(formErrorsOf(refusal(429, "rate_limited", [], 12_000), false, 1_000)).toEqual({
       fields: {},
-      form: "pages.entry.too_many",
+      form: "pages.auth.too_many",
       retryAt: 13_000,
     });
   });
 
   test("no response and a 503 have one text if something may have been created, and another if not", () => {
-    expect(formErrorsOf(refusal(0, "unreachable"), true).form).toBe("pages.entry.unknown");
-    expect(formErrorsOf(refusal(503, "unavailable"), true).form).toBe("pages.entry.unknown");
-    expect(formErrorsOf(refusal(0, "unreachable"), false).form).toBe("pages.entry.unreachable");
-    expect(formErrorsOf(refusal(503, "unavailable"), false).form).toBe("pages.entry.away");
+    expect(formErrorsOf(refusal(0, "unreachable"), true).form).toBe("pages.auth.outcome_unknown");
+    expect(formErrorsOf(refusal(503, "unavailable"), true).form).toBe("pages.auth.outcome_unknown");
+    expect(formErrorsOf(refusal(0, "unreachable"), false).form).toBe("pages.auth.unreachable");
+    expect(formErrorsOf(refusal(503, "unavailable"), false).form).toBe("pages.auth.unavailable");
   });
 });
 
 describe("a failed sign-in with a provider", () => {
   test("has a text for every reason", () => {
     expect(providerFailureIn("?refused=unauthenticated")).toBe("pages.providers.declined");
-    expect(providerFailureIn("?refused=csrf")).toBe("pages.providers.late");
+    expect(providerFailureIn("?refused=csrf")).toBe("pages.providers.expired");
     for (const other of ["unavailable", "", "constructor"])
-      expect(providerFailureIn(`?refused=${other}`)).toBe("pages.providers.away");
+      expect(providerFailureIn(`?refused=${other}`)).toBe("pages.providers.unavailable");
   });
 
   test("is not reported for any other URL", () => {

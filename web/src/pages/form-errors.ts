@@ -18,11 +18,11 @@ export const noErrors: FormErrors = { fields: {}, form: null, retryAt: 0 };
 export const minPasswordLength = 8;
 
 const fieldMessages: Record<FormField, MessageKey> = {
-  email: "pages.entry.email_wrong",
-  password: "pages.entry.password_weak",
-  display_name: "pages.entry.name_wrong",
-  current_password: "pages.entry.current_wrong",
-  new_password: "pages.entry.password_weak",
+  email: "pages.auth.email_invalid",
+  password: "pages.auth.password_weak",
+  display_name: "pages.auth.name_invalid",
+  current_password: "pages.auth.current_wrong",
+  new_password: "pages.auth.password_weak",
 };
 
 /** Returns the texts for a refused request. creates: whether the request may have created something. */
@@ -34,41 +34,41 @@ export function formErrorsOf(
   const until = refusal.retryAfter > 0 ? now + refusal.retryAfter : 0;
   switch (refusal.status) {
     case 401:
-      return { fields: {}, form: "pages.entry.wrong", retryAt: 0 };
+      return { fields: {}, form: "pages.auth.wrong", retryAt: 0 };
     case 403:
       return {
         fields: {},
-        form: refusal.code === "registration_closed" ? "pages.entry.closed" : "pages.entry.foreign",
+        form: refusal.code === "registration_closed" ? "pages.auth.registration_closed" : "pages.auth.wrong_origin",
         retryAt: 0,
       };
     case 409:
       return refusal.code === "email_taken"
-        ? { fields: { email: "pages.entry.taken" }, form: null, retryAt: 0 }
-        : { fields: {}, form: "pages.entry.again", retryAt: 0 };
+        ? { fields: { email: "pages.auth.email_taken" }, form: null, retryAt: 0 }
+        : { fields: {}, form: "pages.auth.conflict", retryAt: 0 };
     case 422:
       return fieldErrorsOf(refusal.problem?.errors ?? []);
     case 429:
-      return { fields: {}, form: "pages.entry.too_many", retryAt: until };
+      return { fields: {}, form: "pages.auth.too_many", retryAt: until };
     case 0:
-      return { fields: {}, form: creates ? "pages.entry.unknown" : "pages.entry.unreachable", retryAt: until };
+      return { fields: {}, form: creates ? "pages.auth.outcome_unknown" : "pages.auth.unreachable", retryAt: until };
     default:
-      return { fields: {}, form: creates ? "pages.entry.unknown" : "pages.entry.away", retryAt: until };
+      return { fields: {}, form: creates ? "pages.auth.outcome_unknown" : "pages.auth.unavailable", retryAt: until };
   }
 }
 
 /** Texts by the error code in the URL to which the service redirects after a failed sign-in with a provider. */
 const providerMessages: Readonly<Record<string, MessageKey>> = {
   unauthenticated: "pages.providers.declined",
-  registration_closed: "pages.entry.closed",
-  csrf: "pages.providers.late",
-  rate_limited: "pages.entry.too_many",
+  registration_closed: "pages.auth.registration_closed",
+  csrf: "pages.providers.expired",
+  rate_limited: "pages.auth.too_many",
 };
 
 /** Returns why a sign-in with a provider failed, from the query of the URL; null: the query names no failure. */
 export function providerFailureIn(query: string): MessageKey | null {
   const code = new URLSearchParams(query).get("refused");
   if (code === null) return null;
-  return (Object.hasOwn(providerMessages, code) ? providerMessages[code] : undefined) ?? "pages.providers.away";
+  return (Object.hasOwn(providerMessages, code) ? providerMessages[code] : undefined) ?? "pages.providers.unavailable";
 }
 
 function fieldErrorsOf(errors: readonly { field: string }[]): FormErrors {
@@ -77,5 +77,5 @@ function fieldErrorsOf(errors: readonly { field: string }[]): FormErrors {
     const name = field.replace(/^body\./, "");
     if (name in fieldMessages) fields[name as FormField] = fieldMessages[name as FormField];
   }
-  return { fields, form: Object.keys(fields).length === 0 ? "pages.entry.odd" : null, retryAt: 0 };
+  return { fields, form: Object.keys(fields).length === 0 ? "pages.auth.invalid" : null, retryAt: 0 };
 }

@@ -64,7 +64,7 @@ function Title({ page }: { page: ConversationPage }) {
         {title}
       </h1>
       <Menu
-        trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.head.menu")} />}
+        trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
       >
         <MenuItem icon="edit" onSelect={() => editTitle(page.conversation_id, "head")}>
           {t("pages.rename.do")}

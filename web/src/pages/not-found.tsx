@@ -14,7 +14,7 @@ export function NotFound() {
       <h1 ref={heading} tabIndex={-1} className="text-xl font-semibold outline-none">
         {t("pages.not_found.title")}
       </h1>
-      <p className="mt-2 text-soft">{t("pages.not_found.why")}</p>
+      <p className="mt-2 text-soft">{t("pages.not_found.description")}</p>
       <Link
         to="/"
         className="mt-6 inline-flex min-h-9 items-center rounded-md bg-accent px-3 text-sm font-medium text-accent-ink hover:brightness-110 pointer-coarse:min-h-11"

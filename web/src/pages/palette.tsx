@@ -97,7 +97,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   ))}
                 </Group>
               )}
-              <Group heading={t("pages.settings.look")}>
+              <Group heading={t("pages.settings.appearance")}>
                 {(["system", "light", "dark"] as const).map((theme) => (
                   <Item key={theme} icon="moon" onSelect={then(() => void change({ theme }, language))}>
                     {t("pages.palette.theme", { theme: t(`pages.theme.${theme}`) })}

@@ -84,7 +84,7 @@ export function FormFooter({ entry, children, extra }: { entry: FormState; child
           aria-disabled={entry.busy || wait > 0}
           className="grow aria-disabled:opacity-70"
         >
-          {wait > 0 ? t("pages.entry.wait", { seconds: wait }) : entry.busy ? t("pages.entry.busy") : children}
+          {wait > 0 ? t("pages.auth.wait", { seconds: wait }) : entry.busy ? t("pages.auth.busy") : children}
         </Button>
       </div>
     </>

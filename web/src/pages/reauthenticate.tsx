@@ -59,7 +59,11 @@ function PasswordForm({ waiting, end }: { waiting: PendingOperation; end: () => 
     waiting.resolve();
   };
   return (
-    <Dialog title={t("pages.prove.title")} description={t("pages.prove.why")} onClose={giveUp}>
+    <Dialog
+      title={t("pages.reauthenticate.title")}
+      description={t("pages.reauthenticate.description")}
+      onClose={giveUp}
+    >
       <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         <PasswordField
           label={t("pages.password")}
@@ -68,10 +72,10 @@ function PasswordForm({ waiting, end }: { waiting: PendingOperation; end: () => 
           required
           value={password}
           onChange={(event) => setPassword(event.target.value)}
-          problem={entry.refused.fields.password && t("pages.entry.current_wrong")}
+          problem={entry.refused.fields.password && t("pages.auth.current_wrong")}
         />
         <FormFooter entry={entry} extra={<Button onClick={giveUp}>{t("pages.cancel")}</Button>}>
-          {t("pages.prove.do")}
+          {t("pages.reauthenticate.confirm")}
         </FormFooter>
       </form>
       <ProviderLinks returnTo="/settings" />

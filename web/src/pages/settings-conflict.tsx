@@ -35,7 +35,7 @@ export function SettingsConflictDialog() {
   if (conflict === null) return null;
   const close = () => useSettingsStore.setState({ conflict: null });
   return (
-    <Dialog title={t("pages.conflict.title")} description={t("pages.conflict.why")} onClose={close}>
+    <Dialog title={t("pages.conflict.title")} description={t("pages.conflict.description")} onClose={close}>
       <dl className="flex flex-col gap-3 text-sm">
         {conflict.names.map((name) => (
           <div key={name}>
@@ -46,7 +46,7 @@ export function SettingsConflictDialog() {
         ))}
       </dl>
       <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={close}>{t("pages.conflict.theirs")}</Button>
+        <Button onClick={close}>{t("pages.conflict.use_theirs")}</Button>
         <Button
           look="primary"
           onClick={() => {
@@ -54,7 +54,7 @@ export function SettingsConflictDialog() {
             void change(conflict.change, language);
           }}
         >
-          {t("pages.conflict.mine")}
+          {t("pages.conflict.use_mine")}
         </Button>
       </div>
     </Dialog>

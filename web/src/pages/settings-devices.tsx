@@ -46,7 +46,7 @@ export function Devices() {
   if (isError && data === undefined) {
     return (
       <Button icon="retry" className="w-fit" onClick={() => void refetch()}>
-        {t("pages.devices.unread")}
+        {t("pages.devices.not_loaded")}
       </Button>
     );
   }
@@ -63,7 +63,7 @@ export function Devices() {
             device={device}
             busy={busy !== null}
             onEnd={() =>
-              run(device.session_id, t("pages.devices.ended"), () =>
+              run(device.session_id, t("pages.devices.signed_out"), () =>
                 api.DELETE("/auth/sessions/{session_id}", { params: { path: { session_id: device.session_id } } }),
               )
             }
@@ -83,9 +83,9 @@ export function Devices() {
         <Button
           className="w-fit aria-disabled:text-faint"
           aria-disabled={busy !== null}
-          onClick={() => run("all", t("pages.devices.others_ended"), () => api.DELETE("/auth/sessions"))}
+          onClick={() => run("all", t("pages.devices.others_signed_out"), () => api.DELETE("/auth/sessions"))}
         >
-          {t("pages.devices.end_others")}
+          {t("pages.devices.sign_out_others")}
         </Button>
       )}
       <ReauthenticationDialog proof={proof} />
@@ -121,7 +121,7 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
         <Button
           aria-disabled={busy}
           className="aria-disabled:text-faint"
-          aria-label={t("pages.devices.end_one", { name })}
+          aria-label={t("pages.devices.sign_out_one", { name })}
           onClick={onEnd}
         >
           {t("pages.sign_out")}

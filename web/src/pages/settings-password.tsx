@@ -19,7 +19,7 @@ export function ChangePassword() {
   const proof = useReauthentication();
   const entry = useForm(async () => {
     if ([...next].length < minPasswordLength)
-      return entry.refuse({ ...noErrors, fields: { new_password: "pages.entry.password_short" } });
+      return entry.refuse({ ...noErrors, fields: { new_password: "pages.auth.password_short" } });
     await proof.run(async () => {
       const renewed = await body(
         api.POST("/auth/password", {

@@ -74,9 +74,9 @@ function Preferences() {
   const { data: settings, isError, refetch } = useQuery(settingsQuery);
   if (isError && settings === undefined) {
     return (
-      <Section title={t("pages.settings.look")} hint={t("pages.settings.unread")}>
+      <Section title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>
         <Button icon="retry" className="w-fit" onClick={() => void refetch()}>
-          {t("pages.again")}
+          {t("pages.retry")}
         </Button>
       </Section>
     );
@@ -91,7 +91,7 @@ function Preferences() {
   const enter = (keys: string) => formatKeys(keys, onMac);
   return (
     <>
-      <Section title={t("pages.settings.look")}>
+      <Section title={t("pages.settings.appearance")}>
         <Choice
           label={t("pages.theme")}
           value={settings.theme}
@@ -154,7 +154,7 @@ function SaveStatus() {
       {refusal !== null ? (
         <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
           <Icon name="warning" size={16} />
-          {t(refusal.outcomeUnknown ? "pages.settings.unanswered" : "pages.settings.refused")}
+          {t(refusal.outcomeUnknown ? "pages.settings.outcome_unknown" : "pages.settings.refused")}
         </p>
       ) : (
         stored > 0 && t("pages.settings.stored")
@@ -179,7 +179,7 @@ function ThisDevice() {
       />
       <Check
         label={t("pages.keys.letters")}
-        hint={t("pages.keys.letters_why")}
+        hint={t("pages.keys.letters_hint")}
         checked={device.letterShortcuts}
         onChange={(letters) => useDevice.setState({ letterShortcuts: letters })}
       />

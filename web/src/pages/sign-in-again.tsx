@@ -13,11 +13,13 @@ export function SignInAgain({ email: before }: { email: string }) {
   const [email, setEmail] = useState(before);
   useSessionCheckWhenVisible();
   return (
-    <Dialog title={t("pages.again.title")} description={t("pages.again.why")}>
+    <Dialog title={t("pages.session_expired.title")} description={t("pages.session_expired.description")}>
       <LoginForm
         email={email}
         setEmail={setEmail}
-        hint={email.trim().toLowerCase() === before.toLowerCase() ? undefined : t("pages.again.other")}
+        hint={
+          email.trim().toLowerCase() === before.toLowerCase() ? undefined : t("pages.session_expired.other_account")
+        }
         autoFocus
       />
       <ProviderLinks returnTo="/" newTab />

@@ -23,7 +23,7 @@ export function SignIn() {
     <AuthLayout>
       <title>{`${t(registering ? "pages.register.title" : "pages.sign_in.title")} · ${t("app.name")}`}</title>
       <h1 className="text-xl font-semibold">{t(registering ? "pages.register.title" : "pages.sign_in.title")}</h1>
-      <p className="mt-1 text-soft">{t("pages.sign_in.promise")}</p>
+      <p className="mt-1 text-soft">{t("pages.sign_in.tagline")}</p>
       <div className="mt-8 flex flex-col gap-6">
         {providerFailure !== null && (
           <div role="alert">
@@ -34,7 +34,7 @@ export function SignIn() {
         <ProviderLinks returnTo={location.pathname} />
         {registrationOpen && (
           <p className="text-center text-sm text-soft">
-            {t(registering ? "pages.register.known" : "pages.sign_in.fresh")}{" "}
+            {t(registering ? "pages.register.have_account" : "pages.sign_in.new")}{" "}
             <Button
               look="quiet"
               className="text-accent underline underline-offset-4"
@@ -55,7 +55,7 @@ function Register({ email, setEmail }: EmailProps) {
   const [password, setPassword] = useState("");
   const entry = useForm(async () => {
     if ([...password].length < minPasswordLength)
-      return entry.refuse({ ...noErrors, fields: { password: "pages.entry.password_short" } });
+      return entry.refuse({ ...noErrors, fields: { password: "pages.auth.password_short" } });
     handleSignIn(
       await body(
         api.POST("/auth/register", {

@@ -31,21 +31,21 @@ export function Unreachable({ refusal, again }: { refusal: unknown; again: () =>
       <h1 className="text-xl font-semibold">
         {t(
           offline
-            ? "pages.away.offline"
+            ? "pages.connection.offline"
             : known?.status === 0
-              ? "pages.away.unreachable"
+              ? "pages.connection.unreachable"
               : known?.status === 429
-                ? "pages.away.limited"
-                : "pages.away.unavailable",
+                ? "pages.connection.limited"
+                : "pages.connection.unavailable",
         )}
       </h1>
-      <p className="mt-2 text-soft">{t("pages.away.kept")}</p>
+      <p className="mt-2 text-soft">{t("pages.connection.description")}</p>
       <div className="mt-6 flex items-center gap-4">
         <Button look="primary" onClick={again}>
-          {t("pages.away.again")}
+          {t("pages.connection.retry")}
         </Button>
         <span aria-hidden className="text-sm text-faint">
-          {t("pages.away.next", { seconds: left })}
+          {t("pages.connection.next_retry", { seconds: left })}
         </span>
       </div>
     </AuthLayout>

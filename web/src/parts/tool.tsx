@@ -114,7 +114,7 @@ function ToolDetails({ part }: { part: PartView }) {
       )}
       {part.error !== undefined && (
         <>
-          <p className="text-xs text-faint">{t("transcript.tool.what_happened")}</p>
+          <p className="text-xs text-faint">{t("transcript.tool.error")}</p>
           <p dir="auto" className="my-1 wrap-anywhere">
             {part.error.detail === "" ? part.error.code : part.error.detail}
           </p>
@@ -126,7 +126,7 @@ function ToolDetails({ part }: { part: PartView }) {
           <Code code={part.output} language={/^\s*[[{]/.test(part.output) ? "json" : ""} streaming={false} />
         </>
       )}
-      {part.state === "outcome_unknown" && <p className="my-1">{t("transcript.tool.outcome_unknown.why")}</p>}
+      {part.state === "outcome_unknown" && <p className="my-1">{t("transcript.tool.outcome_unknown.hint")}</p>}
     </>
   );
 }

@@ -29,7 +29,7 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
       <div className="px-4.5 py-4 text-sm text-soft">
         <p>{t("pages.list.failed")}</p>
         <Button className="mt-3" icon="retry" onClick={() => void list.refetch()}>
-          {t("pages.again")}
+          {t("pages.retry")}
         </Button>
       </div>
     );

@@ -22,7 +22,7 @@ export function DeletionDialogs() {
     return (
       <Dialog
         title={t("pages.delete.title", { title: titleOf(confirming) })}
-        description={t("pages.delete.what", { messages: confirming.message_count })}
+        description={t("pages.delete.description", { messages: confirming.message_count })}
         onClose={close}
         returnTo={rowOf(confirming)}
       >

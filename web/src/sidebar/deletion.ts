@@ -41,7 +41,7 @@ export function startDeletion(conversation: Conversation, t: Localization["t"]):
   const id = conversation.conversation_id;
   if (conversation.live_turn_id !== null) return sendDeletion(conversation, t);
   const title = conversation.title || t("pages.untitled");
-  const closeToast = toast(t("pages.delete.leaving", { title }), {
+  const closeToast = toast(t("pages.delete.pending", { title }), {
     action: { label: t("pages.delete.undo"), run: () => setPending(id, null) },
     then: () => sendDeletion(conversation, t),
   });
@@ -82,7 +82,7 @@ async function requestDeletion(conversation: Conversation, t: Localization["t"],
       setPending(id, null);
       toast(t("pages.delete.failed", { title: conversation.title || t("pages.untitled") }), {
         kind: "problem",
-        action: { label: t("pages.again"), run: () => sendDeletion(conversation, t) },
+        action: { label: t("pages.retry"), run: () => sendDeletion(conversation, t) },
       });
       return;
     }

@@ -47,14 +47,14 @@ export async function rename(before: Conversation, title: string, t: Localizatio
     noticeSignOut(refusal);
     cacheConversation(current ?? before);
     if (current)
-      toast(t("pages.rename.elsewhere", { title: current.title }), {
+      toast(t("pages.rename.conflict", { title: current.title }), {
         kind: "problem",
-        action: { label: t("pages.rename.mine"), run: () => void rename(current, title, t) },
+        action: { label: t("pages.rename.use_mine"), run: () => void rename(current, title, t) },
       });
     else
       toast(t("pages.rename.failed"), {
         kind: "problem",
-        action: { label: t("pages.again"), run: () => void rename(before, title, t) },
+        action: { label: t("pages.retry"), run: () => void rename(before, title, t) },
       });
     return;
   }

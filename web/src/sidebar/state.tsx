@@ -16,7 +16,7 @@ export function ConversationState({ conversation, current }: { conversation: Con
     enabled: false,
     select: (page) => page.draft.content.trim() !== "",
   });
-  if (deleting) return <StateLabel>{t("pages.state.leaving")}</StateLabel>;
+  if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
   if (conversation.live_turn_id !== null) {
     return (
       <StateLabel>

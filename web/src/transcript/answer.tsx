@@ -69,7 +69,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
       {() => (
         <>
           <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
-          {!busy && <IconButton size="small" icon="retry" label={t("transcript.again")} onClick={() => again()} />}
+          {!busy && <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />}
           <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
             <MenuItem icon="copy" onSelect={() => void copyPlain()}>
               {t("transcript.copy_plain")}
@@ -77,7 +77,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
             {!busy &&
               (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
                 <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
-                  {t("transcript.again_with", { profile: t(`transcript.profile.${profile}`) })}
+                  {t("transcript.regenerate_with", { profile: t(`transcript.profile.${profile}`) })}
                 </MenuItem>
               ))}
           </Menu>

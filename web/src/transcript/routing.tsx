@@ -50,7 +50,7 @@ export function Routing({ routing, message }: { routing: TurnRouting; message: M
           className="min-h-6 rounded-sm text-accent underline decoration-1 underline-offset-2"
           onClick={() => again(message.message_id)}
         >
-          {t("transcript.again_with", { profile: t("transcript.profile.balanced") })}
+          {t("transcript.regenerate_with", { profile: t("transcript.profile.balanced") })}
         </button>
       )}
     </p>
