@@ -92,6 +92,8 @@ func recordsOf(c *turn.Command) (kind string, keys []string) {
 		return turnlog.RecordSteering, []string{c.ClientID}
 	case turn.CommandWithdraw:
 		return turnlog.RecordWithdraw, []string{c.SteeringID.String()}
+	case turn.CommandApply:
+		return turnlog.RecordApply, []string{c.SteeringID.String()}
 	}
 	return turnlog.RecordCancel, []string{"", string(protocol.CancelTurnAndFollowUps)}
 }

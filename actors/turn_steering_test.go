@@ -30,7 +30,9 @@ func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *te
 	all := newCancel()
 	all.Scope = protocol.CancelTurnAndFollowUps
 	input := newInput("c1", "use JWT")
-	commands := []*turn.Command{input, {Kind: turn.CommandWithdraw, SteeringID: input.SteeringID}, newCancel(), all}
+	commands := []*turn.Command{
+		input, {Kind: turn.CommandApply, SteeringID: input.SteeringID}, {Kind: turn.CommandWithdraw, SteeringID: input.SteeringID}, newCancel(), all,
+	}
 	var receipts []protocol.SteeringReceipt
 	for _, c := range commands {
 		receipt, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, c)
@@ -41,7 +43,7 @@ func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *te
 	}
 	read(t, n, spec, 0, nil)
 	other := makeNode(t, store, stalling(), nil) // never ran the turn
-	for i, c := range commands[:3] {
+	for i, c := range commands[:4] {
 		again, err := other.Command(t.Context(), spec.AccountID, spec.TurnID, c)
 		want := receipts[i]
 		want.Replayed = true

@@ -360,7 +360,7 @@ func (h *chatHandlers) routes() []route.Route {
 				op.Responses["204"] = &huma.Response{Description: "The turn has ended, and the client has received all of its events."}
 			}),
 		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).
-			DescribedAs("Sends a command to a live turn: add an input, withdraw an input that was not applied yet, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
+			DescribedAs("Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
 			WithExample(route.Object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{route.Object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
 			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
 			Documented(func(api huma.API, op *huma.Operation) {

@@ -148,9 +148,9 @@ func FuzzSteering(f *testing.F) {
 			if command.Scope != "turn" && command.Scope != "turn_and_follow_ups" || command.Seen != nil && *command.Seen < 0 {
 				t.Errorf("%q cancels %q after %v", content, command.Scope, command.Seen)
 			}
-		case turn.CommandWithdraw:
+		case turn.CommandWithdraw, turn.CommandApply:
 			if command.SteeringID.IsZero() {
-				t.Errorf("%q became a withdrawal without a steering ID", content)
+				t.Errorf("%q became a command without a steering ID", content)
 			}
 		default:
 			t.Errorf("%q became a command of kind %v", content, command.Kind)

@@ -18,14 +18,14 @@ import (
 
 // steeringRequest is the body of POST /chat/steering. Its type determines which other fields apply.
 type steeringRequest struct {
-	Type             string               `json:"type" enum:"input,cancel,approval,withdraw"`
+	Type             string               `json:"type" enum:"input,cancel,approval,withdraw,apply_now"`
 	TurnID           protocol.TurnID      `json:"turn_id"`
 	ClientSteeringID string               `json:"client_steering_id,omitempty" maxLength:"128" doc:"For input: required; a name for the input that the client chooses. An input that is repeated with the same name is accepted once."`
 	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"For input: text only, up to 16,000 characters."`
 	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately."`
 	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"For cancel: the sequence of the last event that the user has seen."`
 	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both."`
-	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"For withdraw: required; the input to withdraw."`
+	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"For withdraw and apply_now: required; the input."`
 	ApprovalID       string               `json:"approval_id,omitempty" maxLength:"64"`
 	Decision         string               `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject"`
 	InputDigest      string               `json:"input_digest,omitempty" maxLength:"128"`
@@ -105,11 +105,15 @@ func (b *steeringRequest) command() (*turn.Command, error) {
 		return &turn.Command{
 			Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
 		}, nil
-	case "withdraw":
+	case "withdraw", "apply_now":
 		if b.SteeringID == nil {
 			return nil, protocol.Invalid("body.steering_id", "is required")
 		}
-		return &turn.Command{Kind: turn.CommandWithdraw, SteeringID: *b.SteeringID}, nil
+		kind := turn.CommandWithdraw
+		if b.Type == "apply_now" {
+			kind = turn.CommandApply
+		}
+		return &turn.Command{Kind: kind, SteeringID: *b.SteeringID}, nil
 	}
 	if strings.TrimSpace(b.ClientSteeringID) == "" {
 		return nil, protocol.Invalid("body.client_steering_id", "is required")

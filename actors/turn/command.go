@@ -10,7 +10,7 @@ import (
 // Command is a command to a live turn. Kind determines which fields are used.
 type Command struct {
 	Kind       CommandKind
-	SteeringID protocol.SteeringID // new for input and cancel; the input's own for withdraw
+	SteeringID protocol.SteeringID // new for input and cancel; the input's own for withdraw and apply
 	ClientID   string              // input: client_steering_id
 	Text       string              // input
 	Delivery   protocol.Delivery   // input
@@ -29,6 +29,7 @@ const (
 	CommandInput CommandKind = iota + 1
 	CommandCancel
 	CommandWithdraw
+	CommandApply
 )
 
 // Command decides on a command. It returns a receipt, valid once the decision is durable, or the reason for a refusal.
@@ -38,6 +39,8 @@ func (m *Batch) Command(c *Command) (protocol.SteeringReceipt, error) {
 		return steering{m}.steer(c)
 	case CommandCancel:
 		return steering{m}.cancel(c)
+	case CommandApply:
+		return steering{m}.applyNow(c)
 	}
 	return steering{m}.withdraw(c)
 }
@@ -164,4 +167,30 @@ func (m steering) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 		m.startStep()
 	}
 	return receipt, nil
+}
+
+// applyNow interrupts the model's answer, so that a pending input is applied at once. It interrupts nothing if the
+// current model request already contains the input, or while tools run: the next step then applies it. A repeat gets the
+// first receipt.
+func (m steering) applyNow(c *Command) (protocol.SteeringReceipt, error) {
+	input := m.input(c.SteeringID)
+	switch {
+	case input == nil:
+		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeNotFound, "no such input")
+	case input.hurriedAt > 0:
+		return m.receipt(input.id, input.hurriedAt, true), nil
+	case !input.pending() || m.ended || m.state == protocol.TurnCancelling:
+		return protocol.SteeringReceipt{}, NewSteeringClosed(m.spec.TurnID, m.state)
+	}
+	if m.calling && input.requestedIn != m.call && m.step() < maxModelSteps {
+		m.interrupt()
+	}
+	// The activity tells the user what the answer waits for. It is also the event that the record is stored with.
+	part := m.activity
+	if part.IsZero() {
+		part = m.newPart()
+	}
+	m.emit(&protocol.ActivityProgress{PartID: part, Activity: "applying_input", Label: "Applying your message"})
+	m.record(turnlog.RecordApply, input.id.String(), turnlog.SteeringRecord{SteeringID: input.id})
+	return m.receipt(input.id, m.sequence, false), nil
 }

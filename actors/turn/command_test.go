@@ -191,6 +191,73 @@ func TestAnInputThatIsWithdrawnBeforeTheAnswerIsTakenOutOfTheRequest(t *testing.
 	}
 }
 
+func TestAPendingInputIsAppliedAtOnceOnRequest(t *testing.T) {
+	for name, write := range map[string]func(*driver){
+		"while text streams":         func(m *driver) { m.ModelText(1, "a long ") },
+		"after a complete code part": func(m *driver) { m.ModelText(1, "```go\nx\n```\n") },
+		"before the first text":      func(*driver) {},
+	} {
+		m := runningMachine(t)
+		write(m)
+		input := accept(t, m, newInput("c1", "use JWT"))
+		apply := &Command{Kind: CommandApply, SteeringID: input.SteeringID}
+		receipt := accept(t, m, apply)
+		d := m.take()
+		if m.call != 2 || receipt.Replayed || receipt.Sequence != m.sequence {
+			t.Fatalf("%s: the model is called by call %d; receipt %+v", name, m.call, receipt)
+		}
+		if last := d.Records[len(d.Records)-1]; last.Kind != turnlog.RecordApply || last.Sequence != m.sequence {
+			t.Errorf("%s: the last record is %+v, want it stored with event %d", name, last, m.sequence)
+		}
+		m.ModelText(1, "late")
+		if again := accept(t, m, apply); again.Sequence != receipt.Sequence || !again.Replayed || m.call != 2 {
+			t.Errorf("%s: the repeat got %+v and the model is called by call %d", name, again, m.call)
+		}
+		next := adoptedMachine(t, m, d.Events, d.Records)
+		if again := accept(t, next, apply); again.Sequence != receipt.Sequence || !again.Replayed {
+			t.Errorf("%s: the next owner gives the receipt %+v", name, again)
+		}
+		m.ModelText(2, "fine")
+		if _, list := decided(m); !strings.HasPrefix(list, "steering.applied answer.started") {
+			t.Errorf("%s: events: %s", name, list)
+		}
+		if _, err := m.Command(&Command{Kind: CommandApply, SteeringID: protocol.NewSteeringID()}); protocol.CodeOf(err) != protocol.CodeNotFound {
+			t.Errorf("%s: an unknown input got %v", name, err)
+		}
+	}
+}
+
+func TestAnInputThatTheRequestContainsIsNotInterruptedFor(t *testing.T) {
+	m := machineWithInput(t)
+	accept(t, m, &Command{Kind: CommandApply, SteeringID: m.inputs[0].id})
+	if d := m.take(); m.call != 2 || len(d.Effects) != 0 {
+		t.Errorf("the model is called by call %d, effects %+v", m.call, d.Effects)
+	}
+	m.ModelText(2, "fine")
+	m.take()
+	m.ModelStopped(2, llm.StopEndTurn)
+	m.take()
+	late := newInput("c2", "late")
+	if _, err := m.Command(late); protocol.CodeOf(err) != protocol.CodeSteeringClosed {
+		t.Fatalf("the turn still runs: %v", err)
+	}
+}
+
+func TestAnInputThatWasAppliedOrWithdrawnCannotBeAppliedAgain(t *testing.T) {
+	m := runningMachine(t)
+	withdrawn := accept(t, m, newInput("c1", "use JWT"))
+	accept(t, m, &Command{Kind: CommandWithdraw, SteeringID: withdrawn.SteeringID})
+	applied := accept(t, m, newInput("c2", "use TLS"))
+	m.ModelStopped(1, llm.StopEndTurn)
+	m.ModelText(2, "fine")
+	m.take()
+	for _, receipt := range []protocol.SteeringReceipt{withdrawn, applied} {
+		if _, err := m.Command(&Command{Kind: CommandApply, SteeringID: receipt.SteeringID}); protocol.CodeOf(err) != protocol.CodeSteeringClosed {
+			t.Errorf("applying the input %v got %v", receipt.SteeringID, err)
+		}
+	}
+}
+
 func TestAWiderCancelWidensTheFirst(t *testing.T) {
 	m := runningMachine(t)
 	first := accept(t, m, newCancel())

@@ -327,6 +327,12 @@ func (w *world) rare() {
 		w.m.StillWaiting(w.calls)
 	default:
 		for _, input := range w.m.inputs {
+			if rapid.Bool().Draw(w.t, "apply") {
+				if _, err := w.m.Command(&Command{Kind: CommandApply, SteeringID: input.id}); err == nil && input.hurriedAt == 0 {
+					w.t.Fatal("an applied input has no record")
+				}
+				continue
+			}
 			if _, err := w.m.Command(&Command{Kind: CommandWithdraw, SteeringID: input.id}); err == nil && input.step > 0 {
 				w.t.Fatal("an applied input was withdrawn")
 			}

@@ -124,7 +124,7 @@ type Record struct {
 	Body     json.RawMessage
 }
 
-// SteeringRecord is the body of RecordSteering and, without Hash, of RecordWithdraw.
+// SteeringRecord is the body of RecordSteering and, without Hash, of RecordWithdraw and RecordApply.
 type SteeringRecord struct {
 	SteeringID protocol.SteeringID `json:"steering_id"`
 	Hash       string              `json:"hash"` // of the input; differs for another input with the same client_steering_id
@@ -136,6 +136,7 @@ const (
 	RecordSteering = "steering" // Key: the client_steering_id; an accepted input
 	RecordCancel   = "cancel"   // Key: empty for the first cancel, the scope for a cancel that widened it
 	RecordWithdraw = "withdraw" // Key: the steering_id; a withdrawn input
+	RecordApply    = "apply"    // Key: the steering_id; an input that the user wanted to be applied at once
 )
 
 // Finish is the last batch of a turn, with the final message and the changes to the queue that are stored with it.
