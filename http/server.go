@@ -119,6 +119,8 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	for pattern, page := range app.Pages() {
 		s.AddPage(pattern, page)
 	}
+	s.UnknownPage = app.GetUnknown
+	s.UnknownPage = app.GetUnknown
 	return s, nil
 }
 

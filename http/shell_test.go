@@ -77,6 +77,33 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 	}
 }
 
+// TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp checks that the app shows its own page for an unknown address,
+// and that every other client gets a problem document there.
+func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
+	s := shellServer(t, smallApp)
+	const document = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, path := range []string{"/c", "/settings/", "/login", "/no/such/page"} {
+		for _, headers := range [][]string{{"Accept", document, "Sec-Fetch-Mode", "navigate"}, {"Accept", document}} {
+			w := getPage(s, path, headers...)
+			if w.Code != stdhttp.StatusNotFound || !strings.Contains(w.Body.String(), "/assets/index-abc.js") {
+				t.Errorf("%s %v: %d %s", path, headers, w.Code, w.Body)
+			}
+			if w.Header().Get("Cache-Control") != "no-store" || !nonceOf.MatchString(w.Header().Get("Content-Security-Policy")) {
+				t.Errorf("%s %v: headers %v", path, headers, w.Header())
+			}
+		}
+		for _, headers := range [][]string{nil, {"Accept", "*/*"}, {"Accept", "application/json"}, {"Accept", document, "Sec-Fetch-Mode", "cors"}} {
+			if w := getPage(s, path, headers...); w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s %v: %s", path, headers, w.Header().Get("Content-Type"))
+			}
+		}
+	}
+	w := getPage(s, "/assets/none.js", "Accept", document, "Sec-Fetch-Mode", "navigate")
+	if w.Code != stdhttp.StatusNotFound || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("a missing asset: %d %s", w.Code, w.Header().Get("Content-Type"))
+	}
+}
+
 func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 	s := shellServer(t, smallApp)
 	for cookie, want := range map[string]string{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	stdhttp "net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -138,9 +139,21 @@ func (rt *Router) cors() func(stdhttp.Handler) stdhttp.Handler {
 const unknownPattern = "none"
 
 // unknownPath handles requests that match no route. It requires a session, as every route does that is not public, so
-// that a caller without one cannot find out which paths exist.
+// that a caller without one cannot find out which paths exist. A browser that navigates gets a page without user data.
 func (rt *Router) unknownPath(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	if rt.UnknownPage != nil && navigates(r) {
+		ExchangeOf(r.Context()).public = true
+		rt.UnknownPage(w, r)
+		return
+	}
 	rt.refuseUnknown(w, r, &protocol.Error{Code: protocol.CodeNotFound})
+}
+
+// navigates reports whether a browser requests a document to display, by the headers that only browsers send.
+func navigates(r *stdhttp.Request) bool {
+	mode := r.Header.Get("Sec-Fetch-Mode") // absent in older browsers
+	return (r.Method == stdhttp.MethodGet || r.Method == stdhttp.MethodHead) &&
+		(mode == "navigate" || mode == "") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {

@@ -132,6 +132,16 @@ func getRobots(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
 // getShell responds with the document of the app. It fills in a nonce for styles, the language and theme of the user,
 // so that the page does not flash, and the ways to sign in, which are public.
 func (s *App) getShell(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	s.writeShell(w, r, stdhttp.StatusOK)
+}
+
+// GetUnknown responds to the navigation of a browser to an address that does not exist: with the document of the app,
+// which shows that the page was not found.
+func (s *App) GetUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	s.writeShell(w, r, stdhttp.StatusNotFound)
+}
+
+func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status int) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if len(s.index) == 0 {
 		w.WriteHeader(stdhttp.StatusServiceUnavailable)
@@ -154,6 +164,7 @@ func (s *App) getShell(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce))
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	w.Header().Set("Vary", "Cookie")
+	w.WriteHeader(status)
 	_, _ = w.Write([]byte(document))
 }
 
