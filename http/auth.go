@@ -61,7 +61,7 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("Returns the preferences. Until they are first changed, they are the defaults, with version 0."),
 		route.Call("PUT", "/account/settings", "putSettings", "Replace the account's preferences", route.Writes, h.putSettings).
 			DescribedAs("Replaces all preferences. Pass the version that the change is based on in If-Match or in `version`; if the preferences have changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins.").
-			WithExample(route.Object{"language": "en", "theme": "system", "send_key": "enter", "busy_action": "queue", "default_profile": "auto", "version": 3}).
+			WithExample(route.Object{"language": "en", "theme": "system", "send_key": "enter", "busy_action": "queue", "steering_delivery": "next_step", "default_profile": "auto", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion),
 	}
 }

@@ -467,6 +467,21 @@ func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 	if resp := c.expect(200, "PUT", "/account/settings", settings); resp.header.Get("ETag") != `"v3"` {
 		t.Errorf("ETag %s", resp.header.Get("ETag"))
 	}
+	delivery := func(resp *reply) protocol.Delivery {
+		var stored protocol.Settings
+		resp.into(t, &stored)
+		return stored.SteeringDelivery
+	}
+	if got := delivery(c.expect(200, "GET", "/account/settings", nil)); got != protocol.DeliverNextStep { // absent from the requests
+		t.Errorf("the default delivery is %q", got)
+	}
+	settings["steering_delivery"], settings["version"] = "interrupt", 3
+	if got := delivery(c.expect(200, "PUT", "/account/settings", settings)); got != protocol.DeliverInterrupt {
+		t.Errorf("the stored delivery is %q", got)
+	}
+	settings["steering_delivery"] = "later"
+	c.expect(422, "PUT", "/account/settings", settings)
+	settings["steering_delivery"], settings["version"] = "interrupt", 4
 	settings["theme"] = "pink"
 	c.expect(422, "PUT", "/account/settings", settings)
 	settings["theme"], settings["language"] = "dark", "no such language"

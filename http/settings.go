@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 
 	"golang.org/x/text/language"
@@ -20,12 +21,13 @@ func (h *accountHandlers) getSettings(ctx context.Context, _ *nothing) (*version
 type settingsInput struct {
 	IfMatch
 	Body struct {
-		Language       string           `json:"language" doc:"A BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
-		Theme          string           `json:"theme" enum:"system,light,dark"`
-		SendKey        string           `json:"send_key" enum:"enter,mod_enter"`
-		BusyAction     string           `json:"busy_action" enum:"queue,steer,interrupt"`
-		DefaultProfile protocol.Profile `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
-		Version        *int64           `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
+		Language         string            `json:"language" doc:"A BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
+		Theme            string            `json:"theme" enum:"system,light,dark"`
+		SendKey          string            `json:"send_key" enum:"enter,mod_enter"`
+		BusyAction       string            `json:"busy_action" enum:"queue,steer,interrupt"`
+		SteeringDelivery protocol.Delivery `json:"steering_delivery,omitempty" enum:"next_step,interrupt" doc:"Absent: next_step."`
+		DefaultProfile   protocol.Profile  `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
+		Version          *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
@@ -40,7 +42,7 @@ func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*
 	}
 	stored, err := h.settings.PutSettings(ctx, router.CallerOf(ctx).AccountID, &protocol.Settings{
 		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
-		DefaultProfile: in.Body.DefaultProfile,
+		SteeringDelivery: cmp.Or(in.Body.SteeringDelivery, protocol.DeliverNextStep), DefaultProfile: in.Body.DefaultProfile,
 	}, version)
 	if err != nil {
 		return nil, err

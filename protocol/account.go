@@ -29,10 +29,11 @@ type Device struct {
 
 // Settings are the account's preferences.
 type Settings struct {
-	Language       string  `json:"language" doc:"BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
-	Theme          string  `json:"theme" enum:"system,light,dark"`
-	SendKey        string  `json:"send_key" enum:"enter,mod_enter" doc:"The key that sends a message; the other one inserts a line break."`
-	BusyAction     string  `json:"busy_action" enum:"queue,steer,interrupt" doc:"What happens to a message that is sent while an answer streams."`
-	DefaultProfile Profile `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
-	Version        int64   `json:"version"`
+	Language         string   `json:"language" doc:"BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
+	Theme            string   `json:"theme" enum:"system,light,dark"`
+	SendKey          string   `json:"send_key" enum:"enter,mod_enter" doc:"The key that sends a message; the other one inserts a line break."`
+	BusyAction       string   `json:"busy_action" enum:"queue,steer,interrupt" doc:"What happens to a message that is sent while an answer streams."`
+	SteeringDelivery Delivery `json:"steering_delivery" enum:"next_step,interrupt" doc:"When a steering input is applied unless the user says otherwise: at the model's next step, or at once by interrupting the answer."`
+	DefaultProfile   Profile  `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
+	Version          int64    `json:"version"`
 }

@@ -25,25 +25,33 @@ const (
 
 // Message is one entry of a conversation.
 type Message struct {
-	MessageID       MessageID      `json:"message_id"`
-	ConversationID  ConversationID `json:"conversation_id"`
-	BranchID        BranchID       `json:"branch_id"`
-	ParentMessageID *MessageID     `json:"parent_message_id"`
-	SiblingIndex    int            `json:"sibling_index" doc:"Position among the alternative versions of this message, from 0."`
-	SiblingCount    int            `json:"sibling_count"`
-	PreviousSibling *Sibling       `json:"previous_sibling,omitempty" doc:"The alternative before this one; absent for the first."`
-	NextSibling     *Sibling       `json:"next_sibling,omitempty" doc:"The alternative after this one; absent for the last."`
-	Role            string         `json:"role" enum:"user,assistant"`
-	Status          MessageStatus  `json:"status" enum:"complete,streaming,cancelled,failed,incomplete"`
-	Parts           []Part         `json:"parts"`
-	Attachments     []FileID       `json:"attachments"`
-	TurnID          *TurnID        `json:"turn_id"`
-	Profile         *Profile       `json:"profile"`
-	ModelID         *string        `json:"model_id"`
-	Usage           *Usage         `json:"usage"`
-	Feedback        *Feedback      `json:"feedback"`
-	CoversSequence  int64          `json:"covers_sequence,omitempty" doc:"Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value."`
-	CreatedAt       time.Time      `json:"created_at"`
+	MessageID       MessageID       `json:"message_id"`
+	ConversationID  ConversationID  `json:"conversation_id"`
+	BranchID        BranchID        `json:"branch_id"`
+	ParentMessageID *MessageID      `json:"parent_message_id"`
+	SiblingIndex    int             `json:"sibling_index" doc:"Position among the alternative versions of this message, from 0."`
+	SiblingCount    int             `json:"sibling_count"`
+	PreviousSibling *Sibling        `json:"previous_sibling,omitempty" doc:"The alternative before this one; absent for the first."`
+	NextSibling     *Sibling        `json:"next_sibling,omitempty" doc:"The alternative after this one; absent for the last."`
+	Role            string          `json:"role" enum:"user,assistant"`
+	Status          MessageStatus   `json:"status" enum:"complete,streaming,cancelled,failed,incomplete"`
+	Parts           []Part          `json:"parts"`
+	Attachments     []FileID        `json:"attachments"`
+	TurnID          *TurnID         `json:"turn_id"`
+	Profile         *Profile        `json:"profile"`
+	ModelID         *string         `json:"model_id"`
+	Routing         *MessageRouting `json:"routing" doc:"How auto chose the profile of an answer; null if the user chose it."`
+	Usage           *Usage          `json:"usage"`
+	Feedback        *Feedback       `json:"feedback"`
+	CoversSequence  int64           `json:"covers_sequence,omitempty" doc:"Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value."`
+	CreatedAt       time.Time       `json:"created_at"`
+}
+
+// MessageRouting is the choice of a profile by auto.
+type MessageRouting struct {
+	Requested Profile `json:"requested" enum:"auto,balanced,deep_reasoning,coding"`
+	Resolved  Profile `json:"resolved" enum:"auto,balanced,deep_reasoning,coding"`
+	Reason    string  `json:"reason" doc:"A sentence in English."`
 }
 
 // Sibling is another version of a message. Activating its branch shows it.

@@ -13,7 +13,8 @@ import (
 // DefaultSettings returns the settings of an account that has not stored any. They have version 0.
 func DefaultSettings() *protocol.Settings {
 	return &protocol.Settings{
-		Language: "en", Theme: "system", SendKey: "enter", BusyAction: "queue", DefaultProfile: protocol.ProfileAuto,
+		Language: "en", Theme: "system", SendKey: "enter", BusyAction: "queue",
+		SteeringDelivery: protocol.DeliverNextStep, DefaultProfile: protocol.ProfileAuto,
 	}
 }
 

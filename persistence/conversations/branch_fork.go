@@ -20,9 +20,9 @@ const forkSuffix = " (copy)"
 
 const insertForkSQL = `
 	with made as (
-		insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, project_id,
+		insert into conversations (account_id, conversation_id, title, title_source, provisional_title, profile, metadata, project_id,
 			temporary, active_branch_id, message_count, read_message_id, read_at)
-		select account_id, @fork, @title, @title_source, profile, metadata, project_id,
+		select account_id, @fork, @title, @title_source, provisional_title, profile, metadata, project_id,
 			temporary, @branch, @depth, @head, now()
 		from conversations
 		where account_id = @account and conversation_id = @conversation
@@ -38,12 +38,12 @@ const insertForkSQL = `
 // turn: the turn, its stream and its usage records stay with the original.
 const copyPathSQL = `
 	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status,
-		parts, attachments, profile, model_id, usage, created_at)
+		parts, attachments, profile, model_id, routing, usage, created_at)
 	select m.account_id, (@ids::uuid[])[m.depth], @fork, @branch, m.depth, (@ids::uuid[])[m.depth - 1], m.role, m.status,
-		m.parts, m.attachments, m.profile, m.model_id, m.usage, m.created_at
+		m.parts, m.attachments, m.profile, m.model_id, m.routing, m.usage, m.created_at
 	from branch_segments s
 	cross join lateral (
-		select account_id, depth, role, status, parts, attachments, profile, model_id, usage, created_at from messages
+		select account_id, depth, role, status, parts, attachments, profile, model_id, routing, usage, created_at from messages
 		where account_id = @account and branch_id = s.source_branch_id and depth between s.from_depth and least(s.to_depth, @depth)
 		order by depth limit @depth) m
 	where s.account_id = @account and s.branch_id = @source and s.from_depth <= @depth`

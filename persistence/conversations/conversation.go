@@ -21,7 +21,7 @@ const TemporaryLifetime = "24 hours"
 // identifiers sort by time. The bounds and the order of the sub-query match the index messages_conversation: with an
 // equality instead, Postgres may read the messages of the whole account, newest first.
 const conversationColumns = `
-	c.conversation_id, c.title, c.title_source, c.project_id, c.pinned_at, c.archived_at, c.active_branch_id,
+	c.conversation_id, coalesce(nullif(c.title, ''), c.provisional_title) as title, c.title_source, c.project_id, c.pinned_at, c.archived_at, c.active_branch_id,
 	b.head_message_id, c.live_turn_id, c.profile, c.metadata, c.temporary,
 	case when c.temporary then c.last_activity_at + '` + TemporaryLifetime + `'::interval end as expires_at,
 	coalesce((select m.message_id from messages m
@@ -32,7 +32,7 @@ const conversationColumns = `
 	c.message_count, c.version, c.created_at, c.updated_at, c.last_activity_at`
 
 // conversationFields are the columns of conversations that conversationColumns uses, for a subquery c.
-const conversationFields = `account_id, conversation_id, title, title_source, project_id, pinned_at, archived_at, active_branch_id,
+const conversationFields = `account_id, conversation_id, title, provisional_title, title_source, project_id, pinned_at, archived_at, active_branch_id,
 		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, version, created_at, updated_at`
 
 // conversationRows is the from clause for conversationColumns: the conversations of the account that were not deleted.

@@ -196,6 +196,22 @@ func TestSimultaneousPutsCreateOnce(t *testing.T) {
 	}
 }
 
+func TestAProvisionalTitleIsTheBeginningOfTheMessage(t *testing.T) {
+	for message, want := range map[string]string{
+		"  What is\n\n the plan? ":  "What is the plan?",
+		"":                          "",
+		"```go\nx := 1\n```":        "",
+		"Fix this: ```go\nx\n```":   "Fix this:",
+		strings.Repeat("word ", 30): strings.TrimSpace(strings.Repeat("word ", 12)) + "…",
+		strings.Repeat("潮", 200):    strings.Repeat("潮", 59) + "…",
+		strings.Repeat("é", 60):     strings.Repeat("é", 60),
+	} {
+		if got := conversations.ProvisionalTitle(message); got != want {
+			t.Errorf("%.20q: %q, want %q", message, got, want)
+		}
+	}
+}
+
 func TestAnAutomaticTitleNeverReplacesTheUsers(t *testing.T) {
 	db := pgtest.New(t)
 	account := pgtest.Account(t, db)

@@ -115,7 +115,7 @@ const leaveTombstoneSQL = `
 		where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
 	)
 	update conversations
-	set deleted_at = now(), title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,
+	set deleted_at = now(), title = '', provisional_title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,
 		profile = null, project_id = null, pinned_at = null, archived_at = null, read_message_id = null, read_at = null,
 		message_count = 0, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +15,30 @@ import (
 // maxTitleInput limits the text of each message that a title is generated from, in runes. A longer text does not
 // improve the title.
 const maxTitleInput = 4000
+
+// maxProvisionalTitle limits a provisional title, in runes: about one line of a sidebar.
+const maxProvisionalTitle = 60
+
+// ProvisionalTitle returns the first words of a message: the title of its conversation until the service generates one or
+// the user sets one. It is also the only title of a conversation whose first answer did not complete.
+func ProvisionalTitle(message string) string {
+	words := strings.Fields(firstRunes(message, maxTitleInput))
+	title := ""
+	for _, word := range words {
+		if strings.HasPrefix(word, "```") {
+			break // code is not a title
+		}
+		next := strings.TrimSpace(title + " " + word)
+		if utf8.RuneCountInString(next) > maxProvisionalTitle {
+			if title == "" { // a long word, or a language without spaces
+				title = firstRunes(word, maxProvisionalTitle-1)
+			}
+			return title + "…"
+		}
+		title = next
+	}
+	return title
+}
 
 const setAutoTitleSQL = `
 	update conversations

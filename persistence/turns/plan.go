@@ -66,7 +66,7 @@ const (
                        state, accepting, owner, owner_epoch, next_sequence, created_at)`
 	insertMessageColumns = `
     insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, attachments,
-                          turn_id, profile, model_id, created_at, sibling_index)`
+                          turn_id, profile, model_id, routing, created_at, sibling_index)`
 	insertEventsColumns = `
     insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)`
 	insertEventsSQL = insertEventsColumns + `
@@ -77,11 +77,11 @@ const (
          where account_id = @account and conversation_id = @conversation and parent_message_id `
 	storeTurnSQL = `
 with question as (` + insertMessageColumns + `
-    select @account, @question, @conversation, @branch, @depth::int, @parent, 'user', 'complete', @parts, @attachments, @turn, null, null, @at,
+    select @account, @question, @conversation, @branch, @depth::int, @parent, 'user', 'complete', @parts, @attachments, @turn, null, null, null, @at,
         case when @parent::uuid is null then ` + nextSibling + `is null) else ` + nextSibling + `= @parent) end
     where @new_question::bool
 ), answer as (` + insertMessageColumns + `
-    select @account, @answer, @conversation, @branch, @depth + 1, @question, 'assistant', 'streaming', '[]', '{}', @turn, @profile, @model, @at,
+    select @account, @answer, @conversation, @branch, @depth + 1, @question, 'assistant', 'streaming', '[]', '{}', @turn, @profile, @model, @routing, @at,
         ` + nextSibling + `= @question)
 ), head as (
     update branches set head_message_id = @answer, head_depth = @depth + 1 where account_id = @account and branch_id = @branch
@@ -91,7 +91,8 @@ with question as (` + insertMessageColumns + `
     values (@account, @turn, 1, @last, 1, @frames)
 )
 update conversations
-set live_turn_id = @turn, message_count = message_count + 1 + @new_question::bool::int, last_activity_at = @at
+set live_turn_id = @turn, message_count = message_count + 1 + @new_question::bool::int, last_activity_at = @at,
+    provisional_title = coalesce(nullif(provisional_title, ''), @title)
 where account_id = @account and conversation_id = @conversation`
 
 	// storeNewTurnsSQL creates many conversations with one turn each, for several accounts.
@@ -99,15 +100,15 @@ where account_id = @account and conversation_id = @conversation`
 with start as materialized (
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::bool[], $9::text[],
                          $10::text[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::bigint[], $16::bytea[], $17::timestamptz[],
-                         $18::bytea[], $19::bytea[])
+                         $18::bytea[], $19::bytea[], $20::text[], $21::text[])
         as start (account_id, conversation_id, branch_id, turn_id, question, answer, owner, temporary, parts,
-                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash)
+                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title)
 ), claims as (
     insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
     select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
 ), conversations as (
-    insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at)
-    select account_id, conversation_id, branch_id, turn_id, 2, temporary, at from start
+    insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at, provisional_title)
+    select account_id, conversation_id, branch_id, turn_id, 2, temporary, at, title from start
 ), branches as (
     insert into branches (account_id, branch_id, conversation_id, head_message_id, head_depth)
     select account_id, branch_id, conversation_id, answer, 2 from start
@@ -115,9 +116,9 @@ with start as materialized (
     insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
     select account_id, branch_id, branch_id, 1, 2147483647 from start
 ), messages as (` + insertMessageColumns + `
-    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, '{}'::uuid[], turn_id, null, null, at, 0 from start
+    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, '{}'::uuid[], turn_id, null, null, null, at, 0 from start
     union all
-    select account_id, answer, conversation_id, branch_id, 2, question, 'assistant', 'streaming', '[]'::json, '{}'::uuid[], turn_id, profile, model, at, 0 from start
+    select account_id, answer, conversation_id, branch_id, 2, question, 'assistant', 'streaming', '[]'::json, '{}'::uuid[], turn_id, profile, model, routing::jsonb, at, 0 from start
 ), turns as (` + insertTurnColumns + `
     select account_id, turn_id, conversation_id, branch_id, question, answer, null, spec::json, state, accepts, owner, 1, last + 1, at from start
 )` + insertEventsColumns + `
@@ -140,6 +141,10 @@ func (p *turnPlan) queue(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Beg
 	if err != nil {
 		return err
 	}
+	routing, err := routingText(&spec.Routing)
+	if err != nil {
+		return err
+	}
 	p.queueBranch(batch)
 	depth := p.depth + 1 // of the user's message
 	if p.existingMessage != nil {
@@ -150,9 +155,25 @@ func (p *turnPlan) queue(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Beg
 		"question": spec.UserMessageID, "answer": spec.AssistantMessageID, "depth": depth, "parent": p.parent,
 		"parts": parts, "attachments": append([]protocol.FileID{}, p.attachments...), "new_question": p.existingMessage == nil,
 		"profile": spec.Routing.Profile, "model": spec.Routing.ModelID, "follow_up": p.followUp, "spec": text,
+		"routing": routing, "title": conversations.ProvisionalTitle(p.input),
 		"state": string(begin.State), "accepts": begin.Accepts, "owner": p.owner, "last": begin.Last, "at": p.at, "frames": begin.Frames,
 	})
 	return nil
+}
+
+// routingText encodes how auto chose the profile; nil if the user chose it.
+func routingText(routing *protocol.TurnRouting) (*string, error) {
+	if routing.Intelligence.Requested != protocol.ProfileAuto {
+		return nil, nil //nolint:nilnil // the column is null
+	}
+	text, err := pg.JSONText(protocol.MessageRouting{
+		Requested: routing.Intelligence.Requested, Resolved: routing.Intelligence.Resolved, Reason: routing.Reason,
+	})
+	if err != nil {
+		return nil, err
+	}
+	encoded := string(text)
+	return &encoded, nil
 }
 
 // startColumns holds the array parameters of storeNewTurnsSQL.
@@ -170,6 +191,8 @@ type startColumns struct {
 	lasts              []int64
 	frames, keys       [][]byte
 	hashes             [][]byte
+	routings           []*string
+	titles             []string
 	ats                []time.Time
 }
 
@@ -183,6 +206,11 @@ func (c *startColumns) add(p *turnPlan, spec *turnlog.Spec, begin turnlog.Begin,
 	if err != nil {
 		return err
 	}
+	routing, err := routingText(&spec.Routing)
+	if err != nil {
+		return err
+	}
+	c.routings, c.titles = append(c.routings, routing), append(c.titles, conversations.ProvisionalTitle(p.input))
 	c.accounts, c.conversations = append(c.accounts, p.account), append(c.conversations, p.conversation)
 	c.branches, c.turns = append(c.branches, p.branch), append(c.turns, p.turn)
 	c.questions, c.answers = append(c.questions, spec.UserMessageID), append(c.answers, spec.AssistantMessageID)
@@ -203,6 +231,7 @@ func (c *startColumns) arguments() []any {
 	return []any{
 		c.accounts, c.conversations, c.branches, c.turns, c.questions, c.answers, c.owners, c.temporary, c.parts,
 		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.keys, c.hashes,
+		c.routings, c.titles,
 	}
 }
 

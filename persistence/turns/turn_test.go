@@ -153,6 +153,61 @@ func TestFinishFoldsTheTurn(t *testing.T) {
 	}
 }
 
+// TestAStartStoresAProvisionalTitleAndHowTheProfileWasChosen covers both statements that start a turn: in a new and in
+// an existing conversation.
+func TestAStartStoresAProvisionalTitleAndHowTheProfileWasChosen(t *testing.T) {
+	w := storetest.NewWorld(t)
+	existing := storetest.NewConversation(t, w.DB, w.Account, "").ConversationID
+	for name, conversation := range map[string]*protocol.ConversationID{"new": nil, "existing": &existing} {
+		request := w.Request(conversation, "  Refactor the\n parser, please")
+		request.Begin = func(spec *turnlog.Spec) (turnlog.Begin, error) {
+			begin, err := storetest.BeginTurn(spec)
+			spec.Routing.Profile, spec.Routing.Reason = protocol.ProfileCoding, "The message is about software work."
+			spec.Routing.Intelligence = protocol.Intelligence{Requested: protocol.ProfileAuto, Resolved: protocol.ProfileCoding}
+			return begin, err
+		}
+		turn := w.Start(request)
+		id := turn.Spec.ConversationID
+		turn.End(func(f *turnlog.Finish) { f.State, f.Status = protocol.TurnCancelled, protocol.MessageCancelled })
+		read := func() *protocol.Conversation {
+			c, err := w.DB.Conversations.Conversation(t.Context(), w.Account, id)
+			w.Must(err)
+			return c
+		}
+		if c := read(); c.Title != "Refactor the parser, please" || c.TitleSource != "auto" || c.Version != 1 {
+			t.Errorf("%s: the conversation is %+v", name, c)
+		}
+		next := w.Start(w.Request(&id, "Something else"))
+		next.End(nil) // completed: a title is generated
+		if c := read(); c.Title != "Refactor the parser, please" {
+			t.Errorf("%s: the second message changed the title: %+v", name, c)
+		}
+		answer, err := w.DB.Conversations.GetMessage(t.Context(), w.Account, turn.Spec.AssistantMessageID)
+		w.Must(err)
+		want := protocol.MessageRouting{Requested: protocol.ProfileAuto, Resolved: protocol.ProfileCoding, Reason: "The message is about software work."}
+		if answer.Routing == nil || *answer.Routing != want || *answer.Profile != protocol.ProfileCoding {
+			t.Errorf("%s: the answer has the routing %+v", name, answer.Routing)
+		}
+		for _, id := range []protocol.MessageID{turn.Spec.UserMessageID, next.Spec.AssistantMessageID} { // BeginTurn requests a profile
+			if m, err := w.DB.Conversations.GetMessage(t.Context(), w.Account, id); err != nil || m.Routing != nil {
+				t.Errorf("%s: a message that auto did not route: %+v, %v", name, m, err)
+			}
+		}
+		fork, err := w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "")
+		w.Must(err)
+		copies, err := w.DB.Conversations.GetMessage(t.Context(), w.Account, *fork.HeadMessageID)
+		w.Must(err)
+		if fork.Title == "" || copies.Routing == nil || *copies.Routing != want {
+			t.Errorf("%s: the fork is %q, its answer has the routing %+v", name, fork.Title, copies.Routing)
+		}
+		set, err := w.DB.Conversations.SetAutoTitle(t.Context(), w.Account, id, "Parser work")
+		if c := read(); err != nil || !set || c.Title != "Parser work" {
+			t.Errorf("%s: a generated title does not replace the provisional one: %+v, %v", name, c, err)
+		}
+	}
+	w.Database.Admin(t, `do $$ begin if (select count(*) from river.river_job where kind = 'title') <> 2 then raise 'want a title job of each conversation'; end if; end $$`)
+}
+
 func TestStartChecksConversationHeadAndBusyTurn(t *testing.T) {
 	w := storetest.NewWorld(t)
 	none := protocol.NewConversationID()

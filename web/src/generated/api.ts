@@ -263,7 +263,7 @@ export interface paths {
         put?: never;
         /**
          * Steer or cancel a live turn
-         * @description Sends a command to a live turn: add an input, withdraw an input that was not applied yet, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.
+         * @description Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.
          */
         post: operations["steerTurn"];
         delete?: never;
@@ -1605,6 +1605,8 @@ export interface components {
             profile: string | null;
             /** @enum {string} */
             role: "user" | "assistant";
+            /** @description How auto chose the profile of an answer; null if the user chose it. */
+            routing: components["schemas"]["MessageRouting"] | null;
             /** Format: int64 */
             sibling_count: number;
             /**
@@ -1629,6 +1631,14 @@ export interface components {
             next_cursor: string | null;
             /** @description The cursor of the page with older messages; null if there are none. */
             older_cursor: string | null;
+        };
+        MessageRouting: {
+            /** @description A sentence in English. */
+            reason: string;
+            /** @enum {string} */
+            requested: "auto" | "balanced" | "deep_reasoning" | "coding";
+            /** @enum {string} */
+            resolved: "auto" | "balanced" | "deep_reasoning" | "coding";
         };
         Part: {
             citations?: components["schemas"]["Citation"][];
@@ -1782,6 +1792,11 @@ export interface components {
              * @enum {string}
              */
             send_key: "enter" | "mod_enter";
+            /**
+             * @description When a steering input is applied unless the user says otherwise: at the model's next step, or at once by interrupting the answer.
+             * @enum {string}
+             */
+            steering_delivery: "next_step" | "interrupt";
             /** @enum {string} */
             theme: "system" | "light" | "dark";
             /** Format: int64 */
@@ -1796,6 +1811,11 @@ export interface components {
             language: string;
             /** @enum {string} */
             send_key: "enter" | "mod_enter";
+            /**
+             * @description Absent: next_step.
+             * @enum {string}
+             */
+            steering_delivery?: "next_step" | "interrupt";
             /** @enum {string} */
             theme: "system" | "light" | "dark";
             /**
@@ -1854,11 +1874,11 @@ export interface components {
              * @description For cancel: the sequence of the last event that the user has seen.
              */
             seen_sequence?: number;
-            /** @description For withdraw: required; the input to withdraw. */
+            /** @description For withdraw and apply_now: required; the input. */
             steering_id?: string;
             turn_id: string;
             /** @enum {string} */
-            type: "input" | "cancel" | "approval" | "withdraw";
+            type: "input" | "cancel" | "approval" | "withdraw" | "apply_now";
         };
         ToolError: {
             code: string;
@@ -2016,6 +2036,7 @@ export interface operations {
                      *       "default_profile": "auto",
                      *       "language": "en",
                      *       "send_key": "enter",
+                     *       "steering_delivery": "next_step",
                      *       "theme": "system",
                      *       "version": 3
                      *     }
@@ -2135,6 +2156,7 @@ export interface operations {
                  *       "default_profile": "auto",
                  *       "language": "en",
                  *       "send_key": "enter",
+                 *       "steering_delivery": "next_step",
                  *       "theme": "system",
                  *       "version": 3
                  *     }
@@ -2159,6 +2181,7 @@ export interface operations {
                      *       "default_profile": "auto",
                      *       "language": "en",
                      *       "send_key": "enter",
+                     *       "steering_delivery": "next_step",
                      *       "theme": "system",
                      *       "version": 3
                      *     }
@@ -8843,6 +8866,11 @@ export interface operations {
                      *           },
                      *           "profile": "a profile",
                      *           "role": "user",
+                     *           "routing": {
+                     *             "reason": "a reason",
+                     *             "requested": "auto",
+                     *             "resolved": "auto"
+                     *           },
                      *           "sibling_count": 1,
                      *           "sibling_index": 1,
                      *           "status": "complete",

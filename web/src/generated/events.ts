@@ -330,6 +330,13 @@ export interface Part {
 
 export type FileID = `file_${string}`;
 
+export interface MessageRouting {
+  requested: "auto" | "balanced" | "deep_reasoning" | "coding";
+  resolved: "auto" | "balanced" | "deep_reasoning" | "coding";
+  /** A sentence in English. */
+  reason: string;
+}
+
 export interface Feedback {
   rating: "up" | "down";
   reasons: string[];
@@ -355,6 +362,8 @@ export interface Message {
   turn_id: TurnID | null;
   profile: Profile | null;
   model_id: string | null;
+  /** How auto chose the profile of an answer; null if the user chose it. */
+  routing: MessageRouting | null;
   usage: Usage | null;
   feedback: Feedback | null;
   /** Only for a streaming message: the parts include the events up to this sequence; read on with ?after= this value. */

@@ -11,6 +11,7 @@ const names: Record<Preference, MessageKey> = {
   theme: "pages.theme",
   send_key: "pages.send_key",
   busy_action: "pages.busy",
+  steering_delivery: "pages.steering_delivery",
   default_profile: "pages.profile",
 };
 
@@ -24,6 +25,8 @@ function valueOf(name: Preference, values: Change, t: Localization["t"]): string
       return t(values.send_key === "mod_enter" ? "pages.send_key.with_mod" : "pages.send_key.alone");
     case "busy_action":
       return t(`pages.busy.${values.busy_action ?? "queue"}`);
+    case "steering_delivery":
+      return t(`pages.steering_delivery.${values.steering_delivery ?? "next_step"}`);
     case "default_profile":
       return t(`pages.profile.${values.default_profile ?? "auto"}`);
   }

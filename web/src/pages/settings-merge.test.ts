@@ -6,6 +6,7 @@ const base = {
   theme: "system",
   send_key: "enter",
   busy_action: "queue",
+  steering_delivery: "next_step",
   default_profile: "auto",
   version: 3,
 } as const;

@@ -6,7 +6,14 @@ type Settings = Schemas["Settings"];
 export type Preference = Exclude<keyof Settings, "version">;
 export type Change = Partial<Omit<Settings, "version">>;
 
-const preferences: readonly Preference[] = ["language", "theme", "send_key", "busy_action", "default_profile"];
+const preferences: readonly Preference[] = [
+  "language",
+  "theme",
+  "send_key",
+  "busy_action",
+  "steering_delivery",
+  "default_profile",
+];
 
 export interface Merge {
   /** The settings of the other device, with the changes of this one that do not conflict. */

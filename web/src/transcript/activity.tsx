@@ -28,6 +28,7 @@ function messageOf(view: TurnView | null): MessageKey {
   if (view.state === "queued") return "transcript.activity.queued";
   if (view.state === "requires_action") return "transcript.activity.requires_action";
   if (view.activity?.activity === "summarising") return "transcript.activity.summarising";
+  if (view.activity?.activity === "applying_input") return "transcript.activity.applying_input";
   if (view.activity === null || view.activity.activity === "waiting_for_model") return "transcript.activity.waiting";
   return "transcript.activity.working";
 }
