@@ -91,6 +91,17 @@ func New(files fs.FS, registration bool, providers []string, fail func(stdhttp.R
 	return s, nil
 }
 
+// mediaType returns the media type of a file by its extension. That of fonts depends on the installation of the host
+// otherwise.
+func mediaType(name string) string {
+	switch extension := path.Ext(name); extension {
+	case ".woff", ".woff2":
+		return "font/" + extension[1:]
+	default:
+		return mime.TypeByExtension(extension)
+	}
+}
+
 func (s *App) read(files fs.FS, name string) error {
 	content, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -104,7 +115,7 @@ func (s *App) read(files fs.FS, name string) error {
 	}
 	a, known := s.assets["/"+plainName]
 	if !known {
-		a = asset{mediaType: mime.TypeByExtension(path.Ext(plainName)), encoded: map[string][]byte{}}
+		a = asset{mediaType: mediaType(plainName), encoded: map[string][]byte{}}
 	}
 	if encoding == "" {
 		a.plain = content

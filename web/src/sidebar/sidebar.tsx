@@ -18,7 +18,7 @@ export interface SidebarProps {
 
 export function Sidebar(props: SidebarProps) {
   return (
-    <div id="sidebar" className="flex h-full w-70 shrink-0 flex-col bg-sunken ps-[env(safe-area-inset-left)]">
+    <div id="sidebar" className="flex h-full w-70 shrink-0 flex-col bg-sidebar ps-[env(safe-area-inset-left)]">
       <Content {...props} />
     </div>
   );

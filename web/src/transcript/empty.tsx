@@ -1,10 +1,13 @@
 // The page of a new chat: examples to start with. Each example shows a feature of the app.
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { sendMessage } from "../api/outbox";
 import { newIdentifier } from "../api/identifier";
+import { sessionQuery } from "../api/queries";
 import { Icon, type IconName } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
+import bird from "../style/bird.svg";
 
 const examples: readonly { icon: IconName; title: MessageKey; text: MessageKey }[] = [
   { icon: "spark", title: "transcript.example.about", text: "transcript.example.about.text" },
@@ -16,6 +19,7 @@ const examples: readonly { icon: IconName; title: MessageKey; text: MessageKey }
 export function NewChatExamples() {
   const { t } = useLocalization();
   const navigate = useNavigate();
+  const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const begin = (text: string) => {
     const id = newIdentifier("conv");
     sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null } });
@@ -24,7 +28,9 @@ export function NewChatExamples() {
   return (
     <div className="min-h-0 grow overflow-y-auto">
       <div className="mx-auto flex min-h-full w-full max-w-(--width-prose) flex-col justify-center px-4 py-8">
-        <h1 className="text-xl font-semibold text-balance">{t("transcript.empty.title")}</h1>
+        <img src={bird} alt="" width={120} height={84} className="-ms-2 mb-4 short:hidden" />
+        <p className="text-soft">{t("transcript.empty.hello", { name: session?.account.display_name ?? "" })}</p>
+        <h1 className="text-2xl font-semibold text-balance">{t("transcript.empty.title")}</h1>
         <p className="mt-2 max-w-prose text-soft">{t("transcript.empty.text")}</p>
         <ul className="mt-8 grid gap-x-6 gap-y-1 sm:grid-cols-2">
           {examples.map(({ icon, title, text }) => (
