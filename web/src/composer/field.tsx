@@ -35,7 +35,7 @@ export function WritingField({ value, sendKey, onText, onAction, field, ...rest 
   return (
     <textarea
       ref={field}
-      dir="auto"
+      dir={value === "" ? undefined : "auto"} // the placeholder has the direction of the app
       rows={1}
       value={value}
       enterKeyHint={sendKey === "enter" ? "send" : "enter"}

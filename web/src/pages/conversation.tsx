@@ -83,7 +83,7 @@ function ConversationFooter({
 }) {
   const live = useLive(({ turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
   return (
-    <div className="mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
+    <div className="relative mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <ConnectionBanner live={live} />
       <PendingList page={page} live={live} />
       <Composer conversationID={id} page={page} live={live} />

@@ -79,6 +79,7 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
         )}
         <code
           {...(partly ? {} : { "data-code": "" })}
+          data-live={open ? "" : undefined}
           className={`code-lines ${count > 1 ? "numbered" : ""} ${wrapped ? "wrap-anywhere whitespace-pre-wrap" : "whitespace-pre"}`}
         >
           {lines.map((line, at) => (

@@ -1,7 +1,7 @@
 // The React components for the elements of parsed Markdown. Elements that are not listed here render as plain HTML
 // elements.
 import type { Components } from "react-markdown";
-import type { ComponentProps, ReactNode } from "react";
+import type { ComponentProps } from "react";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import { Code } from "./code";
@@ -68,10 +68,10 @@ function NestedCode({ node }: { node?: Element | undefined }) {
   );
 }
 
-function Table({ node, children }: { node?: Element | undefined; children?: ReactNode }) {
+function Table({ node, dir, children }: ComponentProps<"table"> & { node?: Element | undefined }) {
   const { t } = useLocalization();
   return (
-    <div className="group/table my-4">
+    <div dir={dir} className="group/table my-4">
       <div tabIndex={0} role="group" aria-label={t("transcript.table")} className="overflow-x-auto">
         <table>{children}</table>
       </div>
@@ -89,15 +89,9 @@ function Table({ node, children }: { node?: Element | undefined; children?: Reac
  * another block (level 0) renders as a paragraph.
  */
 function headingComponents(level: number): Components {
-  const Heading = ({ children }: { children?: ReactNode }) => {
-    if (level === 0)
-      return (
-        <p dir="auto" className="heading">
-          {children}
-        </p>
-      );
+  const Heading = ({ dir, children }: ComponentProps<"h3">) => {
     const Tag = `h${level}` as "h3";
-    return <Tag dir="auto">{children}</Tag>;
+    return level === 0 ? <p className="heading">{children}</p> : <Tag dir={dir}>{children}</Tag>;
   };
   return { h1: Heading, h2: Heading, h3: Heading, h4: Heading, h5: Heading, h6: Heading };
 }
@@ -109,25 +103,6 @@ const baseComponents: Components = {
   span: Span,
   pre: NestedCode,
   table: Table,
-  p: ({ children }) => <p dir="auto">{children}</p>,
-  ul: ({ children }) => <ul dir="auto">{children}</ul>,
-  ol: ({ children, start }) => (
-    <ol dir="auto" start={start}>
-      {children}
-    </ol>
-  ),
-  li: ({ children }) => <li dir="auto">{children}</li>,
-  blockquote: ({ children }) => <blockquote dir="auto">{children}</blockquote>,
-  th: ({ children, style }) => (
-    <th dir="auto" style={style}>
-      {children}
-    </th>
-  ),
-  td: ({ children, style }) => (
-    <td dir="auto" style={style}>
-      {children}
-    </td>
-  ),
 };
 
 const byLevel = [0, 1, 2, 3, 4, 5, 6].map((level): Components => ({ ...baseComponents, ...headingComponents(level) }));

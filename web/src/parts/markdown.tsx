@@ -13,7 +13,7 @@ import { Formula } from "./formula";
 import { gfm } from "./gfm";
 import { extractFormulas } from "./math";
 import "./prose.css";
-import { restoreFormulas, disableRawHTML } from "./tree";
+import { restoreFormulas, disableRawHTML, setDirections } from "./tree";
 
 /** The level of the first heading in an answer: below the heading of the message. */
 const firstHeadingLevel = 3;
@@ -42,7 +42,7 @@ export const Markdown = memo(function Markdown({ text, streaming: open }: Markdo
     };
   }, [text]);
   return (
-    <div className="prose">
+    <div className="prose" data-live={open ? "" : undefined}>
       {list.map((block, at) => (
         <BlockView
           key={at}
@@ -110,7 +110,7 @@ function Prose({
   return (
     <ReactMarkdown
       remarkPlugins={[gfm, disableRawHTML]}
-      rehypePlugins={[() => restoreFormulas(formulas)]}
+      rehypePlugins={[() => restoreFormulas(formulas), () => setDirections]}
       urlTransform={(address) => linkURL(address) ?? ""}
       components={componentsFor(level)}
     >

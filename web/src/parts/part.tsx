@@ -10,7 +10,13 @@ import { Markdown } from "./markdown";
 import { Reasoning } from "./reasoning";
 import { Tool } from "./tool";
 
-export const Part = memo(function Part({ part }: { part: PartView }) {
+interface PartProps {
+  part: PartView;
+  /** Whether a notice below this part says why it is cut off. */
+  endShown: boolean;
+}
+
+export const Part = memo(function Part({ part, endShown }: PartProps) {
   const { t } = useLocalization();
   const open = part.open === true;
   switch (part.type) {
@@ -18,7 +24,9 @@ export const Part = memo(function Part({ part }: { part: PartView }) {
       return (
         <div className="my-3">
           <Markdown text={part.text ?? ""} streaming={open} />
-          {part.truncated === true && <p className="mt-2 text-sm text-faint">{t("transcript.part_cut")}</p>}
+          {part.truncated === true && !endShown && (
+            <p className="mt-2 text-sm text-faint">{t("transcript.part_cut")}</p>
+          )}
           {part.citations !== undefined && <Sources list={part.citations} />}
         </div>
       );

@@ -45,6 +45,23 @@ function restoreIn(node: Node, formulas: readonly Formula[], literal: boolean): 
   return [{ ...node, children: node.children.flatMap((child) => restoreIn(child, formulas, inside)) }];
 }
 
+/**
+ * Gives the outermost elements the direction of their text, and inline code its own. A nested dir="auto" would hide its
+ * text from the outer ones.
+ */
+export function setDirections(root: { children: unknown[] }): void {
+  for (const child of root.children as Node[]) {
+    if (child.type !== "element") continue;
+    child.properties["dir"] = "auto";
+    isolateCode(child);
+  }
+}
+
+function isolateCode(element: Element): void {
+  if (element.tagName === "code") element.properties["dir"] = "ltr";
+  for (const child of element.children) if (child.type === "element") isolateCode(child);
+}
+
 /** Returns the text of a node; a formula as its TeX source without delimiters. */
 export function textOf(node: Node | Element): string {
   if (node.type === "text") return node.value;

@@ -9,23 +9,31 @@ import { useLocalization } from "../messages/localization";
 import { showSibling } from "./siblings";
 import { useConversationContext } from "./conversation-context";
 
-/**
- * A row of action buttons. always: visible without pointer or focus. Far from the visible area only their empty row is
- * rendered, until the Tab key is used.
- */
-export function Actions({ always, end, children }: { always: boolean; end?: boolean; children: () => ReactNode }) {
+interface ActionsProps {
+  /** Whether they are visible without pointer or focus. */
+  always: boolean;
+  /** Whether they overlap the lower edge of the message, at its end; on touch screens they are below it. */
+  overlay?: boolean;
+  children: () => ReactNode;
+}
+
+/** A row of action buttons. Far from the visible area only the empty row is rendered, until the Tab key is used. */
+export function Actions({ always, overlay = false, children }: ActionsProps) {
   const { t } = useLocalization();
   const row = useRef<HTMLDivElement>(null);
   const near = useRendersFocusable(row);
   const hidden = always
     ? ""
-    : "opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100";
+    : "pointer-events-none opacity-0 group-focus-within/row:pointer-events-auto group-focus-within/row:opacity-100 group-hover/row:pointer-events-auto group-hover/row:opacity-100 pointer-coarse:pointer-events-auto pointer-coarse:opacity-100";
+  const place = overlay
+    ? "absolute end-3 top-full z-10 -mt-2.5 min-h-7 rounded-md bg-raised shadow-float pointer-coarse:static pointer-coarse:min-h-10 pointer-coarse:bg-transparent pointer-coarse:shadow-none"
+    : "mt-1 -ms-1.5 min-h-8";
   return (
     <div
       ref={row}
       role="group"
       aria-label={t("transcript.actions")}
-      className={`mt-1 flex min-h-8 items-center gap-0.5 text-xs text-faint transition-opacity ${end ? "justify-end" : "-ms-1.5"} ${hidden}`}
+      className={`flex items-center gap-0.5 text-xs text-faint transition-opacity ${place} ${hidden}`}
     >
       {near && children()}
     </div>

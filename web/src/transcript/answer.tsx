@@ -36,15 +36,15 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
   const parts: readonly Partial<PartView>[] = final?.parts ?? live?.view.parts ?? message?.parts ?? [];
   const finished = live?.view.finished ?? null;
   const ended = final !== null || finished !== null;
+  const completed = (final?.status ?? "complete") === "complete" && (finished?.status ?? "completed") === "completed";
   return (
     <>
       {routing.current !== null && <Routing routing={routing.current} message={final} />}
-      {parts.map((part) => (
-        <Part key={part.part_id} part={part as PartView} />
+      {parts.map((part, at) => (
+        <Part key={part.part_id} part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
       ))}
-      {!ended && <Activity view={live?.view ?? null} />}
       {ended && <Ending message={final} turnID={turnID} finished={finished} last={last} />}
-      {final !== null && <AnswerActions message={final} last={last} />}
+      {final !== null ? <AnswerActions message={final} last={last} /> : <Activity turn={live} />}
     </>
   );
 });
@@ -69,7 +69,10 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
       {() => (
         <>
           <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
-          {!busy && <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />}
+          {/* Otherwise the notice about the end contains "Try again". */}
+          {!busy && message.status === "complete" && (
+            <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />
+          )}
           <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
             <MenuItem icon="copy" onSelect={() => void copyPlain()}>
               {t("transcript.copy_plain")}

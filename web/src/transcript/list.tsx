@@ -18,17 +18,12 @@ export interface RowLocator {
   locate(key: string, by: RowReference): number | null;
 }
 
-/** The row of the user message to edit (null: none), and the number of requests to edit so far. */
-export interface EditRequest {
-  key: string | null;
-  count: number;
-}
-
 interface ListProps {
   rows: readonly Row[];
   scroll: Scroll;
   locator: RefObject<RowLocator | null>;
-  edit: EditRequest;
+  /** The key of the row of the user message to edit; null: none. */
+  edit: string | null;
 }
 
 export function List(props: ListProps) {
@@ -39,12 +34,7 @@ function PlainList({ rows, locator, edit, scroll }: ListProps) {
   useImperativeHandle(locator, () => ({ locate: () => null }), []);
   useLayoutEffect(scroll.settle, [rows, scroll.settle]);
   return rows.map((row, at) => (
-    <Message
-      key={row.key}
-      row={row}
-      last={at === rows.length - 1}
-      editRequest={row.key === edit.key ? edit.count : 0}
-    />
+    <Message key={row.key} row={row} last={at === rows.length - 1} edit={row.key === edit} />
   ));
 }
 
@@ -78,10 +68,10 @@ function VirtualList({ rows, scroll, locator, edit }: ListProps) {
               key={key}
               ref={virtualizer.measureElement}
               data-index={index}
-              className="absolute inset-x-0 top-0 flow-root"
+              className="absolute inset-x-0 top-0"
               style={{ transform: `translateY(${start}px)` }}
             >
-              <Message row={row} last={index === rows.length - 1} editRequest={row.key === edit.key ? edit.count : 0} />
+              <Message row={row} last={index === rows.length - 1} edit={row.key === edit} />
             </div>
           )
         );
@@ -95,7 +85,7 @@ function slotOf(row: Row): string | undefined {
   return row.message === null ? undefined : (row.message.parent_message_id ?? "first");
 }
 
-const Message = memo(function Message({ row, last, editRequest }: { row: Row; last: boolean; editRequest: number }) {
+const Message = memo(function Message({ row, last, edit }: { row: Row; last: boolean; edit: boolean }) {
   const { t } = useLocalization();
   const question = row.kind === "question";
   return (
@@ -105,11 +95,11 @@ const Message = memo(function Message({ row, last, editRequest }: { row: Row; la
       data-kind={row.kind}
       data-message={row.key}
       tabIndex={-1}
-      className="group/row scroll-mt-4 rounded-md py-1.5 outline-offset-8"
+      className={`group/row flow-root scroll-mt-4 rounded-md outline-offset-8 ${question ? "pb-4.5" : "[&>h2+*]:mt-0"} ${question && row.message !== null ? "pointer-coarse:pb-0" : ""}`}
     >
       <h2 className="sr-only">{t(question ? "transcript.you_said" : "transcript.answer")}</h2>
       {question ? (
-        <UserMessage message={row.message} outgoing={row.outgoing} editRequest={editRequest} />
+        <UserMessage message={row.message} outgoing={row.outgoing} edit={edit} />
       ) : (
         <Answer message={row.message} turnID={row.turnID} last={last} />
       )}

@@ -1,17 +1,18 @@
 // The transcript of a conversation: its rows, the scroll position, and the button that jumps to the end.
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../api/outbox";
 import { markRead } from "../api/queries";
 import { useComposerRequests } from "../composer/composer-requests";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
-import { List, type RowLocator, type EditRequest } from "./list";
+import { List, type RowLocator } from "./list";
 import { ConversationContext } from "./conversation-context";
 import { isFinal, countRowsAfter, type Row } from "./rows";
 import { Announcer } from "./status";
 import "./transcript.css";
 import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
+import { useWheel } from "./use-wheel";
 
 export function Transcript({ id, conversation }: { id: string; conversation: Conversation }) {
   const { t } = useLocalization();
@@ -24,19 +25,20 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
     (key, by) => locator.current?.locate(key, by) ?? null,
   );
   const { following, hold } = scroll;
+  useWheel(scroll.scroller);
   const seen = useLastSeenRow(rows, following);
-  const edit = useEditRequest(rows);
+  const [edit, editHandled] = useEditRequest(rows, scroll.toEnd);
   useScrollToSent(rows, scroll.toQuestion);
   useMarkAsRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
-  const context = useMemo(() => ({ id, busy, scroll: { hold } }), [id, busy, hold]);
+  const context = useMemo(() => ({ id, busy, scroll: { hold }, editHandled }), [id, busy, hold, editHandled]);
   return (
     <ConversationContext value={context}>
       <div className="relative flex min-h-0 grow flex-col short:h-48 short:shrink-0">
         <div
           ref={scroll.scroller}
           data-scroll=""
-          className="min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]"
+          className="fades-out min-h-0 grow overflow-y-auto overscroll-contain [overflow-anchor:none] md:[scrollbar-gutter:stable_both-edges]"
         >
           <div ref={scroll.content} className="mx-auto w-full max-w-(--width-prose) px-4 pt-2 pb-6">
             <div role="log" aria-live="off" aria-label={t("transcript.name")}>
@@ -112,15 +114,21 @@ function useMarkAsRead(id: string, rows: readonly Row[], following: boolean, unr
   }, [id, newest]);
 }
 
-/** Returns the last user message each time the user requests to edit it after this page was opened. */
-function useEditRequest(rows: readonly Row[]): EditRequest {
+/**
+ * Returns the key of the last user message when the user requests to edit it, until the request is handled; and the
+ * function that marks it as handled.
+ */
+function useEditRequest(rows: readonly Row[], toEnd: () => void): [key: string | null, handled: () => void] {
   const count = useComposerRequests(({ editLast }) => editLast);
   const known = useRef(count);
-  const [request, setRequest] = useState<EditRequest>({ key: null, count });
+  const [key, setKey] = useState<string | null>(null);
   useEffect(() => {
     if (count === known.current) return;
     known.current = count;
-    setRequest({ key: rows.findLast((row) => row.kind === "question" && row.message !== null)?.key ?? null, count });
-  }, [count, rows]);
-  return request;
+    const last = rows.findLast((row) => row.kind === "question" && row.message !== null)?.key ?? null;
+    setKey(last);
+    // A virtualised list renders the row only near the end.
+    if (last !== null && document.querySelector(`[data-row="${CSS.escape(last)}"]`) === null) toEnd();
+  }, [count, rows, toEnd]);
+  return [key, useCallback(() => setKey(null), [])];
 }

@@ -16,20 +16,22 @@ import { useConversationContext } from "./conversation-context";
 interface UserMessageProps {
   message: Message | null;
   outgoing: Outgoing | null;
-  /** 0: no request to edit this message. Every new request has a greater number. */
-  editRequest: number;
+  /** Whether the user requests to edit this message. */
+  edit: boolean;
 }
 
-export const UserMessage = memo(function UserMessage({ message, outgoing, editRequest }: UserMessageProps) {
+export const UserMessage = memo(function UserMessage({ message, outgoing, edit }: UserMessageProps) {
   const { t } = useLocalization();
-  const { id, busy } = useConversationContext();
+  const { id, busy, editHandled } = useConversationContext();
   const [editing, setEditing] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const text = outgoing?.text ?? textOf(message);
   useEffect(() => {
-    if (editRequest > 0 && message !== null && !busy) setEditing(true);
+    if (!edit) return;
+    if (message !== null && !busy) setEditing(true);
+    editHandled();
     // Only a new request opens the editor, not a change of message or busy.
-  }, [editRequest]);
+  }, [edit]);
   const close = () => {
     setEditing(false);
     requestAnimationFrame(() => button.current?.focus());
@@ -52,11 +54,11 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, editRe
     );
   }
   return (
-    <div className="flex flex-col items-end">
+    <div className="relative flex flex-col items-end">
       {text !== "" && <Bubble text={text} faint={outgoing !== null && outgoing.state !== "accepted"} />}
       {outgoing !== null && <DeliveryState outgoing={outgoing} />}
       {message !== null && (
-        <Actions always={message.sibling_count > 1} end>
+        <Actions always={message.sibling_count > 1} overlay>
           {() => (
             <>
               <CopyButton label={t("transcript.copy")} text={() => text} />

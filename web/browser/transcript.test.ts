@@ -1,0 +1,326 @@
+// Tests of the transcript: the tail of a streaming answer, right-to-left text, scrolling from the controls around it,
+// and the distances between messages.
+import type { Locator } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import {
+  atEnd,
+  composer,
+  endless,
+  expectFocus,
+  fast,
+  messages,
+  pausedAnswer,
+  scroller,
+  send,
+  stop,
+  stored,
+  waitForAnswerEnd,
+  waitForAnswerText,
+} from "./conversation-page";
+import { Account, BrowserWindow, desktop, hold, phone, withBrowser } from "./harness";
+
+withBrowser();
+
+const boxOf = async (what: Locator) => (await what.boundingBox())!;
+
+describe("editing the last message with ↑", () => {
+  test("1 the previous version is shown as a message after the edit, not as an open editor", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`First wording. ${fast(20)}`);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await composer(page).press("ArrowUp");
+    const editor = page.getByRole("textbox", { name: "Edit your message" });
+    await expectFocus(editor);
+    await editor.fill(`Second wording. ${fast(20)}`);
+    await editor.press("Enter");
+    await expect
+      .poll(async () => (await stored(account, conversation)).map(({ sibling_count }) => sibling_count))
+      .toEqual([2, 1]);
+    await waitForAnswerEnd(page);
+    const question = messages(page).first();
+    await question.getByText(/^Second wording/).waitFor();
+    await question.getByRole("button", { name: "Previous version" }).press("Enter");
+    await question.getByText(/^First wording/).waitFor();
+    await question.getByText("1/2", { exact: true }).waitFor();
+    expect(await editor.count()).toBe(0);
+    // The next ↑ opens the editor of the version that is shown now.
+    await composer(page).press("ArrowUp");
+    await expectFocus(editor);
+    expect(await editor.inputValue()).toContain("First wording.");
+    await editor.press("Escape");
+    await visit.close();
+  });
+});
+
+/** Returns the elements of an answer that end with the mark of the streaming text, with their texts. */
+const tails = (answer: Locator) =>
+  answer
+    .locator(".prose *, .prose, .code-lines > *")
+    .evaluateAll((all) =>
+      all
+        .filter((element) => getComputedStyle(element, "::after").content === '""')
+        .map((element) => `${element.tagName} ${(element.textContent ?? "").trimEnd().slice(-12)}`),
+    );
+
+describe("the tail of a streaming answer", () => {
+  test("4 a paused answer shows a mark after its last word, then says that the model is still working", async () => {
+    const account = await Account.register();
+    const paused = await pausedAnswer();
+    const { conversation } = await account.startTurn(paused.text);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await waitForAnswerText(page);
+    const answer = messages(page).nth(1);
+    const lastWords = () =>
+      answer.locator(".prose > :last-child").evaluate((last) => last.textContent!.trimEnd().slice(-12));
+    await expect.poll(async () => (await tails(answer)).join()).toBe(`P ${await lastWords()}`);
+    const height = () => answer.evaluate((element) => element.getBoundingClientRect().height);
+    const before = await height();
+    const note = answer.getByText("The model is still working…", { exact: true });
+    expect(await note.count()).toBe(0);
+    await note.waitFor({ timeout: 30_000 });
+    await page
+      .getByRole("status")
+      .getByText("The model is still working…", { exact: true })
+      .waitFor({ state: "attached" });
+    expect(await height()).toBe(before);
+    await paused.release();
+    await note.waitFor({ state: "hidden" });
+    await waitForAnswerEnd(page);
+    await expect.poll(() => tails(answer)).toEqual([]);
+    await visit.close();
+  });
+
+  for (const [kind, markdown, tail] of [
+    ["a nested list", "- one\n  - two\n- three\n  - four", "LI four"],
+    ["a quote", "> one\n>\n> two", "P two"],
+    ["a table", "| a | b |\n|---|---|\n| one | two |\n| three |", "TD three"],
+    ["a code block", "```text\none\ntwo", "SPAN two"],
+    ["a code block in a list", "1. item\n   ```text\n   one\n   two", "SPAN two"],
+  ] as const) {
+    test(`4 the mark is at the last word of ${kind}`, async () => {
+      const account = await Account.register();
+      const conversation = await account.chat(`First. ${fast(10)}`);
+      const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+      const { page } = visit;
+      await messages(page).nth(1).waitFor();
+      // The answer quotes the question, and pauses after its words: it is held at its fortieth token.
+      const words = Array.from({ length: 40 }, (_, at) => `w${at}`);
+      const count = markdown.split(/\s+/).length;
+      const question = `${words.slice(0, 38 - count).join(" ")}\n\n${markdown} more words after it`;
+      const release = await hold(question);
+      await send(page, question);
+      const answer = messages(page).nth(3);
+      await expect.poll(() => tails(answer), { timeout: 10_000 }).toEqual([tail]);
+      await release();
+      await waitForAnswerEnd(page);
+      await visit.close();
+    });
+  }
+});
+
+describe("right-to-left text", () => {
+  test("5 Arabic lists, quotes and tables are laid out from right to left as a whole", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(
+      "س\n\n1. أولا\n2. English item\n3. `npm` ثالثا\n\n> اقتباس عربي\n>\n> ثم آخر\n\n| الاسم | العدد |\n|---|---|\n| تفاح | 12 |\n| خبز | 7 |\n\nنهاية",
+    );
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const answer = messages(page).nth(1);
+    await answer.getByText("أولا").waitFor();
+    const list = answer.locator("ol");
+    const column = await boxOf(answer.locator(".prose"));
+    for (const item of await list.locator("li").all()) {
+      expect(await item.evaluate((element) => getComputedStyle(element).direction)).toBe("rtl");
+      // The number is in the padding of the list, inside the column.
+      const box = await boxOf(item);
+      expect(box.x + box.width).toBeLessThan(column.x + column.width - 10);
+    }
+    // The English item reads from left to right, and starts next to its number.
+    const english = await list
+      .locator("li")
+      .nth(1)
+      .evaluate((item) => {
+        const range = document.createRange();
+        range.selectNodeContents(item);
+        const style = getComputedStyle(item);
+        return {
+          gap: item.getBoundingClientRect().right - range.getBoundingClientRect().right,
+          bidi: style.unicodeBidi,
+        };
+      });
+    expect(english.gap).toBeLessThan(12);
+    expect(english.bidi).toBe("plaintext");
+    const quote = await answer.locator("blockquote").evaluate((element) => getComputedStyle(element).borderRightWidth);
+    expect(quote).toBe("2px");
+    const right = (text: string) =>
+      answer
+        .locator("th, td")
+        .filter({ hasText: text })
+        .evaluate((cell) => {
+          const range = document.createRange();
+          range.selectNodeContents(cell);
+          return Math.round(range.getBoundingClientRect().right);
+        });
+    expect(await right("12")).toBe(await right("العدد"));
+    await visit.close();
+  });
+
+  test("5 an inline code keeps its own direction in Arabic text", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("س\n\n`f(x)` هي دالة\n\nنهاية");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const code = messages(visit.page).nth(1).locator("code", { hasText: "f(x)" });
+    const style = (what: Locator) => what.evaluate((element) => getComputedStyle(element).direction);
+    expect(await style(code)).toBe("ltr");
+    expect(await style(code.locator(".."))).toBe("rtl");
+    await visit.close();
+  });
+
+  test("5 the placeholder of the composer has the direction of the app, and text its own", async () => {
+    const account = await Account.register();
+    const settings = await account.read<object>("/account/settings");
+    await account.request("PUT", "/account/settings", { ...settings, language: "ar" }, { "If-Match": '"v0"' });
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const field = page.locator("form textarea");
+    await field.waitFor();
+    const direction = () => field.evaluate((element) => getComputedStyle(element).direction);
+    await expect.poll(direction).toBe("rtl");
+    await field.fill("Hello");
+    await expect.poll(direction).toBe("ltr");
+    await field.fill("");
+    await expect.poll(direction).toBe("rtl");
+    await visit.close();
+  });
+});
+
+describe("the controls around the transcript", () => {
+  test("9 the wheel over the composer, the header and the jump button scrolls the transcript", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`Long. ${fast(2_000)}`);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await atEnd(page);
+    const position = () => scroller(page).evaluate((element) => element.scrollTop);
+    for (const [name, where] of [
+      ["composer", composer(page)],
+      ["header", page.getByRole("heading", { level: 1 })],
+      ["jump button", page.getByRole("button", { name: "Jump to latest", exact: true })],
+    ] as const) {
+      const before = await position();
+      await where.hover();
+      await page.mouse.wheel(0, -200);
+      await expect.poll(position, { message: name }).toBeLessThan(before - 100);
+    }
+    // Text that scrolls in the composer keeps the wheel.
+    await composer(page).fill("line\n".repeat(60));
+    const before = await position();
+    const own = () => composer(page).evaluate((element) => element.scrollTop);
+    await expect.poll(own).toBeGreaterThan(200);
+    const start = await own();
+    await composer(page).hover();
+    await page.mouse.wheel(0, -100);
+    await expect.poll(own).toBeLessThan(start);
+    expect(await position()).toBe(before);
+    await visit.close();
+  });
+
+  test("12 the transcript does not cover the focus ring of the composer", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`${"n\n".repeat(15)}${fast(400)}`);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await atEnd(page);
+    // The bubble of the question, which has a background, is at the lower edge.
+    await messages(page)
+      .first()
+      .evaluate((question) => {
+        const view = question.closest("[data-scroll]")!;
+        view.scrollTop += question.getBoundingClientRect().top + 100 - view.getBoundingClientRect().bottom;
+      });
+    await composer(page).focus();
+    const frame = composer(page).locator("..");
+    const { x, y, width, height } = await boxOf(frame);
+    /** The colour of the pixel next to an edge of the frame, where the outer half of the ring is. */
+    const colourAt = async (px: number, py: number) => {
+      const clip = { x: Math.round(px), y: Math.floor(py), width: 1, height: 1 };
+      const picture = (await page.screenshot({ clip })).toString("base64");
+      return page.evaluate(async (base64) => {
+        const bytes = Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
+        const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+        const canvas = new OffscreenCanvas(1, 1).getContext("2d")!;
+        canvas.drawImage(image, 0, 0);
+        return [...canvas.getImageData(0, 0, 1, 1).data].join();
+      }, picture);
+    };
+    const below = await colourAt(x + width / 2, y + height + 0.5);
+    await expect.poll(() => colourAt(x + width / 2, y - 0.5)).toBe(below);
+    await visit.close();
+  });
+});
+
+describe("the end of an answer", () => {
+  test("20e a stopped answer says so once, with one way to try again", async () => {
+    const account = await Account.register();
+    const { conversation } = await account.startTurn(endless);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await waitForAnswerText(page);
+    await stop(page).press("Enter");
+    const answer = messages(page).nth(1);
+    await answer.getByText("You stopped this answer.", { exact: true }).waitFor();
+    await answer.getByRole("button", { name: "More actions" }).waitFor();
+    expect(await answer.getByText("Cut off here.").count()).toBe(0);
+    expect(await answer.getByRole("button", { name: /^(Try again|Regenerate)$/ }).count()).toBe(1);
+    await answer.getByRole("button", { name: "Try again", exact: true }).press("Enter");
+    await stop(page).waitFor();
+    await visit.close();
+  });
+});
+
+describe("the distances between messages", () => {
+  for (const [name, viewport] of [
+    ["a desktop", desktop],
+    ["a phone", phone],
+  ] as const) {
+    test(`an answer is close to its question and farther from the next one, on ${name}`, async () => {
+      const account = await Account.register();
+      const conversation = await account.chat(`First. ${fast(60)}`);
+      for (const text of [`Second. ${fast(30)}`, "Third: what is 12 * 7?"])
+        await account.chat(text, { conversation_id: conversation });
+      const visit = await BrowserWindow.open(`/c/${conversation}`, account, { viewport });
+      const { page } = visit;
+      await messages(page).nth(5).waitFor();
+      const gaps = () =>
+        messages(page).evaluateAll((rows) => {
+          const bubbleOf = (row: Element) => row.querySelector(".bg-sunken")!.getBoundingClientRect();
+          const textOf = (row: Element) => [...row.querySelectorAll(".prose")].at(-1)!.getBoundingClientRect();
+          const firstOf = (row: Element) => row.querySelector("button[aria-expanded], .prose")!.getBoundingClientRect();
+          return {
+            answers: [0, 2, 4].map((at) => firstOf(rows[at + 1]!).top - bubbleOf(rows[at]!).bottom),
+            questions: [2, 4].map((at) => bubbleOf(rows[at]!).top - textOf(rows[at - 1]!).bottom),
+          };
+        });
+      const before = await gaps();
+      for (const gap of before.answers) expect(gap).toBeGreaterThanOrEqual(14);
+      for (const gap of before.answers) expect(gap).toBeLessThanOrEqual(22);
+      for (const gap of before.questions) expect(gap).toBeGreaterThanOrEqual(38);
+      for (const gap of before.questions) expect(gap).toBeLessThanOrEqual(50);
+      // The actions of a message do not move anything, and cover no text.
+      await messages(page).nth(2).hover();
+      const edit = messages(page).nth(2).getByRole("button", { name: "Edit" });
+      await edit.waitFor();
+      expect(await gaps()).toEqual(before);
+      const button = await boxOf(edit);
+      const bubble = await boxOf(messages(page).nth(2).locator(".bg-sunken p"));
+      expect(button.y).toBeGreaterThanOrEqual(bubble.y + bubble.height - 2);
+      await visit.close();
+    });
+  }
+});
