@@ -1,5 +1,5 @@
 // Tests of the transcript: the tail of a streaming answer, right-to-left text, scrolling from the controls around it,
-// and the distances between messages.
+// the distances between messages, tool calls, and code in user messages.
 import type { Locator } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
@@ -17,7 +17,7 @@ import {
   waitForAnswerEnd,
   waitForAnswerText,
 } from "./conversation-page";
-import { Account, BrowserWindow, desktop, hold, phone, withBrowser } from "./harness";
+import { Account, BrowserWindow, desktop, hold, phone, url, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -323,4 +323,45 @@ describe("the distances between messages", () => {
       await visit.close();
     });
   }
+});
+
+describe("tool calls", () => {
+  test("the line of a tool call contains its short result, and its details are plain text", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("What is 48 * 365 + 17?");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const answer = messages(page).nth(1);
+    const line = answer.getByRole("button", { name: /^Calculate/ });
+    await expect.poll(() => line.innerText()).toMatch(/48 \* 365 \+ 17\s*→\s*17537/);
+    await line.press("Enter");
+    expect(await line.getAttribute("aria-expanded")).toBe("true");
+    await answer.getByText("Arguments", { exact: true }).waitFor();
+    await answer.getByText("expression", { exact: true }).waitFor();
+    expect(await answer.getByRole("figure").count()).toBe(0);
+    await visit.close();
+  });
+});
+
+describe("code in a user message", () => {
+  test("fenced code is shown as code, and the rest as it was written", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Fix *this*,\nplease:\n```js\nconst one = 1;\n```\nand # that");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+    const question = messages(page).first();
+    const block = question.getByRole("figure");
+    await block.getByText("JavaScript", { exact: true }).waitFor();
+    await block.locator("[data-ink=keyword]", { hasText: "const" }).waitFor();
+    await block.getByRole("button", { name: "Copy code" }).press("Enter");
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe("const one = 1;");
+    await question.getByText("Fix *this*,\nplease:", { exact: true }).waitFor();
+    await question.getByText("and # that", { exact: true }).waitFor();
+    await question.getByRole("button", { name: "Copy", exact: true }).press("Enter");
+    await expect
+      .poll(() => page.evaluate(() => navigator.clipboard.readText()))
+      .toBe("Fix *this*,\nplease:\n```js\nconst one = 1;\n```\nand # that");
+    await visit.close();
+  });
 });

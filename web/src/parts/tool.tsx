@@ -1,4 +1,5 @@
 // A tool call: its name, progress and outcome. A failure is shown as a warning, because the answer continues.
+import { Fragment } from "react";
 import { Icon, type IconName } from "../controls/icon";
 import type { ToolState } from "../generated/events";
 import type { PartView } from "../turn/fold";
@@ -42,6 +43,7 @@ export function Tool({ part }: { part: PartView }) {
   const { t } = localization;
   const style = stateStyles[part.state ?? "pending"] ?? stateStyles.pending;
   const summary = summarizeInput(part.input);
+  const result = shortText(part.output);
   return (
     <Disclosure
       icon={
@@ -54,6 +56,12 @@ export function Tool({ part }: { part: PartView }) {
           <bdi className="shrink-0">{part.title ?? part.tool_name}</bdi>
           <span className="sr-only">{t(style.message)}</span>
           {summary !== "" && <bdi className="truncate font-mono text-xs text-faint">{summary}</bdi>}
+          {result !== null && (
+            <>
+              <span className="inline-block shrink-0 text-faint rtl:-scale-x-100">→</span>
+              <bdi className="max-w-[60%] shrink-0 truncate text-ink">{result}</bdi>
+            </>
+          )}
           <ToolProgress part={part} />
           {!style.active && part.state !== "succeeded" && (
             <span aria-hidden="true" className="shrink-0 text-faint">
@@ -109,7 +117,7 @@ function ToolDetails({ part }: { part: PartView }) {
       {part.input !== undefined && (
         <>
           <p className="mt-1 text-xs text-faint">{t("transcript.tool.arguments")}</p>
-          <Code code={JSON.stringify(part.input, null, 2)} language="json" streaming={false} />
+          <Arguments input={part.input} />
         </>
       )}
       {part.error !== undefined && (
@@ -123,12 +131,53 @@ function ToolDetails({ part }: { part: PartView }) {
       {part.output !== undefined && part.output !== "" && (
         <>
           <p className="text-xs text-faint">{t("transcript.tool.result")}</p>
-          <Code code={part.output} language={/^\s*[[{]/.test(part.output) ? "json" : ""} streaming={false} />
+          <Value value={part.output} />
         </>
       )}
       {part.state === "outcome_unknown" && <p className="my-1">{t("transcript.tool.outcome_unknown.hint")}</p>}
     </>
   );
+}
+
+/** The arguments of a call: a line for each one if all are short, otherwise as JSON. */
+function Arguments({ input }: { input: unknown }) {
+  const entries = input !== null && typeof input === "object" && !Array.isArray(input) ? Object.entries(input) : null;
+  if (entries === null || entries.some(([, value]) => shortText(value) === null)) return <Value value={input} />;
+  return (
+    <dl className="my-1 grid grid-cols-[auto_1fr] gap-x-3 font-mono text-xs">
+      {entries.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt className="text-faint">{name}</dt>
+          <dd dir="auto" className="wrap-anywhere">
+            {shortText(value)}
+          </dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
+/** An argument or a result: a short one as text, any other one as a code block. */
+function Value({ value }: { value: unknown }) {
+  const short = shortText(value);
+  if (short !== null)
+    return (
+      <p dir="auto" className="my-1 font-mono text-xs wrap-anywhere">
+        {short}
+      </p>
+    );
+  const code = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return <Code code={code} language={/^\s*[[{]/.test(code) ? "json" : ""} streaming={false} />;
+}
+
+/** The longest value in characters that is shown without a code block. */
+const maxShortText = 120;
+
+/** Returns a value as text if it is one short line; otherwise null. */
+function shortText(value: unknown): string | null {
+  if (typeof value !== "string") return typeof value === "object" || value === undefined ? null : String(value);
+  const text = value.trim();
+  return text === "" || text.length > maxShortText || /\n|^[[{]/.test(text) ? null : text;
 }
 
 /** Returns the argument values as one short text for the folded line. */

@@ -1,10 +1,12 @@
-// A user message, displayed as written, with its versions. A message that is not accepted yet shows the state of its
+// A user message, displayed as written except for fenced code, with its versions. A message that is not accepted yet shows the state of its
 // delivery.
 import { memo, useEffect, useRef, useState } from "react";
 import { sendMessage, type Outgoing } from "../api/outbox";
 import { Button, IconButton } from "../controls/button";
 import type { Message } from "../generated/events";
+import { Code } from "../parts/code";
 import { CopyButton } from "../parts/copy-button";
+import { splitFences } from "../parts/fences";
 import { lineCount, previewOf } from "../parts/preview";
 import { saveText } from "../parts/export-text";
 import { OutboxMessageNotice } from "../composer/outbox-message-notice";
@@ -100,10 +102,17 @@ function Bubble({ text, faint }: { text: string; faint: boolean }) {
   const { lines, cut } = open || !long ? previewOf(text) : previewOf(text.slice(0, maxPreviewLength), foldedTo);
   return (
     <div className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 ${faint ? "text-soft" : ""}`}>
-      <p dir="auto" className="wrap-anywhere whitespace-pre-wrap">
-        {lines.join("\n")}
-        {long && !open && "…"}
-      </p>
+      {splitFences(lines.join("\n") + (long && !open ? "…" : "")).map((piece, at) =>
+        "text" in piece ? (
+          <p key={at} dir="auto" className="wrap-anywhere whitespace-pre-wrap">
+            {piece.text}
+          </p>
+        ) : (
+          <div key={at} className="[&>figure]:my-2 [&>figure]:bg-raised">
+            <Code {...piece} streaming={false} />
+          </div>
+        ),
+      )}
       {long && (
         <div className="mt-1 -ms-3 flex flex-wrap items-center">
           <Button look="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
