@@ -1,6 +1,6 @@
 // An answer: while it streams, from the events of its turn; afterwards, from its message. Both have the same parts with
 // the same identifiers, so nothing moves when the message replaces the events.
-import { memo, useRef } from "react";
+import { memo } from "react";
 import { sendMessage } from "../api/outbox";
 import { IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
@@ -19,7 +19,7 @@ import { Ending } from "./ending";
 import { markdownOf } from "./markdown-of";
 import { useConversationContext } from "./conversation-context";
 import { isFinal } from "./rows";
-import { Routing } from "./routing";
+import { profileMessages, Routing } from "./routing";
 
 interface AnswerProps {
   message: Message | null;
@@ -31,15 +31,14 @@ interface AnswerProps {
 export const Answer = memo(function Answer({ message, turnID, last }: AnswerProps) {
   const final = isFinal(message) ? message : null;
   const live = useLive(({ turns }) => (final !== null || turnID === null ? undefined : turns[turnID]));
-  const routing = useRef<TurnRouting | null>(null);
-  if (live?.view.routing) routing.current = live.view.routing;
+  const routing = message?.routing ?? routingOf(live?.view.routing ?? null);
   const parts: readonly Partial<PartView>[] = final?.parts ?? live?.view.parts ?? message?.parts ?? [];
   const finished = live?.view.finished ?? null;
   const ended = final !== null || finished !== null;
   const completed = (final?.status ?? "complete") === "complete" && (finished?.status ?? "completed") === "completed";
   return (
     <>
-      {routing.current !== null && <Routing routing={routing.current} message={final} />}
+      {routing !== null && <Routing routing={routing} message={final} />}
       {parts.map((part, at) => (
         <Part key={part.part_id} part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
       ))}
@@ -48,6 +47,13 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
     </>
   );
 });
+
+/** Returns how auto chose the profile of a live turn, as its message will contain it. */
+function routingOf(event: TurnRouting | null): Message["routing"] {
+  return event === null || event.intelligence.requested !== "auto"
+    ? null
+    : { ...event.intelligence, reason: event.reason };
+}
 
 function AnswerActions({ message, last }: { message: Message; last: boolean }) {
   const { t } = useLocalization();
@@ -85,6 +91,12 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
               ))}
           </Menu>
           <Siblings message={message} />
+          {message.profile !== null && (
+            <span className="px-1.5">
+              <span className="sr-only">{t("transcript.answered_by")} </span>
+              {t(profileMessages[message.profile])}
+            </span>
+          )}
         </>
       )}
     </Actions>

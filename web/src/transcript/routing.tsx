@@ -1,7 +1,7 @@
 // The notice that "auto" chose a profile other than balanced: which one, why, and a button to use balanced instead.
 import { sendMessage } from "../api/outbox";
 import { Icon } from "../controls/icon";
-import type { Message, Profile, TurnRouting } from "../generated/events";
+import type { Message, Profile } from "../generated/events";
 import { useLocalization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
 import { useConversationContext } from "./conversation-context";
@@ -23,10 +23,10 @@ const reasons: Readonly<Record<string, MessageKey>> = {
 };
 
 /** message: the finished answer; null: it is still streaming. */
-export function Routing({ routing, message }: { routing: TurnRouting; message: Message | null }) {
+export function Routing({ routing, message }: { routing: NonNullable<Message["routing"]>; message: Message | null }) {
   const { t } = useLocalization();
   const { id, busy } = useConversationContext();
-  const { requested, resolved } = routing.intelligence;
+  const { requested, resolved } = routing;
   if (requested !== "auto" || resolved === "balanced") return null;
   const reason = reasons[routing.reason];
   const again = (messageID: string) =>
