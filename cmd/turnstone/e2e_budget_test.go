@@ -65,7 +65,7 @@ func TestATitleThatTheBudgetRefusesDoesNoHarm(t *testing.T) {
 	var turn protocol.Turn
 	u.Get(t, "/chat/turns/"+live.Turn, &turn)
 	conversation := turn.ConversationID.String()
-	if page := u.Page(t, conversation); page.Title != "[[script tokens=300 ttft=0 interval=0ms]]" || page.TitleSource != "auto" || page.LiveTurn != nil || page.Version != 1 {
+	if page := u.Page(t, conversation); page.Title != sitetest.Canary+" [[script tokens=300 ttft=0 interval=0ms]]" || page.TitleSource != "auto" || page.LiveTurn != nil || page.Version != 1 {
 		t.Errorf("the conversation: %+v", page.Conversation)
 	}
 	if messages := u.Messages(t, conversation); len(messages) != 2 || messages[1].Status != protocol.MessageComplete {
