@@ -15,7 +15,7 @@ import { Account, down, freeze, phone, thaw, up, url, BrowserWindow, withBrowser
 
 withBrowser();
 
-const reconnecting = "Reconnecting. The answer continues on the server.";
+const reconnecting = /^(Reconnecting\.|Can't reach the server\.)/;
 
 describe("the state of the service between tests", () => {
   for (const [state, inject] of [

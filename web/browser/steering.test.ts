@@ -183,7 +183,7 @@ describe("the queue", () => {
       .getByText(/Sends after this answer/)
       .waitFor();
     await waiting(visit.page)
-      .getByText(/Sends after the message above/)
+      .getByText("Queued", { exact: true })
       .waitFor();
     await waiting(visit.page).getByText("2 queued").waitFor();
     await expect.poll(() => queue(account, conversation)).toEqual(["queued: What is 6*7?", "queued: What is 6*8?"]);
@@ -320,7 +320,7 @@ describe("tabs and networks", () => {
     await open; // the text on the page may come from the stored messages
     await waitForAnswerText(page);
     const heard = await recordAnnouncements(page);
-    const banners = async () => (await heard()).filter(({ text }) => /Reconnecting|offline/.test(text));
+    const banners = async () => (await heard()).filter(({ text }) => /Reconnecting|reach the server|offline/.test(text));
     const clock = await stopClock(page);
 
     let isBack = false;
@@ -344,7 +344,7 @@ describe("tabs and networks", () => {
     await clock.pass(600);
     expect(await banners(), "in the first second of a loss").toEqual([]);
     await clock.pass(600);
-    const banner = page.getByText("Reconnecting. The answer continues on the server.");
+    const banner = page.getByText(/^(Reconnecting\.|Can't reach the server\.)/);
     await banner.waitFor();
     network.restore();
     await clock.resume();

@@ -15,7 +15,7 @@ export function ConnectionBanner({ live }: { live: LiveTurn | null }) {
   const text = offline
     ? t(streaming ? "composer.banner.offline.live" : "composer.banner.offline")
     : lost && streaming
-      ? t("composer.banner.reconnecting")
+      ? t(live.connection === "unreachable" ? "composer.banner.unreachable" : "composer.banner.reconnecting")
       : null;
   return (
     <div role="status" className="pointer-events-none flex justify-center px-4">

@@ -9,6 +9,8 @@ export type ConnectionState =
   | "open"
   /** The connection broke and is retried. The turn continues without it. */
   | "waiting"
+  /** The connection broke, and at least two attempts in succession had no usable response. */
+  | "unreachable"
   /** The session has ended; the turn is followed again after a sign-in. */
   | "signed_out"
   /** The account has no such turn. */
@@ -45,11 +47,16 @@ export async function follow(
 ): Promise<void> {
   let last = after;
   let failures = 0;
+  /** The attempts in succession without a response or with a 5xx. */
+  let unanswered = 0;
+  const lost = () => (unanswered >= 2 ? "unreachable" : "waiting");
   while (!signal.aborted) {
-    follower.link(failures === 0 ? "connecting" : "waiting");
+    follower.link(failures === 0 ? "connecting" : lost());
     let wait = Math.min(longestPause, firstPause * 2 ** failures) * (0.5 + Math.random() / 2);
     try {
+      unanswered += 1;
       const response = await openStream(`/chat/turns/${turn}/events?after=${last}`, signal, deps);
+      if (response.status < 500) unanswered = 0;
       if (response.status === 200 && response.body !== null) {
         follower.link("open");
         const ended = await read(response.body, signal, (events) => {
@@ -73,7 +80,7 @@ export async function follow(
       if (signal.aborted) return;
     }
     failures += 1;
-    follower.link("waiting");
+    follower.link(lost());
     await deps.pause(wait, signal);
   }
 }

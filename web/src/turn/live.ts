@@ -84,7 +84,7 @@ function flush(): void {
     for (const [id, { events, link }] of batch) {
       const turn = turns[id];
       if (turn === undefined) continue;
-      const lost = link === "waiting";
+      const lost = link === "waiting" || link === "unreachable";
       turns[id] = {
         view: foldTurn(turn.view, events),
         connection: link ?? turn.connection,
