@@ -28,6 +28,8 @@ export class FakeService {
   readonly accepted: string[] = [];
   readonly conversations = new Set<string>();
   readonly #responses = new Map<string, { body: string; turn: string | null; followUp: string | null }>();
+  /** A follow-up of the conversation. */
+  followUp = { follow_up_id: "fu_0", state: "queued", version: 1, content: "one" };
   /** Whether a turn is live; a message is then queued as a follow-up. */
   live = false;
   requests = 0;
@@ -54,6 +56,12 @@ export class FakeService {
       this.conversations.add(path.split("/").at(-1)!);
       return Response.json({}, { status: 201 });
     }
+    if (method === "PATCH") {
+      const change = JSON.parse(body) as { state: string; version: number };
+      if (change.version !== this.followUp.version) return problem(409, "stale_version", this.followUp);
+      this.followUp = { ...this.followUp, state: change.state, version: change.version + 1 };
+      return Response.json(this.followUp);
+    }
     const sent = JSON.parse(body) as {
       conversation_id?: string;
       client_steering_id?: string;
@@ -79,8 +87,11 @@ export class FakeService {
   }
 }
 
-function problem(status: number, code: string): Response {
-  return Response.json({ status, code, detail: "" }, { status, headers: status === 429 ? { "Retry-After": "5" } : {} });
+function problem(status: number, code: string, current?: object): Response {
+  return Response.json(
+    { status, code, detail: "", current },
+    { status, headers: status === 429 ? { "Retry-After": "5" } : {} },
+  );
 }
 
 interface Lock {

@@ -57,6 +57,48 @@ describe("the outbox", () => {
     }
   });
 
+  const replacing = () =>
+    outboxMessage("one", 1, {
+      ifBusy: "steer",
+      targetTurn: "turn_1",
+      replaces: { followUpID: "fu_0", version: 1, cancelled: false },
+    });
+
+  test("a follow-up that becomes a steering input is neither lost nor sent twice by a reload or a lost response", async () => {
+    for (let fuse = 1, over = false; !over; fuse++) {
+      for (const fault of [null, "lost", "unanswered", "unavailable"] as const) {
+        const browser = new FakeBrowser(new FakeService());
+        browser.service.fault = () => (browser.service.requests === 1 ? fault : null);
+        const first = new FakeTab(browser, fuse);
+        first.track(first.delivery.enqueue(replacing()));
+        await first.idle();
+        over = !first.crashed;
+        const second = new FakeTab(browser);
+        second.track(second.delivery.resume());
+        await second.idle();
+        const { accepted, followUp } = browser.service;
+        const stored = browser.storedKeys.size > 0;
+        expect([accepted, followUp.state], `closed after ${fuse} steps, ${fault}`).toEqual(
+          stored ? [["one"], "cancelled"] : [[], "queued"],
+        );
+        expect([...browser.disk.keys()]).toEqual([]);
+      }
+    }
+  });
+
+  test("a follow-up that was started or changed in the meantime is not sent as a steering input", async () => {
+    for (const state of ["started", "queued", "cancelled"]) {
+      const browser = new FakeBrowser(new FakeService());
+      browser.service.followUp = { ...browser.service.followUp, state, version: 2 };
+      const tab = new FakeTab(browser);
+      tab.track(tab.delivery.enqueue(replacing()));
+      await tab.idle();
+      expect(browser.service.accepted, state).toEqual([]);
+      expect(browser.service.followUp.state).toBe(state);
+      expect([...browser.disk.keys()]).toEqual([]);
+    }
+  });
+
   test("several tabs send each message exactly once, even if the tab that wrote them closes", async () => {
     for (let fuse = 1; fuse <= 120; fuse++) {
       const browser = new FakeBrowser(new FakeService());

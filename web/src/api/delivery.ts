@@ -29,7 +29,7 @@ export interface DeliveryDependencies {
   account(): string | null;
   /** Returns the parts of the service that are down, to explain a 503. */
   fetchDownParts(): Promise<readonly string[]>;
-  /** Reports to every tab that a message has changed; null: it was removed. */
+  /** Reports to every tab that a message has changed; null: it is not sent, because what it replaces has changed. */
   changed(key: string, message: OutboxMessage | null): void;
 }
 
@@ -111,6 +111,14 @@ export class Delivery {
       if (!(await this.#store(message))) return;
       try {
         if (message.newConversation !== undefined) await this.#createConversation(message, message.newConversation);
+        if (message.replaces?.cancelled === false) {
+          const repeated = stored.firstSentAt !== null;
+          if (!(await this.#cancelReplaced(message, message.replaces, repeated))) {
+            await this.#deps.store.remove(key);
+            this.#deps.changed(key, null);
+            return;
+          }
+        }
         const became = await this.#sendRequest(message);
         await this.#deps.store.remove(key);
         this.#deps.changed(key, { ...message, state: "accepted", failure: null, ...became });
@@ -137,6 +145,34 @@ export class Delivery {
     void response.body?.cancel();
     const { newConversation: _, ...opened } = message;
     await this.#store(opened);
+  }
+
+  /**
+   * Cancels the follow-up that a message replaces. Returns false if it was started or changed in the meantime: then its
+   * text is not sent a second time. The message is already stored on this device, so no crash can lose the text. If the
+   * response to the cancellation was lost, a repeat finds the follow-up cancelled and the message is sent; at worst,
+   * another device has cancelled it at the same moment.
+   */
+  async #cancelReplaced(
+    message: OutboxMessage,
+    { followUpID, version }: NonNullable<OutboxMessage["replaces"]>,
+    repeated: boolean,
+  ): Promise<boolean> {
+    const response = await this.#deps.send(`/conversations/${message.conversationID}/follow-ups/${followUpID}`, {
+      method: "PATCH",
+      body: JSON.stringify({ state: "cancelled", version }),
+      headers: { "Content-Type": "application/json" },
+    });
+    if (!response.ok) {
+      const refusal = await readRefusal(response);
+      const current = refusal.problem?.current as Schemas["FollowUp"] | null | undefined;
+      const cancelled = repeated && current?.state === "cancelled" && current.version === version + 1;
+      if (refusal.status === 404 || (refusal.status === 409 && !cancelled)) return false;
+      if (!cancelled) throw refusal;
+    }
+    void response.body?.cancel().catch(() => {});
+    await this.#store({ ...message, replaces: { followUpID, version, cancelled: true } });
+    return true;
   }
 
   /** Sends the request; returns the turn that the message started or the follow-up that it became, if any. */

@@ -35,6 +35,8 @@ export interface MessageInput {
   expectedHead?: string | null;
   /** Set if the conversation does not exist yet: it is created with this profile. */
   newConversation?: { profile: Profile | null };
+  /** For steer and interrupt only: the follow-up with the same text, which is cancelled before the input is sent. */
+  replaces?: { followUpID: string; version: number; cancelled: boolean };
 }
 
 /** An outbox message: with a turn, a steering input; without one, a chat message that starts a turn or is queued. */

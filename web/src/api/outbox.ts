@@ -75,9 +75,11 @@ const delivery = new Delivery({
   account,
   fetchDownParts: fetchDownParts,
   changed(key, message) {
+    const before = useOutbox.getState().list.find((one) => one.key === key);
     channel?.postMessage({ key, message });
     updateList(key, message);
     if (message?.state === "accepted") notifyListeners(message, "accepted", true);
+    if (message === null && before !== undefined) notifyListeners(before, "dropped", true);
   },
 });
 
@@ -94,10 +96,17 @@ function applyChange({ data: { key, message } }: MessageEvent<{ key: string; mes
     void delivery.deliverLane(laneOf(message));
 }
 
-/** Called in every tab when the service has accepted a message or the user has withdrawn it. here: by this tab. */
-type Listener = (message: OutboxMessage, end: "accepted" | "withdrawn", here: boolean) => void;
+/**
+ * Called in every tab when the service has accepted a message or the user has withdrawn it, and in the sending tab when a
+ * message was dropped because the follow-up that it replaces was started or changed. here: by this tab.
+ */
+type Listener = (message: OutboxMessage, end: "accepted" | "withdrawn" | "dropped", here: boolean) => void;
 const listeners = new Set<Listener>();
-export const onMessageSettled = (listener: Listener): void => void listeners.add(listener);
+/** Returns a function that ends the calls. */
+export const onMessageSettled = (listener: Listener): (() => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
 const notifyListeners: Listener = (...end) => listeners.forEach((listener) => listener(...end));
 
 function updateList(key: string, message: OutboxMessage | null): void {

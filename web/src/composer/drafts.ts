@@ -287,8 +287,8 @@ function addSentTexts(): void {
   }
 }
 
-/** Settles the draft of an accepted or withdrawn message, which may then be cleared, even if no page shows it. */
-function settleDraft(message: OutboxMessage, end: "accepted" | "withdrawn", here: boolean): void {
+/** Settles the draft of a message that was accepted or is no longer sent, which may then be cleared, even if no page shows it. */
+function settleDraft(message: OutboxMessage, end: "accepted" | "withdrawn" | "dropped", here: boolean): void {
   const { conversationID: id, text } = message;
   if (message.branch !== undefined) return;
   if (end === "accepted") notCreated.delete(id);
@@ -301,7 +301,7 @@ function settleDraft(message: OutboxMessage, end: "accepted" | "withdrawn", here
     put(id, messageSettled(draftOf(id), text.trim()));
     schedule(id, 0);
   };
-  if (end === "withdrawn" || !here) return settle();
+  if (end !== "accepted" || !here) return settle();
   void queryClient
     .fetchQuery({ ...conversationQuery(id), staleTime: 0 })
     .then(({ draft }) => applyServiceDraft(id, kept(draft)))
