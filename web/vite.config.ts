@@ -1,5 +1,6 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import tailwindcss from "@tailwindcss/vite";
+import { parse } from "@formatjs/icu-messageformat-parser";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -27,13 +28,29 @@ function compressed(): Plugin {
   };
 }
 
+/** Parses the messages with values when the app is built, so that the app contains no parser. */
+function parsedMessages(): Plugin {
+  return {
+    name: "parsed-messages",
+    enforce: "pre",
+    transform: {
+      filter: { id: /\/src\/messages\/\w+\/\w+\.json$/ },
+      handler: (source) =>
+        JSON.stringify(JSON.parse(source), (_, value: unknown) =>
+          typeof value === "string" && value.includes("{") ? parse(value) : value,
+        ),
+    },
+  };
+}
+
 const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), compressed()],
+  plugins: [parsedMessages(), react(), tailwindcss(), compressed()],
   // The variant of this module for browsers decodes entities such as &lt; with innerHTML, which Trusted Types forbid.
   resolve: {
     alias: {
+      "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
       "decode-named-character-reference": new URL(
         "node_modules/decode-named-character-reference/index.js",
         import.meta.url,

@@ -31,7 +31,11 @@ function createLocalization(
     direction,
     intl,
     setLanguage,
-    t: (id, values) => intl.formatMessage({ id, defaultMessage: english[id] }, isolateValues(values, direction)),
+    t: (id, values) => {
+      // The build parses the messages with values; the others are still strings.
+      const message: unknown = messages[id];
+      return typeof message === "string" ? message : intl.formatMessage({ id }, isolateValues(values, direction));
+    },
   };
 }
 
