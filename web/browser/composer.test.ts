@@ -1,10 +1,161 @@
 // Tests of the composer: steering at once, the focus, the shortcut sheet, rate limits, and the list of waiting messages.
+import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { composer, pausedAnswer, waitForAnswerEnd, waitForAnswerText } from "./conversation-page";
-import { Account, BrowserWindow, withBrowser } from "./harness";
+import {
+  composer,
+  expectFocus,
+  intercept,
+  messages,
+  pausedAnswer,
+  queue,
+  refusal,
+  send,
+  sidebar,
+  stored,
+  textOf,
+  waitForAnswerEnd,
+  waitForAnswerText,
+  waiting,
+} from "./conversation-page";
+import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
 import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
+
+const touch = { viewport: phone, isMobile: true, hasTouch: true };
+
+/** Adds members to the settings that the service returns to a page. */
+async function withSettings(page: Page, more: object): Promise<void> {
+  await page.route("**/account/settings", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...((await response.json()) as object), ...more } });
+  });
+}
+
+/** Opens a conversation with a paused answer and these queued messages. */
+async function openWithQueue(texts: string[], options = {}) {
+  const account = await Account.register();
+  const answer = await pausedAnswer();
+  const { conversation, turn } = await account.startTurn(answer.text);
+  for (const text of texts)
+    await account.request("POST", "/chat", {
+      conversation_id: conversation,
+      input: [{ type: "text", text }],
+      if_busy: "queue",
+    });
+  const visit = await BrowserWindow.open(`/c/${conversation}`, account, options);
+  await waitForAnswerText(visit.page);
+  return { account, answer, conversation, turn, visit, page: visit.page };
+}
+
+describe("steering", () => {
+  test("Mod+Enter interrupts the answer if the account steers at once", async () => {
+    const { conversation, account, visit, page } = await openWithQueue([]);
+    await withSettings(page, { steering_delivery: "interrupt" });
+    await page.reload();
+    await waitForAnswerText(page);
+    await send(page, "Only one sentence, please.", "ControlOrMeta+Enter");
+    await messages(page).nth(1).getByText("Cut off here.").waitFor();
+    await messages(page)
+      .nth(1)
+      .getByText(/^Taking into account: Only one sentence, please\./)
+      .waitFor();
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    expect((await stored(account, conversation))[1]!.parts.some(({ truncated }) => truncated)).toBe(true);
+    await visit.close();
+  });
+
+  test("a pending input can be applied at once", async () => {
+    const { turn, visit, page } = await openWithQueue([]);
+    await send(page, "Only one sentence, please.", "ControlOrMeta+Enter");
+    const row = waiting(page).getByRole("listitem").filter({ hasText: "Only one sentence, please." });
+    const apply = row.getByRole("button", { name: "Apply now: Only one sentence, please." });
+    await apply.waitFor();
+    const requests = await intercept(page, "POST", "**/chat/steering");
+    await apply.press("Enter");
+    await expectFocus(composer(page));
+    await expect.poll(() => requests.length).toBe(1);
+    expect(requests[0]!.request().postDataJSON()).toEqual({
+      type: "apply_now",
+      turn_id: turn,
+      steering_id: expect.stringMatching(/^st_/),
+    });
+    // No second decision while the first is on its way.
+    await row.getByText("Applying…").waitFor();
+    expect(await row.getByRole("button").count()).toBe(0);
+    await requests[0]!.fulfill({ status: 202, json: { status: "accepted" } });
+    await page.unrouteAll();
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await visit.close();
+  });
+});
+
+describe("the focus", () => {
+  async function twoConversations() {
+    const account = await Account.register();
+    const [tides, moons] = [await account.chat("Hello!"), await account.chat("Hello!")];
+    await account.request("PUT", `/conversations/${tides}/title`, { title: "Tides" });
+    await account.request("PUT", `/conversations/${moons}/title`, { title: "Moons" });
+    return { account, tides, moons };
+  }
+
+  test("is in the composer after a conversation was opened from the sidebar, by pointer and by keyboard", async () => {
+    const { account, tides } = await twoConversations();
+    const visit = await BrowserWindow.open("/settings", account);
+    const { page } = visit;
+    await sidebar(page)
+      .getByRole("link", { name: /^Moons/ })
+      .click();
+    await messages(page).nth(1).waitFor();
+    await expectFocus(composer(page));
+    await sidebar(page)
+      .getByRole("link", { name: /^Moons/ })
+      .focus();
+    await page.keyboard.press("ArrowDown");
+    await expectFocus(sidebar(page).getByRole("link", { name: /^Tides/ }));
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/c/${tides}`);
+    await expectFocus(composer(page));
+    await page.keyboard.type("High or low?");
+    expect(await composer(page).inputValue()).toBe("High or low?");
+    await visit.close();
+  });
+
+  test("stays out of the composer on a touch screen, where it would open the keyboard", async () => {
+    const { account, tides, moons } = await twoConversations();
+    const visit = await BrowserWindow.open(`/c/${moons}`, account, touch);
+    const { page } = visit;
+    await page.getByRole("button", { name: "Show sidebar" }).tap();
+    await sidebar(page)
+      .getByRole("link", { name: /^Tides/ })
+      .tap();
+    await page.waitForURL(`**/c/${tides}`);
+    await messages(page).nth(1).waitFor();
+    await sidebar(page).waitFor({ state: "hidden" });
+    expect(await composer(page).evaluate((field) => field === document.activeElement)).toBe(false);
+    await visit.close();
+  });
+
+  test("is in the composer after an edited message was sent", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await composer(page).press("ArrowUp");
+    const editor = page.getByRole("textbox", { name: "Edit your message" });
+    await editor.fill("What is 6*7?");
+    await editor.press("Enter");
+    await expectFocus(composer(page));
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    await visit.close();
+  });
+});
 
 describe("the connection", () => {
   test("while the server can't be reached, the page doesn't claim that the answer continues", async () => {
@@ -24,5 +175,209 @@ describe("the connection", () => {
     await waitForAnswerEnd(page);
     await visit.close();
     await network.close();
+  });
+});
+
+describe("a rate limit", () => {
+  test("is stated once, in a text of constant width, and leaves no control behind", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await page.clock.install();
+    await page.route(`${url}/chat`, (route) =>
+      route.fulfill(refusal(429, "rate_limited", "Too many requests.", { "Retry-After": "120" })),
+    );
+    await send(page, "What is 6*7?");
+    await page.getByRole("alert").getByText("Not sent: you reached your limit.").waitFor();
+    const visible = (text: RegExp) =>
+      page
+        .getByText(text)
+        .evaluateAll((all) => all.filter((element) => element.getBoundingClientRect().width > 1).length);
+    expect(await visible(/your limit/)).toBe(1);
+    const countdown = page.getByText(/^Try again in/);
+    expect(await countdown.count()).toBe(1);
+    const automatically = page.getByRole("checkbox", { name: "Send automatically" });
+    expect(await automatically.count()).toBe(1);
+    const widths: number[] = [];
+    const texts = new Set<string>();
+    await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1_000);
+    for (let times = 0; times < 4; times++) {
+      texts.add((await countdown.textContent())!);
+      widths.push(await countdown.evaluate((element) => element.getBoundingClientRect().width));
+      await page.clock.runFor(times === 1 ? 90_000 : 3_000);
+    }
+    expect(texts.size).toBe(4);
+    expect(Math.max(...widths) - Math.min(...widths)).toBeLessThan(0.5);
+    await page.clock.runFor(60_000);
+    await countdown.waitFor({ state: "hidden" });
+    expect(await automatically.count()).toBe(0);
+    await page.getByRole("button", { name: "Try again" }).waitFor();
+    await visit.close();
+  });
+});
+
+describe("the text field", () => {
+  test("is one line high during an answer, also on a narrow phone", async () => {
+    const narrow = { viewport: { width: 320, height: 640 } };
+    const account = await Account.register();
+    const idle = await BrowserWindow.open("/", account, narrow);
+    await composer(idle.page).waitFor();
+    const height = (page: Page) => composer(page).evaluate((field) => field.scrollHeight);
+    const line = await height(idle.page);
+    await idle.close();
+    const { visit, page } = await openWithQueue([], narrow);
+    expect(await height(page)).toBe(line);
+    await visit.close();
+  });
+});
+
+describe("the list of waiting messages", () => {
+  test("lists a queued message once while the response to it is still on its way", async () => {
+    const { conversation, visit, page } = await openWithQueue([]);
+    let respond = () => {};
+    const responded = new Promise<void>((resolve) => (respond = resolve));
+    await page.route(`${url}/chat`, async (route) => {
+      const response = await route.fetch();
+      // The conversation is read again, as it is on a change in another tab, before the page has the response.
+      await page.evaluate(
+        (id) => new BroadcastChannel("turnstone-changes").postMessage(["conversation", id]),
+        conversation,
+      );
+      await responded;
+      await route.fulfill({ response });
+    });
+    await send(page, "What do they eat?");
+    const rows = waiting(page).getByRole("listitem");
+    await rows.getByRole("button", { name: /^Discard/ }).waitFor();
+    expect(await rows.count()).toBe(1);
+    respond();
+    await waiting(page).getByText("1 queued").waitFor();
+    expect(await rows.count()).toBe(1);
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await visit.close();
+  });
+
+  test("shows four messages and a part of the fifth, and scrolls by keyboard", async () => {
+    const texts = ["One.", "Two.", "Three.", "Four.", "Five.", "Six.", "Seven."];
+    const { visit, page } = await openWithQueue(texts);
+    const rows = waiting(page).getByRole("listitem");
+    await expect.poll(() => rows.count()).toBe(texts.length);
+    const list = waiting(page).getByRole("list");
+    const shown = () =>
+      list.evaluate((element) => {
+        const frame = element.getBoundingClientRect();
+        return [...element.children].map((row) => {
+          const { top, bottom, height } = row.getBoundingClientRect();
+          return Math.max(0, Math.min(bottom, frame.bottom) - Math.max(top, frame.top)) / height;
+        });
+      });
+    const before = await shown();
+    expect(before.slice(0, 4).every((part) => part > 0.95)).toBe(true);
+    expect(before[4]).toBeGreaterThan(0.1);
+    expect(before[4]).toBeLessThan(0.9);
+    await list.focus();
+    await page.keyboard.press("End");
+    await expect.poll(async () => (await shown())[6]).toBeGreaterThan(0.95);
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await visit.close();
+  });
+
+  test("a discarded message can be brought back: into the queue, or into the composer if it was on hold", async () => {
+    const { account, conversation, visit, page } = await openWithQueue(["One.", "Two."]);
+    const undo = page.getByRole("status").getByRole("button", { name: "Undo" });
+    await waiting(page).getByRole("button", { name: "Discard: One." }).press("Enter");
+    await waiting(page).getByText("One.").waitFor({ state: "hidden" });
+    await expectFocus(composer(page));
+    await undo.press("Enter");
+    await waiting(page).getByRole("button", { name: "Discard: One." }).waitFor();
+    expect(await queue(account, conversation)).toEqual(["cancelled: One.", "queued: Two.", "queued: One."]);
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await waiting(page).getByText("2 on hold").waitFor();
+    await waiting(page).getByRole("button", { name: "Discard: Two." }).press("Enter");
+    await waiting(page).getByText("Two.").waitFor({ state: "hidden" });
+    await undo.press("Enter");
+    await expect.poll(() => composer(page).inputValue()).toBe("Two.");
+    expect(await queue(account, conversation)).toEqual(["cancelled: One.", "cancelled: Two.", "held: One."]);
+    await visit.close();
+  });
+
+  test("all messages on hold are sent with one button, in their order", async () => {
+    const { account, conversation, visit, page } = await openWithQueue(["What is 6*7?", "What is 6*8?"]);
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await waiting(page).getByText("2 on hold").waitFor();
+    await waiting(page).getByRole("button", { name: "Send all" }).press("Enter");
+    await expectFocus(composer(page));
+    await page
+      .getByText(/\b48\b/)
+      .first()
+      .waitFor();
+    await waitForAnswerEnd(page);
+    const all = await stored(account, conversation);
+    expect([2, 4].map((at) => textOf(all[at]!))).toEqual(["What is 6*7?", "What is 6*8?"]);
+    expect(await queue(account, conversation)).toEqual(["started: What is 6*7?", "started: What is 6*8?"]);
+    await visit.close();
+  });
+
+  test("a queued message can steer the answer instead", async () => {
+    const { account, answer, conversation, visit, page } = await openWithQueue(["Mention the moon.", "Two."]);
+    await waiting(page).getByRole("button", { name: "Steer now: Mention the moon." }).press("Enter");
+    await expectFocus(composer(page));
+    await waiting(page).getByText("Steering · applies at the next step").waitFor();
+    await expect.poll(() => queue(account, conversation)).toEqual(["cancelled: Mention the moon.", "queued: Two."]);
+    await answer.release();
+    await messages(page)
+      .nth(1)
+      .getByText(/^Taking into account: Mention the moon\./)
+      .waitFor();
+    await waitForAnswerEnd(page);
+    const texts = (await stored(account, conversation)).map(textOf);
+    expect(texts.filter((text) => text.startsWith("Mention the moon"))).toEqual([]);
+    await visit.close();
+  });
+
+  test("a message that was started or changed elsewhere in the meantime does not steer", async () => {
+    const { account, conversation, visit, page } = await openWithQueue(["Mention the moon."]);
+    const steered: string[] = [];
+    page.on("request", (request) => void (request.url().endsWith("/chat/steering") && steered.push(request.url())));
+    await page.route("**/follow-ups/*", async (route) => {
+      const { follow_up_id, version } = (
+        await account.read<{ data: { follow_up_id: string; version: number }[] }>(
+          `/conversations/${conversation}/follow-ups`,
+        )
+      ).data[0]!;
+      await account.request("PATCH", `/conversations/${conversation}/follow-ups/${follow_up_id}`, {
+        state: "queued",
+        content: "Mention the sun.",
+        version,
+      });
+      await route.continue();
+    });
+    await waiting(page).getByRole("button", { name: "Steer now: Mention the moon." }).press("Enter");
+    await page.getByRole("alert").getByText("This was changed on another device.").waitFor();
+    await waiting(page).getByText("Mention the sun.").waitFor();
+    expect(await waiting(page).getByRole("listitem").count()).toBe(1);
+    expect(steered).toEqual([]);
+    expect(await queue(account, conversation)).toEqual(["queued: Mention the sun."]);
+    await composer(page).press("Escape");
+    await waitForAnswerEnd(page);
+    await visit.close();
+  });
+
+  test("on a touch screen the actions of a message are in one menu", async () => {
+    const { account, conversation, visit, page } = await openWithQueue(["One.", "Two."], touch);
+    const row = waiting(page).getByRole("listitem").filter({ hasText: "One." });
+    expect(await row.getByRole("button").count()).toBe(1);
+    await row.getByRole("button", { name: "Actions: One." }).tap();
+    await page.getByRole("menuitem", { name: "Steer now" }).waitFor();
+    await page.getByRole("menuitem", { name: "Discard" }).tap();
+    await row.waitFor({ state: "hidden" });
+    expect(await queue(account, conversation)).toEqual(["cancelled: One.", "queued: Two."]);
+    await visit.close();
   });
 });

@@ -5,14 +5,16 @@ import { memo, useId, useRef, useState } from "react";
 import type { ConversationPage } from "../api/client";
 import type { Profile } from "../api/outbox";
 import { settingsQuery } from "../api/queries";
-import { useMedia } from "../controls/media";
+import { touchScreen } from "../controls/media";
 import { onMac, formatKeys } from "../keys/keys";
+import { useSendKey, useSendModes } from "../keys/send-keys";
+import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
 import { DraftConflict } from "./draft-conflict";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
 import { openDraft, saveDraft, typeDraft, useDrafts } from "./drafts";
 import { WritingField } from "./field";
-import { secondMode, type KeyAction, type SendKey, type SendMode } from "./keys";
+import type { KeyAction } from "./keys";
 import { longestMessage } from "./text-limits";
 import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
@@ -20,7 +22,7 @@ import { SendButton, StopButton } from "./send";
 import { lastReceivedSequence, useComposerState, type ComposerState } from "./composer-state";
 import { stopTurn } from "./stop";
 import { useChat, type Chat } from "./use-chat";
-import { useEscape, useFocus, useRefusedText, useInsertedText } from "./use-composer";
+import { useEscape, useFocus, useRefusedText } from "./use-composer";
 import { useSend } from "./use-send";
 import { requestEditLast } from "./composer-requests";
 
@@ -61,18 +63,18 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const stop = (scope: "turn" | "turn_and_follow_ups") =>
     turn !== null && !stopping && stopTurn(id, turn, lastReceivedSequence(turn, page), scope);
   // Not on touch screens, where focus would open the on-screen keyboard.
-  const returnTo = () => (matchMedia("(hover: hover)").matches ? field.current : null);
+  const returnTo = () => (matchMedia(touchScreen).matches ? null : field.current);
   useEscape(field, () => stop("turn"));
   useFocus(field);
-  useInsertedText(id);
   const sendKey = useSendKey();
+  const { second } = useSendModes();
   const act = (action: NonNullable<KeyAction>): boolean => {
     if (action === "edit-last") {
       if (page?.head_message_id == null) return false;
       requestEditLast();
       return true;
     }
-    const other = secondMode(way.verb ?? "queue");
+    const other = second(way.verb ?? "queue");
     way.submit(action === "other" && way.verbs.includes(other) ? other : way.verb);
     return true;
   };
@@ -112,7 +114,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
             <SendButton
               verb={way.verb}
               verbs={way.verbs}
-              keysOf={(one) => keysOf(one, way.verb, sendKey)}
+              keysOf={(one) => (way.verb === null ? "" : keysOf(one, way.verb, second(way.verb), sendKey))}
               disabled={!way.canSend}
               reason={noteID}
               onSend={way.submit}
@@ -123,6 +125,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
       </div>
       <Notes
         id={noteID}
+        conversationID={id}
         length={way.length}
         refused={refused}
         limit={way.limit}
@@ -133,19 +136,11 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   );
 });
 
-/** What sends a message: the account's setting, or the button on a touch screen. */
-function useSendKey(): SendKey {
-  const touch = useMedia("(pointer: coarse) and (hover: none)");
-  const wanted = useQuery(settingsQuery).data?.send_key ?? "enter";
-  return touch ? "button" : wanted;
-}
-
 /** The key combination shown next to a way to send; empty if it has none. */
-function keysOf(one: SendMode, verb: SendMode | null, sendKey: SendKey): string {
-  if (sendKey === "button" || verb === null) return "";
-  const [first, second] =
-    sendKey === "enter" ? (["Enter", "Mod+Enter"] as const) : (["Mod+Enter", "Mod+Shift+Enter"] as const);
-  return one === verb ? formatKeys(first, onMac) : one === secondMode(verb) ? formatKeys(second, onMac) : "";
+function keysOf(one: SendMode, verb: SendMode, second: SendMode, sendKey: SendKey): string {
+  const keys = sendKeys(sendKey);
+  if (sendKey === "button") return "";
+  return one === verb ? formatKeys(keys.send, onMac) : one === second ? formatKeys(keys.second, onMac) : "";
 }
 
 function Picker({

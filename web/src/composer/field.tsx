@@ -1,6 +1,7 @@
 // The text field of the composer: grows with its text up to 40% of the screen, and leaves keys to input methods.
 import { useLayoutEffect, type ComponentProps, type KeyboardEvent, type RefObject } from "react";
-import { actionOf, type KeyAction, type SendKey } from "./keys";
+import type { SendKey } from "../keys/send-modes";
+import { actionOf, type KeyAction } from "./keys";
 
 interface FieldProps extends Omit<ComponentProps<"textarea">, "onChange" | "value"> {
   value: string;

@@ -1,9 +1,13 @@
-// Changes to the queued follow-ups of a conversation. No change is shown before the service has confirmed it.
+// Changes to the follow-ups of a conversation. No change is shown before the service has confirmed it.
 import { api, body, Refusal, type FollowUp } from "../api/client";
+import { onMessageSettled, sendMessage } from "../api/outbox";
 import { noticeSignOut } from "../api/session-state";
 import { refetchInAllTabs } from "../api/queries";
 import { toast } from "../controls/toast";
+import type { SendMode } from "../keys/send-modes";
 import type { Localization } from "../messages/localization";
+import { focusToWrite } from "./composer-requests";
+import { restoreText } from "./drafts";
 
 /** Sets the state of a follow-up if its version is unchanged. Returns false, and shows why, if that failed. */
 export async function changeFollowUp(
@@ -30,4 +34,43 @@ export async function changeFollowUp(
   } finally {
     void refetchInAllTabs("conversation", conversation);
   }
+}
+
+/** Cancels a follow-up and offers to bring it back: to the end of the queue, or to the composer if it was on hold. */
+export async function discardFollowUp(conversation: string, item: FollowUp, t: Localization["t"]): Promise<boolean> {
+  if (!(await changeFollowUp(conversation, item, "cancelled", t))) return false;
+  const { content: text, profile } = item;
+  const undo = () => {
+    if (item.state === "queued")
+      sendMessage({ conversationID: conversation, text, ifBusy: "queue", ...(profile === null ? {} : { profile }) });
+    else restoreText(conversation, text);
+    focusToWrite();
+  };
+  toast(t("composer.waiting.discarded"), { action: { label: t("composer.waiting.undo"), run: undo } });
+  return true;
+}
+
+/** Queues held follow-ups in their order. Stops at the first that cannot be queued. */
+export async function sendHeld(conversation: string, items: readonly FollowUp[], t: Localization["t"]): Promise<void> {
+  for (const item of items) if (!(await changeFollowUp(conversation, item, "queued", t))) return;
+}
+
+/** Steers a live turn with a queued follow-up, which is cancelled. The outbox has the text until it is accepted. */
+export function steerWith(
+  conversation: string,
+  turn: string,
+  as: SendMode,
+  item: FollowUp,
+  t: Localization["t"],
+): void {
+  const { follow_up_id: followUpID, version, content: text } = item;
+  const replaces = { followUpID, version, cancelled: false };
+  const key = sendMessage({ conversationID: conversation, text, ifBusy: as, targetTurn: turn, replaces });
+  const stop = onMessageSettled((message, end) => {
+    if (message.key !== key) return;
+    stop();
+    if (end !== "dropped") return;
+    toast(t("composer.waiting.changed"), { kind: "problem" });
+    void refetchInAllTabs("conversation", conversation);
+  });
 }

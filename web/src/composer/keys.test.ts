@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { actionOf, secondMode, type Pressed } from "./keys";
+import { actionOf, type Pressed } from "./keys";
 
 const press = (key: string, more: Partial<Pressed> = {}): Pressed => ({
   key,
@@ -38,11 +38,5 @@ describe("keys in the composer", () => {
     expect(actionOf(press("ArrowUp"), "enter", true)).toBe("edit-last");
     expect(actionOf(press("ArrowUp"), "enter", false)).toBeNull();
     expect(actionOf(press("ArrowUp", { shiftKey: true }), "enter", true)).toBeNull();
-  });
-
-  test("the second key combination steers, unless steering is the default", () => {
-    expect(secondMode("queue")).toBe("steer");
-    expect(secondMode("interrupt")).toBe("steer");
-    expect(secondMode("steer")).toBe("queue");
   });
 });

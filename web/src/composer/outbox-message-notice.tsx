@@ -9,11 +9,11 @@ import {
   type OutboxMessage,
   type DeliveryFailure,
 } from "../api/outbox";
-import { restoreText } from "./drafts";
 import { lengthOf, longestSteering } from "./text-limits";
-import { focusComposer } from "./composer-requests";
+import { restoreText } from "./drafts";
+import { focusComposer, focusToWrite } from "./composer-requests";
 import { Button } from "../controls/button";
-import { useSecondsUntil } from "../controls/countdown";
+import { formatSeconds, useSecondsUntil } from "../controls/countdown";
 import { Icon } from "../controls/icon";
 import { useLocalization, type Localization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
@@ -31,19 +31,22 @@ function Notice({ message, failure }: { message: OutboxMessage; failure: Deliver
   const refused = message.state === "refused";
   return (
     <div className="flex flex-col gap-1.5 text-sm">
-      <p
-        role={refused ? "alert" : "status"}
-        className={`flex items-start gap-2 ${refused ? "text-danger" : "text-warning"}`}
-      >
+      <div className={`flex items-start gap-2 ${refused ? "text-danger" : "text-warning"}`}>
         <Icon name={refused ? "warning" : "clock"} size={16} />
-        <span>{reasonOf(message, failure, t, (parts) => intl.formatList(parts, { type: "conjunction" }))}</span>
-      </p>
-      {/* The countdown is hidden from screen readers, which read the reason above once. */}
-      {seconds > 0 && (
-        <p aria-hidden="true" className="ps-6 text-soft tabular-nums">
-          {t(failure.status === 429 ? "composer.limit" : "composer.outbox.next_try", { seconds })}
-        </p>
-      )}
+        <div className="flex flex-wrap gap-x-1.5">
+          <p role={refused ? "alert" : "status"}>
+            {reasonOf(message, failure, t, (parts) => intl.formatList(parts, { type: "conjunction" }))}
+          </p>
+          {/* The countdown is hidden from screen readers, which read the reason above once. */}
+          {seconds > 0 && (
+            <p aria-hidden="true" className="text-soft tabular-nums">
+              {t(failure.status === 429 && refused ? "composer.limit.again" : "composer.outbox.next_try", {
+                time: formatSeconds(seconds, intl),
+              })}
+            </p>
+          )}
+        </div>
+      </div>
       <NoticeActions message={message} failure={failure} early={seconds > 0 && failure.status === 429} />
     </div>
   );
@@ -112,8 +115,7 @@ function NoticeActions({
   const moved = failure.code === "conversation_head_moved";
   const again = (changes?: { ifBusy: BusyAction }) => {
     retryOutgoing(key, changes);
-    // The pressed button is removed: the composer takes the focus, except where that opens a touch keyboard.
-    if (matchMedia("(hover: hover)").matches) focusComposer();
+    focusComposer(); // the pressed button is removed
   };
   return (
     <div className="flex flex-wrap items-center gap-1 ps-4">
@@ -151,7 +153,7 @@ function NoticeActions({
           {t("composer.outbox.retry_now")}
         </Button>
       )}
-      {limited && <WaitForLimitCheckbox message={message} />}
+      {limited && early && <WaitForLimitCheckbox message={message} />}
       {message.text === "" ? (
         <Button look="quiet" icon="trash" onClick={() => void discardOutgoing(key)}>
           {t("composer.outbox.discard")}
@@ -162,7 +164,7 @@ function NoticeActions({
           icon="undo"
           onClick={() => {
             restoreText(message.conversationID, discardOutgoing(key));
-            focusComposer();
+            focusToWrite();
           }}
         >
           {t("composer.outbox.edit")}

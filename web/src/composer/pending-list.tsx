@@ -1,20 +1,23 @@
 // The list above the composer: follow-ups, and steering inputs with their state. Except for the outbox messages of this
 // device, the list comes from the service, so every device shows the same.
 import { useParams } from "@tanstack/react-router";
-import { memo, useState, type ReactNode } from "react";
+import { memo, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
 import type { ConversationPage, FollowUp } from "../api/client";
 import { useOutbox, type OutboxMessage } from "../api/outbox";
 import { Button } from "../controls/button";
-import { Icon, type IconName } from "../controls/icon";
+import { useSendModes } from "../keys/send-keys";
 import { OutboxMessageNotice } from "./outbox-message-notice";
 import type { Steering } from "../turn/fold";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
-import { changeFollowUp } from "./follow-ups";
+import { changeFollowUp, discardFollowUp, sendHeld, steerWith } from "./follow-ups";
 import { useComposerState } from "./composer-state";
-import { useSteeringRequests, withdrawSteering } from "./stop";
-import { focusComposer, insertText } from "./composer-requests";
+import { restoreText } from "./drafts";
+import { decideSteering, useSteeringRequests } from "./stop";
+import { focusComposer, focusToWrite } from "./composer-requests";
+import { PendingRow, type RowAction } from "./pending-row";
+import { lengthOf, longestSteering } from "./text-limits";
 
 const none: readonly Steering[] = [];
 
@@ -29,6 +32,7 @@ export function PendingList({ page, live }: { page: ConversationPage | undefined
       id={id}
       page={page}
       turn={state.turn}
+      steerable={state.acceptsSteering && !state.stopping}
       shown={live?.view.turnID ?? null}
       inputs={live?.view.steering ?? none}
     />
@@ -39,12 +43,17 @@ interface InnerProps {
   id: string;
   page: ConversationPage | undefined;
   turn: string | null;
+  /** Whether the live turn accepts steering inputs. */
+  steerable: boolean;
   /** The turn of the steering inputs. */
   shown: string | null;
   inputs: readonly Steering[];
 }
 
-const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps) {
+/** The number of rows that are shown without scrolling. */
+const visibleRows = 4;
+
+const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: InnerProps) {
   const { t } = useLocalization();
   const messages = useOutbox(
     useShallow(({ list }) =>
@@ -52,34 +61,35 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
     ),
   );
   const steering = inputs.filter((one) => one.state !== "applied");
-  const queued = (page?.follow_ups ?? []).filter((item) => item.state === "queued");
-  const held = (page?.follow_ups ?? []).filter((item) => item.state === "held");
-  // Outbox messages that the events or the conversation already contain are not listed twice.
-  const known = new Set([
-    ...inputs.map((one) => one.clientID),
-    ...(page?.follow_ups ?? []).map((item) => item.follow_up_id),
-  ]);
-  const unaccepted = messages.filter((message) => !known.has(message.key) && !known.has(message.followUpID ?? ""));
+  const replaced = new Set(messages.map((message) => message.replaces?.followUpID));
+  const followUps = (page?.follow_ups ?? []).filter((item) => !replaced.has(item.follow_up_id));
+  const queued = followUps.filter((item) => item.state === "queued");
+  const held = followUps.filter((item) => item.state === "held");
+  const unaccepted = messages.filter((message) => !isListed(message, inputs, followUps));
   const rows = steering.length + queued.length + held.length + unaccepted.length;
   if (rows === 0) return null;
   return (
-    <section
-      aria-label={t("composer.waiting")}
-      {...(rows > 3 ? { tabIndex: 0 } : {})}
-      className="mb-2 max-h-[30dvh] overflow-y-auto rounded-md"
-    >
-      <p
-        role="status"
-        className={queued.length + held.length > 1 ? "bg-sunken px-3 pt-2 text-xs text-soft" : "sr-only"}
+    <section aria-label={t("composer.waiting")} className="mb-2 rounded-md bg-sunken">
+      <div
+        className={
+          queued.length + held.length > 1 ? "flex min-h-9 items-center gap-2 ps-3 pe-1 text-xs text-soft" : "sr-only"
+        }
       >
-        {[
-          queued.length > 0 && t("composer.waiting.items", { count: queued.length }),
-          held.length > 0 && t("composer.waiting.held.items", { count: held.length }),
-        ]
-          .filter(Boolean)
-          .join(" · ")}
-      </p>
-      <ol className="flex flex-col divide-y divide-line bg-sunken px-3">
+        <p role="status" className="grow">
+          {[
+            queued.length > 0 && t("composer.waiting.items", { count: queued.length }),
+            held.length > 0 && t("composer.waiting.held.items", { count: held.length }),
+          ]
+            .filter(Boolean)
+            .join(" · ")}
+        </p>
+        {held.length > 1 && <SendAll id={id} items={held} live={turn !== null} />}
+      </div>
+      {/* The height cuts the row after the last visible one, which shows that the list scrolls. */}
+      <ol
+        {...(rows > visibleRows ? { tabIndex: 0, "aria-label": t("composer.waiting") } : {})}
+        className="flex max-h-[min(10.375rem,40dvh)] flex-col divide-y divide-line overflow-y-auto rounded-md pointer-coarse:max-h-[min(12.625rem,40dvh)]"
+      >
         {steering.map((one) => (
           <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} />
         ))}
@@ -90,21 +100,22 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
           <FollowUpItem
             key={item.follow_up_id}
             id={id}
-            live={turn !== null}
+            turn={turn}
+            steerable={steerable}
             item={item}
-            note={t(
+            state={t(
               at > 0 ? "composer.waiting.after" : turn === null ? "composer.waiting.starting" : "composer.waiting.next",
-              { count: at },
             )}
           />
         ))}
-        {held.map((item) => (
+        {held.map((item, at) => (
           <FollowUpItem
             key={item.follow_up_id}
             id={id}
-            live={turn !== null}
+            turn={turn}
+            steerable={steerable}
             item={item}
-            note={t("composer.waiting.held.hint")}
+            state={t(at > 0 ? "composer.waiting.held" : "composer.waiting.held.hint")}
           />
         ))}
       </ol>
@@ -112,70 +123,95 @@ const Inner = memo(function Inner({ id, page, turn, shown, inputs }: InnerProps)
   );
 });
 
-function Row({
-  icon,
-  state,
-  text,
-  mirrored = false,
-  children,
-}: {
-  icon: IconName;
-  state: string;
-  text: string;
-  mirrored?: boolean;
-  children?: ReactNode;
-}) {
-  return (
-    <li className="flex items-start gap-2.5 py-2 text-sm">
-      <span className="mt-0.5 text-faint">
-        <Icon name={icon} size={16} mirrored={mirrored} />
-      </span>
-      <div className="min-w-0 grow">
-        <p dir="auto" className="line-clamp-2 wrap-anywhere">
-          {text}
-        </p>
-        <p className="text-xs text-soft">{state}</p>
-        {children}
-      </div>
-    </li>
+/**
+ * Whether the events or the conversation already contain an outbox message. Until the service has returned the
+ * identifier of a follow-up, it is recognized by its text; that lasts only as long as the first request.
+ */
+function isListed(message: OutboxMessage, inputs: readonly Steering[], followUps: readonly FollowUp[]): boolean {
+  if (message.targetTurn !== undefined) return inputs.some((one) => one.clientID === message.key);
+  const inFlight = message.state === "sending" && message.failure === null;
+  return followUps.some(
+    (item) => item.follow_up_id === message.followUpID || (inFlight && item.content === message.text),
   );
 }
 
-function FollowUpItem({ id, item, note, live }: { id: string; item: FollowUp; note: string; live: boolean }) {
+function SendAll({ id, items, live }: { id: string; items: readonly FollowUp[]; live: boolean }) {
   const { t } = useLocalization();
-  const [changing, setChanging] = useState(false);
-  const held = item.state === "held";
-  const change = async (state: "queued" | "cancelled") => {
-    setChanging(true);
-    const done = await changeFollowUp(id, item, state, t);
-    setChanging(false);
-    if (!done) return;
-    if (state === "cancelled") insertText(id, item.content);
-    else focusComposer(); // the pressed button disappears
+  const [sending, setSending] = useState(false);
+  const send = async () => {
+    setSending(true);
+    focusComposer(); // the pressed button is disabled, then disappears
+    await sendHeld(id, items, t);
+    setSending(false);
   };
   return (
-    <Row
+    <Button look="quiet" icon={live ? "queue" : "arrowUp"} disabled={sending} onClick={() => void send()}>
+      {t(live ? "composer.waiting.queue_all" : "composer.waiting.send_all")}
+    </Button>
+  );
+}
+
+interface FollowUpItemProps {
+  id: string;
+  turn: string | null;
+  steerable: boolean;
+  item: FollowUp;
+  state: string;
+}
+
+function FollowUpItem({ id, turn, steerable, item, state }: FollowUpItemProps) {
+  const { t } = useLocalization();
+  const { steers } = useSendModes();
+  const [changing, setChanging] = useState(false);
+  const held = item.state === "held";
+  const change = async (request: Promise<boolean>, then: () => void) => {
+    setChanging(true);
+    const done = await request;
+    setChanging(false);
+    if (done) then(); // the pressed button disappears
+  };
+  const release: RowAction = {
+    icon: turn === null ? "arrowUp" : "queue",
+    label: t(turn === null ? "composer.waiting.send" : "composer.waiting.queue"),
+    run: () => void change(changeFollowUp(id, item, "queued", t), focusComposer),
+  };
+  const steer: RowAction = {
+    icon: "steer",
+    mirrored: true,
+    label: t("composer.waiting.steer"),
+    run: () => {
+      if (turn !== null) steerWith(id, turn, steers, item, t);
+      focusComposer();
+    },
+  };
+  const canSteer =
+    turn !== null && steerable && item.attachments.length === 0 && lengthOf(item.content) <= longestSteering;
+  const actions: RowAction[] = [
+    ...(held ? [release] : canSteer ? [steer] : []),
+    {
+      icon: "edit",
+      label: t("composer.outbox.edit"),
+      run: () =>
+        void change(changeFollowUp(id, item, "cancelled", t), () => {
+          restoreText(id, item.content);
+          focusToWrite();
+        }),
+    },
+    {
+      icon: "trash",
+      label: t("composer.outbox.discard"),
+      run: () => void change(discardFollowUp(id, item, t), focusComposer),
+    },
+  ];
+  return (
+    <PendingRow
       icon={held ? "clock" : "queue"}
-      state={note}
-      text={item.content}
       mirrored={!held}
-    >
-      <div className="-ms-3 flex flex-wrap">
-        {held && (
-          <Button
-            look="quiet"
-            icon={live ? "queue" : "arrowUp"}
-            disabled={changing}
-            onClick={() => void change("queued")}
-          >
-            {t(live ? "composer.waiting.queue" : "composer.waiting.send")}
-          </Button>
-        )}
-        <Button look="quiet" icon="undo" disabled={changing} onClick={() => void change("cancelled")}>
-          {t("composer.outbox.edit")}
-        </Button>
-      </div>
-    </Row>
+      text={item.content}
+      state={state}
+      actions={actions}
+      disabled={changing}
+    />
   );
 }
 
@@ -184,47 +220,45 @@ function OutboxItem({ message }: { message: OutboxMessage }) {
   const { t } = useLocalization();
   const steers = message.targetTurn !== undefined;
   return (
-    <Row
+    <PendingRow
       icon={steers ? "steer" : "queue"}
-      state={message.failure === null ? t(steers ? "composer.steering.sending" : "composer.outbox.sending") : ""}
-      text={message.text}
       mirrored
+      text={message.text}
+      state={message.failure === null ? t(steers ? "composer.steering.sending" : "composer.outbox.sending") : ""}
     >
       <OutboxMessageNotice messageKey={message.key} />
-    </Row>
+    </PendingRow>
   );
 }
 
 function SteeringItem({ turn, steering, open }: { turn: string | null; steering: Steering; open: boolean }) {
   const { t } = useLocalization();
-  const requested = useSteeringRequests(({ byID }) => byID[steering.id]?.state);
-  const withdraw = (from: string) => {
-    withdrawSteering(from, steering.id);
-    // The pressed button is disabled, then disappears. On touch screens, focus would open the on-screen keyboard.
-    if (matchMedia("(hover: hover)").matches) focusComposer();
-  };
+  const requested = useSteeringRequests(({ byID }) => byID[steering.id]?.type);
   if (steering.state === "returned") {
-    return (
-      <Row
-        icon="undo"
-        text={steering.text}
-        state={t(steering.reason === "withdrawn" ? "composer.steering.withdrawn" : "composer.steering.returned")}
-      />
-    );
+    const state = t(steering.reason === "withdrawn" ? "composer.steering.withdrawn" : "composer.steering.returned");
+    return <PendingRow icon="undo" mirrored text={steering.text} state={state} />;
   }
+  const decide = (type: "apply_now" | "withdraw") => {
+    if (turn !== null) decideSteering(turn, steering.id, type);
+    focusComposer(); // the pressed button disappears
+  };
+  const actions: RowAction[] = [
+    { icon: "interrupt", label: t("composer.steering.apply"), run: () => decide("apply_now") },
+    { icon: "undo", label: t("composer.steering.withdraw"), run: () => decide("withdraw") },
+  ];
+  const state =
+    requested === undefined
+      ? "composer.steering.accepted"
+      : requested === "withdraw"
+        ? "composer.steering.withdrawing"
+        : "composer.steering.applying";
   return (
-    <Row icon="steer" text={steering.text} state={t("composer.steering.accepted")} mirrored>
-      {open && turn !== null && (
-        <Button
-          look="quiet"
-          icon="undo"
-          disabled={requested !== undefined}
-          onClick={() => withdraw(turn)}
-          className="-ms-3"
-        >
-          {t(requested === undefined ? "composer.steering.withdraw" : "composer.steering.withdrawing")}
-        </Button>
-      )}
-    </Row>
+    <PendingRow
+      icon="steer"
+      mirrored
+      text={steering.text}
+      state={t(state)}
+      actions={open && turn !== null && requested === undefined ? actions : []}
+    />
   );
 }

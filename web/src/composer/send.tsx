@@ -4,9 +4,9 @@ import { Icon, type IconName } from "../controls/icon";
 import { Button, IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
-import type { SendMode } from "./keys";
+import type { SendMode } from "../keys/send-modes";
 
-export const verbIcons: Record<SendMode, IconName> = { queue: "queue", steer: "steer", interrupt: "spark" };
+export const verbIcons: Record<SendMode, IconName> = { queue: "queue", steer: "steer", interrupt: "interrupt" };
 
 interface SendProps {
   /** During a live turn: the way in which the button sends; null: there is no live turn. */

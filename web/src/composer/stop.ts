@@ -1,20 +1,23 @@
-// Stops turns and withdraws steering inputs: repeats each request until the service responds, from any tab.
+// Stops turns, and withdraws steering inputs or applies them at once: repeats each request until the service responds.
 import { create } from "zustand";
 import { Refusal, send, type Schemas } from "../api/client";
 import { noticeSignOut, useSessionState } from "../api/session-state";
 import { readRefusal } from "../api/problem";
 import { refetchInAllTabs } from "../api/queries";
 
-type Steering = Omit<Schemas["SteeringRequest"], "turn_id">;
+type Steering = Omit<Schemas["SteeringRequest"], "turn_id" | "type"> & {
+  type: Schemas["SteeringRequest"]["type"] | "apply_now";
+};
 
 export interface SteeringRequest {
+  type: Steering["type"];
   /** sending: no response yet. done: the service has responded, and the request is not repeated. */
   state: "sending" | "done";
   /** Why the last attempt failed; null: no failure. */
   refusal: Refusal | null;
 }
 
-/** The requests by identifier: of the turn for a stop, of the steering input for a withdrawal. */
+/** The requests by identifier: of the turn for a stop, of the steering input for the other requests. */
 export const useSteeringRequests = create<{ byID: Readonly<Record<string, SteeringRequest>> }>(() => ({ byID: {} }));
 
 /** The longest pause between attempts without Retry-After, in milliseconds. */
@@ -32,16 +35,17 @@ export function stopTurn(
   );
 }
 
-export function withdrawSteering(turn: string, steering: string): void {
-  void sendUntilResponse(steering, turn, { type: "withdraw", steering_id: steering });
+/** Withdraws a pending steering input, or interrupts the answer and applies it at once. */
+export function decideSteering(turn: string, steering: string, type: "withdraw" | "apply_now"): void {
+  void sendUntilResponse(steering, turn, { type, steering_id: steering });
 }
 
 async function sendUntilResponse(id: string, turn: string, steering: Steering): Promise<void> {
   const before = useSteeringRequests.getState().byID[id];
   // A second press requests the same, unless it also cancels the queued follow-ups.
   if (before?.state === "sending" && steering.scope !== "turn_and_follow_ups") return;
-  const update = (request: SteeringRequest) =>
-    useSteeringRequests.setState(({ byID }) => ({ byID: { ...byID, [id]: request } }));
+  const update = (request: Omit<SteeringRequest, "type">) =>
+    useSteeringRequests.setState(({ byID }) => ({ byID: { ...byID, [id]: { ...request, type: steering.type } } }));
   update({ state: "sending", refusal: null });
   for (let failures = 0; ; failures++) {
     try {

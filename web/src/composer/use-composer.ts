@@ -1,6 +1,7 @@
-// What the composer handles from outside the field: keys, focus, inserted texts, and refusals of its text.
+// What the composer handles from outside the field: keys, focus, and refusals of its text.
 import { useEffect, useRef, useState, type RefObject } from "react";
 import { discardOutgoing, useOutbox, type DeliveryFailure } from "../api/outbox";
+import { touchScreen } from "../controls/media";
 import { restoreText } from "./drafts";
 import { useComposerRequests } from "./composer-requests";
 
@@ -22,25 +23,22 @@ export function useEscape(field: RefObject<HTMLTextAreaElement | null>, stop: ()
   }, [field]);
 }
 
-/** Focuses the field when a page opens, except on touch screens, and whenever focusComposer is called. */
+/**
+ * Focuses the field on every request, and when a page opens, except on touch screens. If an element of the previous page
+ * still has the focus, it keeps it, unless it is the link that opened this page.
+ */
 export function useFocus(field: RefObject<HTMLTextAreaElement | null>): void {
   const requested = useComposerRequests(({ focus }) => focus);
   const before = useRef(requested);
   useEffect(() => {
-    const unfocused = document.activeElement === null || document.activeElement === document.body;
-    if (requested !== before.current || (unfocused && matchMedia("(hover: hover)").matches)) field.current?.focus();
+    const focused = document.activeElement;
+    const free =
+      focused === null ||
+      focused === document.body ||
+      (focused instanceof HTMLAnchorElement && focused.pathname === location.pathname);
+    if (requested !== before.current || (free && !matchMedia(touchScreen).matches)) field.current?.focus();
     before.current = requested;
   }, [field, requested]);
-}
-
-/** Inserts the text that insertText requested into the field. */
-export function useInsertedText(id: string): void {
-  const request = useComposerRequests(({ text }) => (text?.conversationID === id ? text : null));
-  useEffect(() => {
-    if (request === null) return;
-    useComposerRequests.setState({ text: null });
-    restoreText(id, request.text);
-  }, [id, request]);
 }
 
 /** The HTTP statuses that refuse the content of a message. */

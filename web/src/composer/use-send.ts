@@ -1,11 +1,11 @@
 // The ways to send the text of the composer at the moment, and the function that sends it.
-import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../api/outbox";
-import { conversationQuery, queryClient, settingsQuery } from "../api/queries";
+import { conversationQuery, queryClient } from "../api/queries";
 import { useSecondsUntil } from "../controls/countdown";
+import { useSendModes } from "../keys/send-keys";
+import type { SendMode } from "../keys/send-modes";
 import { clearSentDraft, pendingCreation } from "./drafts";
-import type { SendMode } from "./keys";
 import { lengthOf, longestMessage, longestSteering } from "./text-limits";
 import { endNewChat } from "./new-chat";
 import type { ComposerState } from "./composer-state";
@@ -26,7 +26,7 @@ export interface SendState {
 
 export function useSend(chat: Chat, state: ComposerState, once: Profile | null, onSent: () => void): SendState {
   const navigate = useNavigate();
-  const wanted = useQuery(settingsQuery).data?.busy_action ?? "queue";
+  const { wanted } = useSendModes();
   const limit = useLimited();
   const text = chat.draft.text.trim();
   const length = lengthOf(chat.draft.text);

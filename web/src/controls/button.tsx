@@ -32,6 +32,8 @@ export function Button({ look = "plain", icon, className = "", children, type = 
 interface IconButtonProps extends Omit<ComponentProps<"button">, "aria-label" | "title"> {
   /** The action: the accessible name and the tooltip. */
   label: string;
+  /** What the action applies to, if several buttons have the same label: added to the accessible name. */
+  target?: string;
   icon: IconName;
   look?: Look;
   size?: "small" | "normal";
@@ -42,6 +44,7 @@ interface IconButtonProps extends Omit<ComponentProps<"button">, "aria-label" | 
 
 export function IconButton({
   label,
+  target,
   icon,
   look = "quiet",
   size = "normal",
@@ -55,7 +58,7 @@ export function IconButton({
   return (
     <button
       type={type}
-      aria-label={label}
+      aria-label={target === undefined ? label : `${label}: ${target}`}
       title={keys === undefined ? label : `${label} (${keys})`}
       className={`inline-flex shrink-0 items-center justify-center rounded-md transition-colors ${measure} ${looks[look]} ${className}`}
       {...rest}

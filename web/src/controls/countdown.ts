@@ -1,4 +1,5 @@
-// A hook that counts down the seconds until a point in time.
+// A hook that counts down the seconds until a point in time, and their display.
+import type { IntlShape } from "@formatjs/intl";
 import { useEffect, useState } from "react";
 
 /** Returns the whole seconds until then (a time as of Date.now()); 0 once it has passed. Re-renders while counting. */
@@ -16,4 +17,10 @@ export function useSecondsUntil(then: number): number {
     };
   }, [then]);
   return left;
+}
+
+/** Formats seconds as minutes and seconds ("0:42"), so that with tabular digits the width does not change every second. */
+export function formatSeconds(seconds: number, intl: Pick<IntlShape, "formatNumber">): string {
+  const two = { minimumIntegerDigits: 2 };
+  return `${intl.formatNumber(Math.floor(seconds / 60))}:${intl.formatNumber(seconds % 60, two)}`;
 }

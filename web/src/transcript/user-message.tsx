@@ -9,6 +9,7 @@ import { CopyButton } from "../parts/copy-button";
 import { splitFences } from "../parts/fences";
 import { lineCount, previewOf } from "../parts/preview";
 import { saveText } from "../parts/export-text";
+import { focusComposer } from "../composer/composer-requests";
 import { OutboxMessageNotice } from "../composer/outbox-message-notice";
 import { useLocalization } from "../messages/localization";
 import { Actions, Siblings } from "./actions";
@@ -51,6 +52,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
             branch: { message_id: message.message_id, mode: "edit" },
             ifBusy: "reject",
           });
+          focusComposer(); // the editor disappears
         }}
       />
     );
