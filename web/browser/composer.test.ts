@@ -233,6 +233,45 @@ describe("the text field", () => {
   });
 });
 
+describe("the shortcut sheet", () => {
+  test("lists the keys that send with the settings of the account", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const keysOf = async (settings: object) => {
+      await page.unrouteAll();
+      await withSettings(page, settings);
+      await page.reload();
+      await messages(page).nth(1).waitFor();
+      await page.keyboard.press("ControlOrMeta+/");
+      const sheet = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+      await sheet.getByText("Send", { exact: true }).waitFor();
+      const rows = await sheet
+        .locator("dl > div")
+        .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent!)));
+      return Object.fromEntries(rows) as Record<string, string>;
+    };
+    expect(await keysOf({ send_key: "enter", busy_action: "queue", steering_delivery: "next_step" })).toMatchObject({
+      Send: "Enter",
+      "New line": "Shift+Enter",
+      "Queue during an answer": "Enter",
+      "Steer the answer": "Ctrl+Enter",
+    });
+    const swapped = await keysOf({ send_key: "mod_enter", busy_action: "steer", steering_delivery: "next_step" });
+    expect(swapped).toMatchObject({
+      Send: "Ctrl+Enter",
+      "New line": "Enter",
+      "Steer the answer": "Ctrl+Enter",
+      "Queue during an answer": "Ctrl+Shift+Enter",
+    });
+    const interrupting = await keysOf({ send_key: "enter", busy_action: "queue", steering_delivery: "interrupt" });
+    expect(interrupting).toMatchObject({ "Interrupt the answer and send": "Ctrl+Enter" });
+    expect(interrupting).not.toHaveProperty("Steer the answer");
+    await visit.close();
+  });
+});
+
 describe("the list of waiting messages", () => {
   test("lists a queued message once while the response to it is still on its way", async () => {
     const { conversation, visit, page } = await openWithQueue([]);

@@ -1,4 +1,4 @@
-// The help sheet with all keyboard shortcuts.
+// The help sheet with all keyboard shortcuts. Those of the composer depend on the settings.
 import { Check } from "../controls/form-controls";
 import { useDevice } from "../controls/device";
 import { Dialog } from "../controls/dialog";
@@ -6,6 +6,8 @@ import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
 import { onMac, shortcuts, formatKeys, type Shortcut } from "./keys";
+import { useSendKey, useSendModes } from "./send-keys";
+import { sendKeys } from "./send-modes";
 
 const everywhere: readonly Shortcut[] = [shortcuts.palette, shortcuts.new, shortcuts.sidebar, shortcuts.shortcuts];
 const reading: readonly Shortcut[] = [
@@ -14,19 +16,28 @@ const reading: readonly Shortcut[] = [
   shortcuts.code,
   { keys: "Esc", message: "pages.keys.stop" },
 ];
-const writing: readonly Shortcut[] = [
-  { keys: "Shift+Enter", message: "pages.keys.line" },
-  { keys: "Mod+Enter", message: "pages.keys.steer" },
-  { keys: "Up", message: "pages.keys.edit_last" },
-];
 const list: readonly Shortcut[] = [
   { keys: "Up Down", message: "pages.keys.rows" },
   { keys: "F2", message: "pages.keys.rename" },
   { keys: onMac ? "Mod+⌫" : "Delete", message: "pages.keys.delete" },
 ];
 
+/** The shortcuts of the composer. */
+function useWriting(): readonly Shortcut[] {
+  const { send, second: other, line } = sendKeys(useSendKey());
+  const { wanted, second } = useSendModes();
+  return [
+    { keys: send, message: "pages.keys.send" },
+    { keys: line, message: "pages.keys.line" },
+    { keys: send, message: `pages.keys.${wanted}` },
+    { keys: other, message: `pages.keys.${second(wanted)}` },
+    { keys: "Up", message: "pages.keys.edit_last" },
+  ];
+}
+
 export function ShortcutHelp({ onClose }: { onClose: () => void }) {
   const { t } = useLocalization();
+  const writing = useWriting();
   const enabled = useDevice((device) => device.letterShortcuts);
   return (
     <Dialog title={t("pages.keys.title")} onClose={onClose} wide>
