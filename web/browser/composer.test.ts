@@ -155,6 +155,27 @@ describe("the focus", () => {
       .waitFor();
     await visit.close();
   });
+
+  test("has a ring in the composer when it came by keyboard, and none when it came by pointer", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const ring = () =>
+      page.getByRole("form", { name: "Write a message" }).evaluate((form) =>
+        [...form.querySelectorAll("*")].some((element) => {
+          const { outlineStyle, outlineWidth } = getComputedStyle(element);
+          return outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
+        }),
+      );
+    await composer(page).click();
+    await page.keyboard.type("Hello");
+    expect(await ring()).toBe(false);
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Tab");
+    await expectFocus(composer(page));
+    await expect.poll(ring).toBe(true);
+    await visit.close();
+  });
 });
 
 describe("the connection", () => {

@@ -82,7 +82,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
     <form aria-label={t("composer.form")} onSubmit={(event) => event.preventDefault()}>
       <DraftConflict id={id} draft={draft} />
       <div
-        className={`rounded-lg border bg-raised shadow-float focus-within:outline-2 focus-within:-outline-offset-1 focus-within:outline-accent ${wrong ? "border-danger" : "border-edge"}`}
+        className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
         <WritingField
           field={field}
@@ -99,7 +99,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           onAction={act}
           onBlur={() => saveDraft(id)}
         />
-        <div className="flex items-center gap-2 p-2 pt-0.5">
+        <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <Picker chat={chat} once={once} onOnce={setOnce} />
           <span className="grow" />
           {turn !== null && (
