@@ -1,6 +1,6 @@
 // Tests of the transcript: the tail of a streaming answer, right-to-left text, scrolling from the controls around it,
 // the distances between messages, tool calls, and code in user messages.
-import type { Locator } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
   atEnd,
@@ -362,6 +362,129 @@ describe("code in a user message", () => {
     await expect
       .poll(() => page.evaluate(() => navigator.clipboard.readText()))
       .toBe("Fix *this*,\nplease:\n```js\nconst one = 1;\n```\nand # that");
+    await visit.close();
+  });
+});
+
+describe("finding text in a conversation", () => {
+  const texts = new Map([
+    [21, "The first **needle** is here."],
+    [61, "Über den N\u00c9EDLE, needle."],
+    [121, "`code` and العَرَبِيَّة and 東京タワー"],
+    [181, "The last one: nee**dle**."],
+  ]);
+
+  /** Opens a conversation whose pages of messages are made from its only question and answer. */
+  async function openLong(count: number): Promise<BrowserWindow> {
+    const account = await Account.register();
+    const conversation = await account.chat(`Hello! ${fast(5)}`);
+    const visit = await BrowserWindow.open("/", account);
+    const { data } = await account.read<{ data: { message_id: string; parts: object[] }[] }>(
+      `/conversations/${conversation}/messages`,
+    );
+    await visit.page.route(/\/messages\?/, async (route) => {
+      const older = route.request().url().includes("cursor=");
+      const made = Array.from({ length: older ? 2 : count - 2 }, (_, at) => {
+        const text = older ? "An old needle." : (texts.get(at) ?? `Text ${at}.`);
+        const model = data[at % 2]!;
+        return { ...model, message_id: `msg_${older ? "old" : "made"}_${at}`, parts: [{ ...model.parts[0], text }] };
+      });
+      await route.fulfill({
+        json: { data: older ? made : [...made, ...data], older_cursor: older ? null : "more", newer_cursor: null },
+      });
+    });
+    await visit.page.goto(`${url}/c/${conversation}`);
+    await atEnd(visit.page);
+    return visit;
+  }
+
+  const highlighted = (page: Page, name: string) =>
+    page.evaluate((key) => [...(CSS.highlights.get(key) ?? [])].map((range) => String(range)), name);
+  /** Returns whether the current match is in the visible part of the conversation. */
+  const currentVisible = (page: Page) =>
+    page.evaluate(() => {
+      const [range] = [...(CSS.highlights.get("find-current") ?? [])] as Range[];
+      const view = document.querySelector("[data-scroll]")!.getBoundingClientRect();
+      const box = range?.getBoundingClientRect();
+      return box !== undefined && box.height > 0 && box.top >= view.top && box.bottom <= view.bottom;
+    });
+
+  test("18 a find bar searches the loaded messages of a long conversation", async () => {
+    const visit = await openLong(204);
+    const { page } = visit;
+    const older: string[] = [];
+    page.on("request", (request) => request.url().includes("cursor=") && older.push(request.url()));
+    await composer(page).focus();
+    await page.keyboard.press("ControlOrMeta+f");
+    const bar = page.getByRole("search", { name: "Find in conversation" });
+    const field = bar.getByRole("textbox");
+    await expectFocus(field);
+    await bar.getByText(/Searches loaded messages\. Older ones/).waitFor();
+    await field.fill("needle");
+    const count = bar.getByRole("status");
+    const shown = async (text: string, match: string) => {
+      await expect.poll(() => count.innerText()).toBe(text);
+      await expect.poll(() => highlighted(page, "find-current")).toEqual([match]);
+      await expect.poll(() => currentVisible(page)).toBe(true);
+    };
+    await shown("4 of 4", "needle");
+    await field.press("Enter");
+    await shown("1 of 4", "needle");
+    await field.press("F3");
+    await shown("2 of 4", "NÉEDLE");
+    expect(await highlighted(page, "find")).toEqual(["NÉEDLE", "needle"]);
+    await bar.getByRole("button", { name: "Next match" }).press("Enter");
+    await shown("3 of 4", "needle");
+    await field.press("Shift+Enter");
+    await shown("2 of 4", "NÉEDLE");
+    for (const [query, match] of [
+      ["العربية", "العَرَبِيَّة"],
+      ["京タ", "京タ"],
+      ["NEEDLE.", "needle."],
+    ] as const) {
+      await field.fill(query);
+      await expect.poll(() => highlighted(page, "find-current")).toEqual([match]);
+      await expect.poll(() => currentVisible(page)).toBe(true);
+    }
+    await field.fill("no such text");
+    await expect.poll(() => count.innerText()).toBe("No matches");
+    await field.fill("needle");
+    await expect.poll(() => count.innerText()).toMatch(/of 4$/);
+    const reader = await scroller(page).evaluate((element) => element.scrollTop);
+    expect(older).toEqual([]);
+    await bar.getByRole("button", { name: "Load older" }).press("Enter");
+    await expect.poll(() => count.innerText()).toMatch(/of 6$/);
+    await bar.getByText("Searches loaded messages.", { exact: true }).waitFor();
+    expect(reader).toBeGreaterThan(0);
+    await expectFocus(field);
+    await expect.poll(() => currentVisible(page)).toBe(true);
+    // The same keys again are left to the browser.
+    expect(
+      await field.evaluate((element) =>
+        element.dispatchEvent(
+          new KeyboardEvent("keydown", { key: "f", code: "KeyF", ctrlKey: true, bubbles: true, cancelable: true }),
+        ),
+      ),
+    ).toBe(true);
+    await field.press("Escape");
+    await bar.waitFor({ state: "hidden" });
+    await expectFocus(composer(page));
+    expect(await page.evaluate(() => CSS.highlights.size)).toBe(0);
+    await visit.close();
+  });
+
+  test("18 the browser's own find is left alone while all messages are in the document", async () => {
+    const visit = await openLong(200);
+    const { page } = visit;
+    await messages(page).nth(199).waitFor();
+    expect(
+      await composer(page).evaluate((element) =>
+        element.dispatchEvent(
+          new KeyboardEvent("keydown", { key: "f", code: "KeyF", ctrlKey: true, bubbles: true, cancelable: true }),
+        ),
+      ),
+    ).toBe(true);
+    expect(await page.getByRole("search", { name: "Find in conversation" }).count()).toBe(0);
     await visit.close();
   });
 });

@@ -31,7 +31,7 @@ export function Disclosure({ icon, label, detail, children }: DisclosureProps) {
         </span>
       </button>
       {open && (
-        <div id={contentID} className="mt-1 mb-3 ms-1.5 border-s border-line ps-4">
+        <div id={contentID} data-details="" className="mt-1 mb-3 ms-1.5 border-s border-line ps-4">
           {children}
         </div>
       )}

@@ -8,7 +8,7 @@ import { UserMessage } from "./user-message";
 import type { Row } from "./rows";
 import type { RowReference, Scroll } from "./use-scroll";
 
-const maxUnvirtualized = 200;
+export const maxUnvirtualized = 200;
 /** The estimated heights of rows in pixels, until they are measured. */
 const estimatedHeight = { question: 96, answer: 360 };
 

@@ -1,11 +1,12 @@
 // The transcript of a conversation: its rows, the scroll position, and the button that jumps to the end.
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../api/outbox";
 import { markRead } from "../api/queries";
 import { useComposerRequests } from "../composer/composer-requests";
 import { Icon } from "../controls/icon";
+import { onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
-import { List, type RowLocator } from "./list";
+import { List, maxUnvirtualized, type RowLocator } from "./list";
 import { ConversationContext } from "./conversation-context";
 import { isFinal, countRowsAfter, type Row } from "./rows";
 import { Announcer } from "./status";
@@ -13,6 +14,8 @@ import "./transcript.css";
 import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
 import { useWheel } from "./use-wheel";
+
+const FindBar = lazy(() => import("./find-bar").then((m) => ({ default: m.FindBar })));
 
 export function Transcript({ id, conversation }: { id: string; conversation: Conversation }) {
   const { t } = useLocalization();
@@ -29,6 +32,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   const seen = useLastSeenRow(rows, following);
   const [edit, editHandled] = useEditRequest(rows, scroll.toEnd);
   useScrollToSent(rows, scroll.toQuestion);
+  const [finding, closeFind] = useFind(rows.length > maxUnvirtualized);
   useMarkAsRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
   const context = useMemo(() => ({ id, busy, scroll: { hold }, editHandled }), [id, busy, hold, editHandled]);
@@ -50,6 +54,18 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
           </div>
           <div ref={scroll.spacer} aria-hidden="true" />
         </div>
+        {finding && (
+          <Suspense>
+            <FindBar
+              rows={rows}
+              scroll={scroll}
+              locator={locator}
+              hasOlder={conversation.hasOlder}
+              onOlder={conversation.loadOlder}
+              onClose={closeFind}
+            />
+          </Suspense>
+        )}
         {!following && <JumpToEnd count={countRowsAfter(rows, seen)} live={turnID !== null} onJump={scroll.toEnd} />}
       </div>
       <Announcer turnID={turnID} rows={rows} />
@@ -131,4 +147,33 @@ function useEditRequest(rows: readonly Row[], toEnd: () => void): [key: string |
     if (last !== null && document.querySelector(`[data-row="${CSS.escape(last)}"]`) === null) toEnd();
   }, [count, rows, toEnd]);
   return [key, useCallback(() => setKey(null), [])];
+}
+
+/**
+ * Opens the find bar with Ctrl+F or ⌘F. While it is open, the keys open the browser's own find. Returns whether it is
+ * open, and the function that closes it and returns the focus.
+ */
+function useFind(enabled: boolean): [open: boolean, close: () => void] {
+  const [open, setOpen] = useState(false);
+  const focused = useRef<Element | null>(null);
+  useEffect(() => {
+    if (!enabled || open) return;
+    const pressed = (event: KeyboardEvent) => {
+      const mod = onMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+      // A keyboard layout without Latin letters counts by the position of the key.
+      const letter = /^[a-z]$/i.test(event.key) ? event.key.toUpperCase() : event.code.replace(/^Key/, "");
+      if (!mod || event.shiftKey || event.altKey || letter !== "F") return;
+      if (event.defaultPrevented || document.querySelector('[role="dialog"], [role="menu"]') !== null) return;
+      event.preventDefault();
+      focused.current = document.activeElement;
+      setOpen(true);
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [enabled, open]);
+  const close = useCallback(() => {
+    setOpen(false);
+    if (focused.current instanceof HTMLElement && focused.current.isConnected) focused.current.focus();
+  }, []);
+  return [open, close];
 }
