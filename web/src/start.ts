@@ -1,5 +1,6 @@
 // Starts everything that runs for as long as the page is open. No module starts anything when it is imported.
 import { startOutbox } from "./api/outbox";
+import { startPolling } from "./api/polling";
 import { startQueries } from "./api/queries";
 import { onSignIn, startSessionState } from "./api/session-state";
 import { startDrafts } from "./composer/drafts";
@@ -17,4 +18,5 @@ export function start(): void {
   startQueries();
   startDrafts();
   startOutbox();
+  startPolling();
 }

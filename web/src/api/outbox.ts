@@ -122,10 +122,9 @@ function updateList(key: string, message: OutboxMessage | null): void {
   if (message.state === "refused" && message.failure?.status === 409) void reload(message.conversationID);
 }
 
-/** Removes an accepted message from the list once the conversation was refetched. */
+/** Removes an accepted message from the list once the conversation and the conversation list were refetched. */
 async function removeAfterRefetch(message: OutboxMessage): Promise<void> {
-  void queryClient.invalidateQueries({ queryKey: ["conversations"] });
-  await reload(message.conversationID);
+  await Promise.all([refetch(["conversations"]), reload(message.conversationID)]);
   updateList(message.key, null);
 }
 

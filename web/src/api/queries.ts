@@ -1,11 +1,10 @@
 // The server state of the account in TanStack Query's cache: one key and one query per resource, and the messages by
 // which tabs notify each other of changes.
-import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, QueryClient, queryOptions, type InfiniteData } from "@tanstack/react-query";
 import { api, fetchSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
 
-/** Milliseconds. Changes on other devices are not pushed: a visible page refetches conversations at this interval. */
-const listRefetchInterval = 15_000;
 /** How long cached data counts as fresh, in milliseconds. */
 const defaultStaleTime = 10_000;
 
@@ -57,19 +56,20 @@ const withPendingTitle = <T extends { conversation_id: string; title: string }>(
   title: pendingTitles.get(one.conversation_id) ?? one.title,
 });
 
+/** Fetches the newest conversations, or the page after a cursor. */
+async function newestConversations(cursor: string | null = null) {
+  const page = await body(
+    api.GET("/conversations", { params: { query: { limit: 50, ...(cursor === null ? {} : { cursor }) } } }),
+  );
+  return { ...page, data: page.data.map(withPendingTitle) };
+}
+
+/** The conversations of the account, newest page first. api/polling.ts refetches the newest page. */
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
   initialPageParam: null as string | null,
-  queryFn: async ({ pageParam }) => {
-    const page = await body(
-      api.GET("/conversations", {
-        params: { query: { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    );
-    return { ...page, data: page.data.map(withPendingTitle) };
-  },
+  queryFn: ({ pageParam }) => newestConversations(pageParam),
   getNextPageParam: (page) => page.next_cursor,
-  refetchInterval: listRefetchInterval,
   refetchOnWindowFocus: "always",
 });
 
@@ -82,7 +82,6 @@ export const conversationQuery = (id: string) =>
           api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } }),
         )) as ConversationPage,
       ),
-    refetchInterval: listRefetchInterval,
     refetchOnWindowFocus: "always",
   });
 
@@ -110,10 +109,14 @@ export const messagesQuery = (id: string, branch: string) =>
 
 let changeChannel: BroadcastChannel | null = null;
 
-/** Starts to refetch what other tabs have changed. */
+/** Starts to refetch what other tabs have changed, and everything displayed once the device is online again. */
 export function startQueries(): void {
   changeChannel = new BroadcastChannel("turnstone-changes");
   changeChannel.onmessage = ({ data }: MessageEvent<readonly string[]>) => void refetch(data);
+  // Cancelled first: a query that waits for its next retry would continue to wait.
+  window.addEventListener("online", () => {
+    void queryClient.cancelQueries({ type: "active" }).then(() => queryClient.refetchQueries({ type: "active" }));
+  });
 }
 
 /** Refetches the queries under a key, in this tab and in the others. */
@@ -124,24 +127,36 @@ export function refetchInAllTabs(...key: readonly string[]): Promise<void> {
 
 /** Refetches the queries under a key in this tab. */
 export async function refetch(key: readonly string[]): Promise<void> {
+  if (key[0] === "conversations")
+    return refetchNewestPage(conversationsQuery.queryKey, newestConversations, mergeNewestConversations);
   if (key[0] !== "messages") return queryClient.invalidateQueries({ queryKey: key });
   await Promise.all(
     queryClient
       .getQueryCache()
       .findAll({ queryKey: key })
-      .map(({ queryKey: [, id, branch] }) => refetchNewest(String(id), String(branch))),
+      .map(({ queryKey: [, id, branch] }) =>
+        refetchNewestPage(
+          messagesQuery(String(id), String(branch)).queryKey,
+          () => newestMessages(String(id), String(branch)),
+          mergeNewestPage,
+        ),
+      ),
   );
 }
 
-/** Refetches the newest messages of a branch; refetches every page that was read if the newest page is not enough. */
-async function refetchNewest(id: string, branch: string): Promise<void> {
-  const { queryKey } = messagesQuery(id, branch);
-  const many = (queryClient.getQueryData(queryKey)?.pages.length ?? 0) > 1;
+/** Refetches the newest page of a list; refetches every page that was read if the newest page is not enough. */
+async function refetchNewestPage<Page>(
+  queryKey: readonly string[],
+  fetchNewest: () => Promise<Page>,
+  merge: (known: InfiniteData<Page>, newest: Page) => InfiniteData<Page> | null,
+): Promise<void> {
+  const pages = () => queryClient.getQueryData<InfiniteData<Page>>(queryKey);
+  const many = (pages()?.pages.length ?? 0) > 1;
   if (!many || queryClient.isFetching({ queryKey }) > 0) return queryClient.invalidateQueries({ queryKey });
   try {
-    const newest = await newestMessages(id, branch);
-    const known = queryClient.getQueryData(queryKey);
-    const merged = known === undefined ? null : mergeNewestPage(known, newest);
+    const newest = await fetchNewest();
+    const known = pages();
+    const merged = known === undefined ? null : merge(known, newest);
     if (merged === null) return await queryClient.invalidateQueries({ queryKey });
     queryClient.setQueryData(queryKey, merged);
   } catch {

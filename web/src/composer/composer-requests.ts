@@ -1,7 +1,7 @@
 // Requests from the composer to the page around it, and from other components to the composer. A store instead of
 // events, so that a request made before its reader is mounted is not lost.
 import { create } from "zustand";
-import { touchScreen } from "../controls/media";
+import { onTouchScreen } from "../controls/media";
 
 interface ComposerRequests {
   /** Counts the requests to edit the user's last message; the transcript opens the editor for each. */
@@ -20,5 +20,5 @@ export const focusToWrite = (): void => useComposerRequests.setState(({ focus })
 
 /** Requests that the composer takes the focus, except on touch screens, where that would open the keyboard. */
 export function focusComposer(): void {
-  if (!matchMedia(touchScreen).matches) focusToWrite();
+  if (!onTouchScreen()) focusToWrite();
 }

@@ -5,7 +5,7 @@ import { memo, useId, useRef, useState } from "react";
 import type { ConversationPage } from "../api/client";
 import type { Profile } from "../api/outbox";
 import { settingsQuery } from "../api/queries";
-import { touchScreen } from "../controls/media";
+import { onTouchScreen } from "../controls/media";
 import { onMac, formatKeys } from "../keys/keys";
 import { useSendKey, useSendModes } from "../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
@@ -63,7 +63,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const stop = (scope: "turn" | "turn_and_follow_ups") =>
     turn !== null && !stopping && stopTurn(id, turn, lastReceivedSequence(turn, page), scope);
   // Not on touch screens, where focus would open the on-screen keyboard.
-  const returnTo = () => (matchMedia(touchScreen).matches ? null : field.current);
+  const returnTo = () => (onTouchScreen() ? null : field.current);
   useEscape(field, () => stop("turn"));
   useFocus(field);
   const sendKey = useSendKey();

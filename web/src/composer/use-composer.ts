@@ -1,7 +1,7 @@
 // What the composer handles from outside the field: keys, focus, and refusals of its text.
 import { useEffect, useRef, useState, type RefObject } from "react";
 import { discardOutgoing, useOutbox, type DeliveryFailure } from "../api/outbox";
-import { touchScreen } from "../controls/media";
+import { onTouchScreen } from "../controls/media";
 import { restoreText } from "./drafts";
 import { useComposerRequests } from "./composer-requests";
 
@@ -36,7 +36,7 @@ export function useFocus(field: RefObject<HTMLTextAreaElement | null>): void {
       focused === null ||
       focused === document.body ||
       (focused instanceof HTMLAnchorElement && focused.pathname === location.pathname);
-    if (requested !== before.current || (free && !matchMedia(touchScreen).matches)) field.current?.focus();
+    if (requested !== before.current || (free && !onTouchScreen())) field.current?.focus();
     before.current = requested;
   }, [field, requested]);
 }

@@ -1,4 +1,4 @@
-// Media queries: a hook that re-renders when a query starts or stops to match, and the query for touch screens.
+// Media queries: whether one matches, whether the device is online, and the queries of touch screens.
 import { useCallback, useSyncExternalStore } from "react";
 
 /** Matches a device that is operated only by touch: a focused text field opens the on-screen keyboard. */
@@ -15,3 +15,17 @@ export function useMedia(query: string): boolean {
   );
   return useSyncExternalStore(subscribe, () => matchMedia(query).matches);
 }
+
+function subscribeToConnection(notify: () => void): () => void {
+  window.addEventListener("online", notify);
+  window.addEventListener("offline", notify);
+  return () => {
+    window.removeEventListener("online", notify);
+    window.removeEventListener("offline", notify);
+  };
+}
+
+export const useOnline = (): boolean => useSyncExternalStore(subscribeToConnection, () => navigator.onLine);
+
+/** Whether the device is operated only by touch. */
+export const onTouchScreen = (): boolean => matchMedia(touchScreen).matches;

@@ -1,14 +1,13 @@
 // The frame of every page: the sidebar, the header with the title, and the parts that all pages share.
-import { useQuery } from "@tanstack/react-query";
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from "react";
-import { conversationQuery } from "../api/queries";
 import { focusComposer } from "../composer/composer-requests";
 import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
 import { useDeletion, useSendWhenHidden } from "../sidebar/deletion";
+import { useKnownConversation } from "../sidebar/list";
 import { Sidebar } from "../sidebar/sidebar";
 import { useLocalization } from "../messages/localization";
 import { Header } from "./header";
@@ -33,7 +32,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   useSendWhenHidden();
   useProviderFailureToast();
   const navigate = useNavigate();
-  const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
+  const conversation = useKnownConversation(id);
   const shown = wide ? docked : drawer;
   const show = useCallback(
     (wanted: boolean) => {
@@ -67,12 +66,11 @@ export function AppLayout({ children }: { children: ReactNode }) {
         {unsent && <SignOutDialog />}
       </Suspense>
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
-        <Header page={id === null ? undefined : page} id={id} onShow={wide && shown ? null : () => show(true)} />
+        <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />
         <div className="relative flex min-h-0 grow flex-col short:overflow-y-auto">{children}</div>
       </main>
-      {(path === "/" || id !== null) && (
-        <PageTitle {...(page === undefined || id === null ? {} : { name: page.title || t("pages.untitled") })} />
-      )}
+      {path === "/" && <PageTitle />}
+      {conversation !== undefined && <PageTitle name={conversation.title || t("pages.untitled")} />}
       <UnreadIcon />
       <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />
       <Toasts />

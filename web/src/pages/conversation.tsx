@@ -4,11 +4,13 @@ import type { ConversationPage } from "../api/client";
 import { Composer } from "../composer/composer";
 import { PendingList } from "../composer/pending-list";
 import { Button } from "../controls/button";
+import { useOnline } from "../controls/media";
 import { NewChatExamples } from "../transcript/empty";
 import { useConversation } from "../transcript/use-conversation";
 import { useLive } from "../turn/live";
 import { useLocalization } from "../messages/localization";
 import { ConnectionBanner } from "./connection-banner";
+import { ConversationLoading } from "./conversation-loading";
 
 // The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
 const loadTranscript = () => import("../transcript/transcript").then((m) => ({ default: m.Transcript }));
@@ -34,6 +36,8 @@ function NewChat() {
 function ExistingConversation({ id }: { id: string }) {
   const { t } = useLocalization();
   const conversation = useConversation(id);
+  // While the device is offline, a failure to load needs no button: the conversation loads when the device is online.
+  const offline = !useOnline() && conversation.rows.length === 0;
   // Once the title is loaded, the page header shows it as h1.
   const Heading = conversation.page === undefined ? "h1" : "h2";
   if (conversation.refusal !== null && conversation.refusal.status === 404) {
@@ -43,10 +47,9 @@ function ExistingConversation({ id }: { id: string }) {
       </Suspense>
     );
   }
-  const loading = <p className="m-auto animate-delayed text-sm text-faint">{t("transcript.loading")}</p>;
   return (
     <>
-      {conversation.refusal !== null ? (
+      {conversation.refusal !== null && !offline ? (
         <div role="alert" className="m-auto max-w-md px-6 text-center">
           <Heading className="font-medium">{t("transcript.not_loaded")}</Heading>
           <p className="mt-1 text-sm text-soft">
@@ -57,9 +60,9 @@ function ExistingConversation({ id }: { id: string }) {
           </Button>
         </div>
       ) : conversation.loading && conversation.rows.length === 0 ? (
-        loading
+        <ConversationLoading />
       ) : (
-        <Suspense fallback={loading}>
+        <Suspense fallback={<ConversationLoading />}>
           <Transcript id={id} conversation={conversation} />
         </Suspense>
       )}

@@ -1,22 +1,23 @@
 // The header of a page: the button that shows the sidebar, and the title and menu of the conversation.
 import { Link } from "@tanstack/react-router";
-import type { ConversationPage } from "../api/client";
+import type { Conversation } from "../api/client";
 import { IconButton } from "../controls/button";
 import { Icon } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
 import { confirmDeletion } from "../sidebar/deletion";
+import { isStored } from "../sidebar/provisional";
 import { editTitle, TitleEditor, useEditing } from "../sidebar/rename";
 import { useLocalization } from "../messages/localization";
 
 interface HeaderProps {
-  id: string | null;
-  page: ConversationPage | undefined;
+  /** The open conversation, if there is one and it is known. */
+  conversation: Conversation | undefined;
   /** Shows the sidebar; null while it is displayed next to the page. */
   onShow: (() => void) | null;
 }
 
-export function Header({ id, page, onShow }: HeaderProps) {
+export function Header({ conversation, onShow }: HeaderProps) {
   const { t } = useLocalization();
   return (
     <div className="flex min-h-13 shrink-0 items-center gap-1 px-2 pt-[env(safe-area-inset-top)] ps-[max(0.5rem,env(safe-area-inset-left))]">
@@ -41,19 +42,19 @@ export function Header({ id, page, onShow }: HeaderProps) {
           </Link>
         </>
       )}
-      {id !== null && page !== undefined && <Title page={page} />}
+      {conversation !== undefined && <Title conversation={conversation} />}
     </div>
   );
 }
 
-function Title({ page }: { page: ConversationPage }) {
+function Title({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
-  const edited = useEditing((editing) => editing.id === page.conversation_id && editing.place === "head");
-  const title = page.title || t("pages.untitled");
+  const edited = useEditing((editing) => editing.id === conversation.conversation_id && editing.place === "head");
+  const title = conversation.title || t("pages.untitled");
   if (edited)
     return (
       <TitleEditor
-        conversation={page}
+        conversation={conversation}
         className="h-9 max-w-lg"
         onDone={(byKey) => byKey && requestAnimationFrame(() => document.getElementById("conversation-menu")?.focus())}
       />
@@ -63,16 +64,18 @@ function Title({ page }: { page: ConversationPage }) {
       <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
-      <Menu
-        trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
-      >
-        <MenuItem icon="edit" onSelect={() => editTitle(page.conversation_id, "head")}>
-          {t("pages.rename.do")}
-        </MenuItem>
-        <MenuItem icon="trash" danger onSelect={() => confirmDeletion(page)}>
-          {t("pages.delete.do")}
-        </MenuItem>
-      </Menu>
+      {isStored(conversation) && (
+        <Menu
+          trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
+        >
+          <MenuItem icon="edit" onSelect={() => editTitle(conversation.conversation_id, "head")}>
+            {t("pages.rename.do")}
+          </MenuItem>
+          <MenuItem icon="trash" danger onSelect={() => confirmDeletion(conversation)}>
+            {t("pages.delete.do")}
+          </MenuItem>
+        </Menu>
+      )}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { api, body } from "../api/client";
 import { handleSignIn } from "../api/session-state";
 import { Field, PasswordField } from "../controls/field";
+import { onTouchScreen } from "../controls/media";
 import { useLocalization } from "../messages/localization";
 import { FormFooter, useForm } from "./password-form";
 
@@ -12,12 +13,20 @@ export interface EmailProps {
   hint?: string | undefined;
 }
 
-export function EmailField({ email, setEmail, hint, problem }: EmailProps & { problem: string | undefined }) {
+/** autoFocus: takes the focus when it appears, except on touch screens, where that opens a keyboard. */
+export function EmailField({
+  email,
+  setEmail,
+  hint,
+  problem,
+  autoFocus = false,
+}: EmailProps & { problem: string | undefined; autoFocus?: boolean }) {
   const { t } = useLocalization();
   return (
     <Field
       label={t("pages.email")}
       name="email"
+      autoFocus={autoFocus && !onTouchScreen()}
       type="email"
       autoComplete="username"
       spellCheck={false}
@@ -32,7 +41,8 @@ export function EmailField({ email, setEmail, hint, problem }: EmailProps & { pr
   );
 }
 
-export function LoginForm({ autoFocus = false, ...of }: EmailProps & { autoFocus?: boolean }) {
+/** focus: the field that takes the focus when the form appears. */
+export function LoginForm({ focus, ...of }: EmailProps & { focus: "email" | "password" }) {
   const { t } = useLocalization();
   const [password, setPassword] = useState("");
   const entry = useForm(async () =>
@@ -40,12 +50,12 @@ export function LoginForm({ autoFocus = false, ...of }: EmailProps & { autoFocus
   );
   return (
     <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
-      <EmailField {...of} problem={entry.problem("email")} />
+      <EmailField {...of} autoFocus={focus === "email"} problem={entry.problem("email")} />
       <PasswordField
         label={t("pages.password")}
         name="password"
         autoComplete="current-password"
-        autoFocus={autoFocus}
+        autoFocus={focus === "password"}
         required
         value={password}
         onChange={(event) => setPassword(event.target.value)}

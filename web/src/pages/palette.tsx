@@ -1,24 +1,37 @@
 // The command palette: finds a conversation or an action by typed text.
-import { useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { useMemo, useState, type ReactNode } from "react";
+import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 import { Icon, type IconName } from "../controls/icon";
-import { change } from "./settings-store";
-import { useSignOut } from "../sidebar/sign-out";
-import { uniqueConversations } from "../sidebar/groups";
-import { useLocalization } from "../messages/localization";
+import { toast } from "../controls/toast";
 import { requestAction, keysOf } from "../keys/keys";
+import { useLocalization, type Localization } from "../messages/localization";
+import { confirmDeletion } from "../sidebar/deletion";
+import { useConversations, useKnownConversation } from "../sidebar/list";
+import { isStored } from "../sidebar/provisional";
+import { editTitle } from "../sidebar/rename";
+import { useSignOut } from "../sidebar/sign-out";
+import { matcher } from "./palette-match";
+import { change } from "./settings-store";
+
+/** How many conversations are listed. More would be slow to draw, and a typed word finds the others. */
+const maxListed = 50;
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const { t, language } = useLocalization();
-  const client = useQueryClient();
-  const conversations = useMemo(
-    () => uniqueConversations(client.getQueryData(conversationsQuery.queryKey)?.pages ?? []),
-    [client],
-  );
+  const [typed, setTyped] = useState("");
+  const matches = useMemo(() => matcher(typed), [typed]);
+  const titleOf = (one: Conversation) => one.title || t("pages.untitled");
+  const all = useConversations(useInfiniteQuery(conversationsQuery).data?.pages);
+  const found = all
+    .toSorted((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at))
+    .filter((one) => matches(titleOf(one)))
+    .slice(0, maxListed);
+  const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const navigate = useNavigate();
   const signOut = useSignOut();
   // Radix returns the focus only to a trigger of its own, and the palette has none.
@@ -32,6 +45,48 @@ export function Palette({ onClose }: { onClose: () => void }) {
     onClose();
     run();
   };
+  const groups: readonly { heading: string; items: readonly Entry[] }[] = [
+    {
+      heading: t("pages.palette.conversation"),
+      items:
+        current === undefined || !isStored(current)
+          ? []
+          : [
+              {
+                label: t("pages.rename.do"),
+                icon: "edit",
+                // After the dialog has closed: it keeps the focus inside itself until then.
+                run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
+              },
+              { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
+              { label: t("pages.delete.do"), icon: "trash", run: () => confirmDeletion(current) },
+            ],
+    },
+    {
+      heading: t("pages.palette.actions"),
+      items: [
+        { label: t("pages.new"), icon: "add", keys: keysOf("new"), run: () => requestAction("new") },
+        { label: t("pages.keys.sidebar"), icon: "panel", keys: keysOf("sidebar"), run: () => requestAction("sidebar") },
+        { label: t("pages.keys.code"), icon: "copy", keys: keysOf("code"), run: () => requestAction("code") },
+        { label: t("pages.settings.title"), icon: "settings", run: () => void navigate({ to: "/settings" }) },
+        {
+          label: t("pages.keys.title"),
+          icon: "keyboard",
+          keys: keysOf("shortcuts"),
+          run: () => requestAction("shortcuts"),
+        },
+        { label: t("pages.sign_out"), icon: "leave", run: signOut },
+      ],
+    },
+    {
+      heading: t("pages.settings.appearance"),
+      items: (["system", "light", "dark"] as const).map((theme) => ({
+        label: t("pages.palette.theme", { theme: t(`pages.theme.${theme}`) }),
+        icon: "moon",
+        run: () => void change({ theme }, language),
+      })),
+    },
+  ];
   return (
     <Dialog.Root open onOpenChange={(open) => open || onClose()}>
       <Dialog.Portal>
@@ -42,10 +97,12 @@ export function Palette({ onClose }: { onClose: () => void }) {
           className="fixed inset-x-0 top-[min(12dvh,8rem)] z-50 mx-auto w-[min(calc(100vw-2rem),36rem)] overflow-hidden rounded-lg border border-line bg-raised shadow-float outline-none"
         >
           <Dialog.Title className="sr-only">{t("pages.palette.title")}</Dialog.Title>
-          <Command label={t("pages.palette.title")} loop vimBindings={false}>
+          <Command label={t("pages.palette.title")} loop vimBindings={false} shouldFilter={false}>
             <div className="flex items-center gap-3 border-b border-line px-4">
               <Icon name="search" />
               <Command.Input
+                value={typed}
+                onValueChange={setTyped}
                 placeholder={t("pages.palette.hint")}
                 className="min-h-13 min-w-0 grow bg-transparent text-base outline-none placeholder:text-faint"
               />
@@ -57,53 +114,39 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 {t("pages.palette.none")}
               </Command.Empty>
-              <Group heading={t("pages.palette.actions")}>
-                <Item icon="add" keys={keysOf("new")} onSelect={then(() => void navigate({ to: "/" }))}>
-                  {t("pages.new")}
-                </Item>
-                <Item icon="panel" keys={keysOf("sidebar")} onSelect={then(() => requestAction("sidebar"))}>
-                  {t("pages.keys.sidebar")}
-                </Item>
-                <Item icon="copy" keys={keysOf("code")} onSelect={then(() => requestAction("code"))}>
-                  {t("pages.keys.code")}
-                </Item>
-                <Item icon="settings" onSelect={then(() => void navigate({ to: "/settings" }))}>
-                  {t("pages.settings.title")}
-                </Item>
-                <Item icon="keyboard" keys={keysOf("shortcuts")} onSelect={then(() => requestAction("shortcuts"))}>
-                  {t("pages.keys.title")}
-                </Item>
-                <Item icon="leave" onSelect={then(signOut)}>
-                  {t("pages.sign_out")}
-                </Item>
-              </Group>
-              {conversations.length > 0 && (
-                <Group heading={t("pages.sidebar")}>
-                  {conversations.map((one) => (
-                    <Item
-                      key={one.conversation_id}
-                      value={one.conversation_id}
-                      keywords={[one.title || t("pages.untitled")]}
-                      onSelect={then(
-                        () => void navigate({ to: "/c/$conversation", params: { conversation: one.conversation_id } }),
-                      )}
-                    >
-                      <span className="flex min-w-0 grow">
-                        <span dir="auto" className="truncate">
-                          {one.title || t("pages.untitled")}
-                        </span>
+              <Group heading={t("pages.sidebar")} show={found.length > 0}>
+                {found.map((one) => (
+                  <Item
+                    key={one.conversation_id}
+                    value={one.conversation_id}
+                    icon="chat"
+                    onSelect={then(
+                      () => void navigate({ to: "/c/$conversation", params: { conversation: one.conversation_id } }),
+                    )}
+                  >
+                    <span className="flex min-w-0 grow">
+                      <span dir="auto" className="truncate">
+                        {titleOf(one)}
                       </span>
-                    </Item>
-                  ))}
-                </Group>
-              )}
-              <Group heading={t("pages.settings.appearance")}>
-                {(["system", "light", "dark"] as const).map((theme) => (
-                  <Item key={theme} icon="moon" onSelect={then(() => void change({ theme }, language))}>
-                    {t("pages.palette.theme", { theme: t(`pages.theme.${theme}`) })}
+                    </span>
+                    {one.conversation_id === current?.conversation_id && (
+                      <span className="shrink-0 text-xs text-faint">{t("pages.palette.current")}</span>
+                    )}
                   </Item>
                 ))}
               </Group>
+              {groups.map(({ heading, items }) => {
+                const shown = items.filter(({ label }) => matches(label));
+                return (
+                  <Group key={heading} heading={heading} show={shown.length > 0}>
+                    {shown.map(({ label, icon, keys, run }) => (
+                      <Item key={label} value={label} icon={icon} keys={keys} onSelect={then(run)}>
+                        {label}
+                      </Item>
+                    ))}
+                  </Group>
+                );
+              })}
             </Command.List>
           </Command>
         </Dialog.Content>
@@ -112,7 +155,22 @@ export function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Group({ heading, children }: { heading: string; children: ReactNode }) {
+interface Entry {
+  label: string;
+  icon: IconName;
+  keys?: string;
+  run: () => void;
+}
+
+function copyLink(conversation: Conversation, t: Localization["t"]): void {
+  navigator.clipboard.writeText(`${location.origin}/c/${conversation.conversation_id}`).then(
+    () => toast(t("pages.palette.link_copied"), { stays: 2_500 }),
+    () => toast(t("pages.keys.code_refused"), { kind: "problem" }),
+  );
+}
+
+function Group({ heading, show, children }: { heading: string; show: boolean; children: ReactNode }) {
+  if (!show) return null;
   return (
     <Command.Group
       heading={heading}
@@ -124,11 +182,10 @@ function Group({ heading, children }: { heading: string; children: ReactNode }) 
 }
 
 interface ItemProps {
-  icon?: IconName;
-  keys?: string;
-  /** The unique value of the item, if its text is not unique. */
-  value?: string;
-  keywords?: string[];
+  icon: IconName;
+  keys?: string | undefined;
+  /** The unique value of the item: texts need not be unique. */
+  value: string;
   onSelect: () => void;
   children: ReactNode;
 }
@@ -139,7 +196,7 @@ function Item({ icon, keys, children, ...rest }: ItemProps) {
       className="flex min-h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-sm data-[selected=true]:bg-hover pointer-coarse:min-h-11"
       {...rest}
     >
-      {icon !== undefined && <Icon name={icon} size={16} />}
+      <Icon name={icon} size={16} />
       {children}
       {keys !== undefined && (
         <kbd dir="ltr" className="ms-auto ps-4 font-sans text-xs text-faint">

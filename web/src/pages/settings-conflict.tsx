@@ -49,7 +49,9 @@ export function SettingsConflictDialog() {
         ))}
       </dl>
       <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={close}>{t("pages.conflict.use_theirs")}</Button>
+        <Button autoFocus onClick={close}>
+          {t("pages.conflict.use_theirs")}
+        </Button>
         <Button
           look="primary"
           onClick={() => {

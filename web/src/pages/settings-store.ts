@@ -13,9 +13,11 @@ interface Store {
   refusal: Refusal | null;
   /** When a change was last stored, as a Date.now() time; 0: never. */
   storedAt: number;
+  /** The changes that are being written; they are displayed in place of the cached settings. */
+  pending: Change;
 }
 
-export const useSettingsStore = create<Store>(() => ({ conflict: null, refusal: null, storedAt: 0 }));
+export const useSettingsStore = create<Store>(() => ({ conflict: null, refusal: null, storedAt: 0, pending: {} }));
 
 const key = settingsQuery.queryKey;
 /** The last known settings of the service while a write is in progress; null: no write is in progress. */
@@ -26,10 +28,11 @@ let pendingChange: Change = {};
 export async function change(wanted: Change, language: string): Promise<void> {
   const shown = queryClient.getQueryData(key);
   if (shown === undefined) return;
+  // Written to this store first: the cache notifies its readers later, and the old value would be displayed until then.
+  useSettingsStore.setState(({ pending }) => ({ pending: { ...pending, ...wanted }, refusal: null }));
   await queryClient.cancelQueries({ queryKey: key });
   pendingChange = { ...pendingChange, ...wanted };
   queryClient.setQueryData(key, { ...shown, ...pendingChange });
-  useSettingsStore.setState({ refusal: null });
   if (serverSettings !== null) return; // the write in progress continues with this change
   serverSettings = shown.version === 0 ? { ...shown, language } : shown;
   try {
@@ -43,6 +46,7 @@ export async function change(wanted: Change, language: string): Promise<void> {
   } finally {
     pendingChange = {};
     queryClient.setQueryData(key, serverSettings);
+    useSettingsStore.setState({ pending: {} });
     serverSettings = null;
   }
 }

@@ -71,7 +71,9 @@ function Profile() {
 
 function Preferences() {
   const { t, language } = useLocalization();
-  const { data: settings, isError, refetch } = useQuery(settingsQuery);
+  const { data: stored, isError, refetch } = useQuery(settingsQuery);
+  const pending = useSettingsStore((store) => store.pending);
+  const settings = stored && { ...stored, ...pending };
   if (isError && settings === undefined) {
     return (
       <Section title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>

@@ -20,7 +20,7 @@ export function SignInAgain({ email: before }: { email: string }) {
         hint={
           email.trim().toLowerCase() === before.toLowerCase() ? undefined : t("pages.session_expired.other_account")
         }
-        autoFocus
+        focus="password"
       />
       <ProviderLinks returnTo="/" newTab />
     </Dialog>

@@ -30,7 +30,11 @@ export function SignIn() {
             <FormError>{t(providerFailure)}</FormError>
           </div>
         )}
-        {registering ? <Register email={email} setEmail={setEmail} /> : <LoginForm email={email} setEmail={setEmail} />}
+        {registering ? (
+          <Register email={email} setEmail={setEmail} />
+        ) : (
+          <LoginForm email={email} setEmail={setEmail} focus="email" />
+        )}
         <ProviderLinks returnTo={location.pathname} />
         {registrationOpen && (
           <p className="text-center text-sm text-soft">

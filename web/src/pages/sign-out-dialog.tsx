@@ -12,7 +12,9 @@ export function SignOutDialog() {
   return (
     <Dialog title={t("pages.sign_out.title")} description={t("pages.sign_out.unsent", { count })} onClose={close}>
       <div className="flex justify-end gap-2">
-        <Button onClick={close}>{t("pages.cancel")}</Button>
+        <Button autoFocus onClick={close}>
+          {t("pages.cancel")}
+        </Button>
         <Button
           look="danger"
           onClick={() => {

@@ -3,13 +3,13 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import mark from "../style/mark.svg";
 import unreadMark from "../style/mark-unread.svg";
-import { sidebarQuery } from "../sidebar/list";
+import { conversationsQuery } from "../api/queries";
 import { useLocalization } from "../messages/localization";
 
 /** Returns the number of loaded conversations with an unread finished answer. */
 function useUnread(): number {
   const { data } = useInfiniteQuery({
-    ...sidebarQuery,
+    ...conversationsQuery,
     enabled: false,
     select: ({ pages }) =>
       pages.flatMap((page) => page.data).filter((one) => one.unread && one.live_turn_id === null).length,

@@ -3,12 +3,14 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { conversationsQuery } from "../api/queries";
 import { Button } from "../controls/button";
 import { onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
 import { confirmDeletion } from "./deletion";
-import { linesOf, uniqueConversations, neighbour, type Group, type Line } from "./groups";
-import { sidebarQuery } from "./list";
+import { linesOf, neighbour, type Group, type Line } from "./groups";
+import { useConversations } from "./list";
+import { isStored } from "./provisional";
 import { editTitle } from "./rename";
 import { focusRow, Row } from "./row";
 import { useToday, zone } from "./today";
@@ -20,9 +22,9 @@ const loadAhead = 12;
 
 export function Conversations({ current, onOpen }: { current: string | null; onOpen: () => void }) {
   const { t } = useLocalization();
-  const list = useInfiniteQuery(sidebarQuery);
+  const list = useInfiniteQuery(conversationsQuery);
   const today = useToday();
-  const conversations = useMemo(() => uniqueConversations(list.data?.pages ?? []), [list.data]);
+  const conversations = useConversations(list.data?.pages);
   const lines = useMemo(() => linesOf(conversations, today, zone), [conversations, today]);
   if (list.isError && list.data === undefined) {
     return (
@@ -69,6 +71,7 @@ interface LinesProps {
 function Lines({ lines, current, onOpen, more }: LinesProps) {
   const { t } = useLocalization();
   const scroller = useRef<HTMLDivElement>(null);
+  const [scrolled, setScrolled] = useState(false);
   const { stop, setStop, move } = useRovingTabIndex(lines, current);
   const stopAt = lines.findIndex((line) => line.key === stop);
   const rows = useVirtualizer({
@@ -105,13 +108,19 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
     if (target !== null) {
       rows.scrollToIndex(lines.findIndex(({ key }) => key === target));
       move(target);
-    } else if (event.key === "F2") editTitle(line.key, "row");
+    } else if (!isStored(line.conversation)) return;
+    else if (event.key === "F2") editTitle(line.key, "row");
     else if (deletes) confirmDeletion(line.conversation);
     else return;
     event.preventDefault();
   };
   return (
-    <div ref={scroller} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-4" tabIndex={-1}>
+    <div
+      ref={scroller}
+      className={`min-h-0 grow overflow-y-auto overscroll-contain border-t px-2 pb-4 short:h-48 short:shrink-0 short:overscroll-auto ${scrolled ? "border-line" : "border-transparent"}`}
+      tabIndex={-1}
+      onScroll={(event) => setScrolled(event.currentTarget.scrollTop > 0)}
+    >
       {/* The handler acts only on keys pressed in the links inside. */}
       <ul
         aria-label={t("pages.list.label")}

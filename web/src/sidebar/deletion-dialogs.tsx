@@ -1,6 +1,7 @@
 // The dialogs that confirm the deletion of a conversation.
-import { useNavigate, useParams } from "@tanstack/react-router";
+import { useNavigate, useParams, useRouter } from "@tanstack/react-router";
 import type { Conversation } from "../api/client";
+import { focusComposer } from "../composer/composer-requests";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { useLocalization } from "../messages/localization";
@@ -12,10 +13,16 @@ export function DeletionDialogs() {
   const { t } = useLocalization();
   const { confirming, serverConfirmation } = useDeletion();
   const navigate = useNavigate();
+  const router = useRouter();
   const open = useParams({ strict: false }).conversation;
   const titleOf = (conversation: Conversation) => conversation.title || t("pages.untitled");
   const leavePage = (conversation: Conversation) => {
     if (open === conversation.conversation_id) void navigate({ to: "/" });
+  };
+  /** Opens the conversation again if its deletion left it, unless the user has opened another page since. */
+  const returnTo = (conversation: Conversation) => () => {
+    if (open !== conversation.conversation_id || router.state.location.pathname !== "/") return;
+    void navigate({ to: "/c/$conversation", params: { conversation: open } }).then(focusComposer);
   };
   if (confirming !== null) {
     const close = () => useDeletion.setState({ confirming: null });
@@ -31,7 +38,7 @@ export function DeletionDialogs() {
           onDelete={() => {
             close();
             leavePage(confirming);
-            startDeletion(confirming, t);
+            startDeletion(confirming, t, returnTo(confirming));
           }}
         />
       </Dialog>
@@ -73,7 +80,9 @@ function DialogButtons({ onCancel, onDelete }: { onCancel: () => void; onDelete:
   const { t } = useLocalization();
   return (
     <div className="flex justify-end gap-2">
-      <Button onClick={onCancel}>{t("pages.cancel")}</Button>
+      <Button autoFocus onClick={onCancel}>
+        {t("pages.cancel")}
+      </Button>
       <Button look="danger" icon="trash" onClick={onDelete}>
         {t("pages.delete.do")}
       </Button>

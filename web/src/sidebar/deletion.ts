@@ -36,13 +36,19 @@ export function setPending(id: string, sendNow: (() => void) | null): void {
   });
 }
 
-/** Waits for "Undo", then sends the request; at once if a turn is live, because the service then asks to confirm. */
-export function startDeletion(conversation: Conversation, t: Localization["t"]): void {
+/** Waits for "Undo", which calls onUndo, then sends the request; at once if a turn is live, because the service then asks to confirm. */
+export function startDeletion(conversation: Conversation, t: Localization["t"], onUndo: () => void): void {
   const id = conversation.conversation_id;
   if (conversation.live_turn_id !== null) return sendDeletion(conversation, t);
   const title = conversation.title || t("pages.untitled");
   const closeToast = toast(t("pages.delete.pending", { title }), {
-    action: { label: t("pages.delete.undo"), run: () => setPending(id, null) },
+    action: {
+      label: t("pages.delete.undo"),
+      run: () => {
+        setPending(id, null);
+        onUndo();
+      },
+    },
     then: () => sendDeletion(conversation, t),
   });
   setPending(id, closeToast);

@@ -12,7 +12,7 @@ export function Drawer(props: SidebarProps) {
         <Dialog.Content
           id="sidebar"
           aria-describedby={undefined}
-          className="fixed inset-y-0 start-0 z-40 flex w-80 max-w-[85vw] flex-col bg-sidebar pb-[env(safe-area-inset-bottom)] ps-[env(safe-area-inset-left)] shadow-float outline-none"
+          className="fixed inset-y-0 start-0 z-40 flex w-80 max-w-[85vw] flex-col bg-sidebar short:overflow-y-auto pb-[env(safe-area-inset-bottom)] ps-[env(safe-area-inset-left)] shadow-float outline-none"
         >
           <Dialog.Title className="sr-only">{t("pages.sidebar")}</Dialog.Title>
           <Content {...props} />

@@ -1,24 +1,28 @@
-// The query of the conversation list, with the polling of the sidebar.
-import { infiniteQueryOptions } from "@tanstack/react-query";
-import { conversationsQuery } from "../api/queries";
+// The conversations that this browser knows: those of the service, and those whose first message it is still sending.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import type { Conversation } from "../api/client";
+import { useOutbox } from "../api/outbox";
+import { conversationQuery, conversationsQuery } from "../api/queries";
+import { uniqueConversations } from "./groups";
+import { withOutbox } from "./provisional";
 
-/**
- * Polling intervals in milliseconds: while a turn is live, while none is, and if more than manyPages pages are loaded,
- * because each poll fetches all of them.
- */
-const liveInterval = 4_000;
-const idleInterval = 15_000;
-const manyPagesInterval = 60_000;
-const manyPages = 4;
+/** Returns the loaded conversations, each once, in the order of the list. */
+export function useConversations(pages: readonly { data: readonly Conversation[] }[] | undefined) {
+  const messages = useOutbox(({ list }) => list);
+  const conversations = useMemo(() => uniqueConversations(pages ?? []), [pages]);
+  return useMemo(() => withOutbox(conversations, messages), [conversations, messages]);
+}
 
-/** Polls often while a turn is live, even if the page is hidden, so that the title of its tab can show the end. */
-export const sidebarQuery = infiniteQueryOptions({
-  ...conversationsQuery,
-  refetchInterval: (query) => {
-    const pages = query.state.data?.pages ?? [];
-    const runs = pages.some((page) => page.data.some((one) => one.live_turn_id !== null));
-    if (document.hidden && !runs) return false;
-    return pages.length > manyPages ? manyPagesInterval : runs ? liveInterval : idleInterval;
-  },
-  refetchIntervalInBackground: true,
-});
+/** Returns what is known of a conversation, even if it cannot be loaded; undefined: nothing. Requests nothing. */
+export function useKnownConversation(id: string | null): Conversation | undefined {
+  const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
+  const { data: listed } = useInfiniteQuery({
+    ...conversationsQuery,
+    enabled: false,
+    select: ({ pages }) => pages.flatMap(({ data }) => data).find((one) => one.conversation_id === id),
+  });
+  const messages = useOutbox(({ list }) => list);
+  const known = page ?? listed;
+  return withOutbox(known === undefined ? [] : [known], messages).find((one) => one.conversation_id === id);
+}

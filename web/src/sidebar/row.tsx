@@ -6,6 +6,7 @@ import { IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
+import { isStored } from "./provisional";
 import { editTitle, TitleEditor, useEditing } from "./rename";
 import { ConversationState } from "./state";
 
@@ -50,7 +51,7 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
         aria-disabled={deleting || undefined}
         onFocus={() => onFocus(id)}
         onClick={(event) => (deleting ? event.preventDefault() : onOpen())}
-        onDoubleClick={() => editTitle(id, "row")}
+        onDoubleClick={() => isStored(conversation) && editTitle(id, "row")}
         className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting ? "text-faint" : ""}`}
       >
         <span className="flex min-w-0 grow">
@@ -61,7 +62,7 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
         <ConversationState conversation={conversation} current={current} />
       </Link>
       <span
-        hidden={deleting}
+        hidden={deleting || !isStored(conversation)}
         className="absolute end-0.5 opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 has-data-[state=open]:opacity-100 pointer-coarse:opacity-100"
       >
         <Menu

@@ -18,7 +18,10 @@ export interface SidebarProps {
 
 export function Sidebar(props: SidebarProps) {
   return (
-    <div id="sidebar" className="flex h-full w-70 shrink-0 flex-col bg-sidebar ps-[env(safe-area-inset-left)]">
+    <div
+      id="sidebar"
+      className="flex h-full w-70 shrink-0 flex-col bg-sidebar short:overflow-y-auto ps-[env(safe-area-inset-left)]"
+    >
       <Content {...props} />
     </div>
   );
@@ -27,7 +30,7 @@ export function Sidebar(props: SidebarProps) {
 export function Content({ current, onHide, onOpen }: SidebarProps) {
   const { t } = useLocalization();
   return (
-    <nav aria-label={t("pages.sidebar")} className="flex min-h-0 grow flex-col">
+    <nav aria-label={t("pages.sidebar")} className="flex min-h-0 grow flex-col short:shrink-0">
       <div className="flex items-center justify-between gap-2 px-2 pt-[max(0.5rem,env(safe-area-inset-top))]">
         <Link
           to="/"

@@ -1,0 +1,294 @@
+// Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectFocus, intercept, refusal, send, sidebar } from "./conversation-page";
+import { newIdentifier } from "../src/api/identifier";
+import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
+
+withBrowser();
+
+/** Answers navigations to unknown addresses with the document of the app and the status 404, as the service does. */
+async function serveUnknownAddresses(page: Page): Promise<void> {
+  await page.route(
+    () => true,
+    async (route) => {
+      if (!route.request().isNavigationRequest()) return route.fallback();
+      return route.fulfill({ response: await route.fetch({ url: `${url}/` }), status: 404 });
+    },
+  );
+}
+
+describe("addresses", () => {
+  test("the app shows its own page for every address that it does not know", async () => {
+    const visit = await BrowserWindow.open("/", await Account.register());
+    const { page } = visit;
+    await serveUnknownAddresses(page);
+    for (const path of ["/c", "/c/", "/login", "/settings/unknown", "/c/nothing", "/c/nothing/more", "/%E0%A4%A"]) {
+      await page.goto(url + path);
+      await page.getByRole("main").getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
+      await page.getByRole("navigation", { name: "Conversations" }).waitFor();
+      await expect.poll(() => page.title(), { message: path }).toBe("Page not found · Turnstone");
+    }
+    await visit.close();
+  });
+
+  test("an address with a trailing slash opens its page", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await serveUnknownAddresses(page);
+    await page.goto(`${url}/settings/`);
+    await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+    await page.goto(`${url}/c/${conversation}/`);
+    await page.locator("[data-message]").last().waitFor();
+    await visit.close();
+  });
+
+  test("a signed-out user signs in first, and then sees the page of the address", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/");
+    const { page } = visit;
+    await serveUnknownAddresses(page);
+    for (const [path, heading] of [
+      ["/nowhere", "Page not found"],
+      ["/settings/", "Settings"],
+    ] as const) {
+      await page.goto(url + path);
+      await page.getByLabel("Email").fill(account.email);
+      await page.getByLabel("Password", { exact: true }).fill(account.password);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+      await page.context().clearCookies();
+    }
+    await visit.close();
+  });
+});
+
+/** Returns the addresses of the GET requests to a path of the API from now on. */
+function watchRequests(page: Page, path: string): string[] {
+  const found: string[] = [];
+  page.on("request", (request) => {
+    const to = new URL(request.url());
+    if (request.method() === "GET" && to.pathname === path) found.push(to.pathname + to.search);
+  });
+  return found;
+}
+
+/** Opens a page whose clock stands still once the conversation list is loaded, until the test moves it. */
+async function withStoppedClock(path: string, account: Account): Promise<BrowserWindow> {
+  const visit = await BrowserWindow.open("/nothing", account);
+  const { page } = visit;
+  await page.clock.install();
+  await page.goto(url + path);
+  await sidebar(page).getByRole("list", { name: "Your conversations" }).waitFor();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  return visit;
+}
+
+describe("changes on other devices", () => {
+  test("a page in use shows a new conversation and a draft of another device within four seconds", async () => {
+    const account = await Account.register();
+    const open = await account.chat("Hello!");
+    const visit = await withStoppedClock(`/c/${open}`, account);
+    const { page } = visit;
+    await page.mouse.click(640, 20); // the page is in use
+    const list = watchRequests(page, "/conversations");
+    const conversation = watchRequests(page, `/conversations/${open}`);
+    const other = await account.chat("What is 6*7?");
+    await account.request("PUT", `/conversations/${other}/title`, { title: "Sums" });
+    await account.request("PUT", `/conversations/${open}/draft`, { content: "From the phone" });
+    await page.clock.runFor(4_000);
+    await expect.poll(() => Math.min(list.length, conversation.length)).toBeGreaterThan(0);
+    await page.clock.resume();
+    await sidebar(page).getByRole("link", { name: /Sums/ }).waitFor();
+    await expect
+      .poll(() => page.getByRole("textbox", { name: "Message", exact: true }).inputValue())
+      .toBe("From the phone");
+    await visit.close();
+  });
+
+  test("only the newest page of the list is asked for again, and the older conversations stay", async () => {
+    const account = await Account.register();
+    const ids = Array.from({ length: 60 }, () => newIdentifier("conv"));
+    for (const [at, id] of ids.entries())
+      await account.request("PUT", `/conversations/${id}`, { title: `Number ${at + 1}` });
+    const visit = await withStoppedClock("/", account);
+    const { page } = visit;
+    await page.clock.resume();
+    await sidebar(page).getByRole("link", { name: "Number 60", exact: true }).focus();
+    await page.keyboard.press("End");
+    const oldest = sidebar(page).getByRole("link", { name: "Number 1", exact: true });
+    await expect
+      .poll(async () => {
+        await page.keyboard.press("End");
+        return oldest.count();
+      })
+      .toBe(1);
+    const list = watchRequests(page, "/conversations");
+    await account.request("PUT", `/conversations/${ids[55]}/title`, { title: "Renamed" });
+    await page.clock.fastForward(5_000);
+    await expect.poll(() => list.length).toBeGreaterThan(0);
+    await page.keyboard.press("Home");
+    await sidebar(page).getByRole("link", { name: "Renamed", exact: true }).waitFor();
+    await page.keyboard.press("End");
+    await expect.poll(() => oldest.count()).toBe(1);
+    expect(list.filter((address) => address.includes("cursor"))).toEqual([]);
+    await visit.close();
+  });
+
+  test("the first words of a message are the title until the service has answered", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const requests = await intercept(page, "POST", "**/chat");
+    await send(page, "Plan a vegetable garden for a small balcony that faces north, please.");
+    const title = "Plan a vegetable garden for a small…";
+    await sidebar(page).getByRole("link", { name: title, exact: true }).waitFor();
+    await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
+    await expect.poll(() => page.title()).toBe(`${title} · Turnstone`);
+    await expect.poll(() => requests.length).toBe(1);
+    await requests[0]!.continue();
+    await expect.poll(async () => (await account.read<{ data: object[] }>("/conversations")).data.length).toBe(1);
+    await expect.poll(() => sidebar(page).getByRole("listitem").getByRole("link").count()).toBe(1);
+    await visit.close();
+  });
+});
+
+describe("offline", () => {
+  test("a conversation that was not loaded shows its title and that the device is offline, and loads when online", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    const visit = await BrowserWindow.open("/", account);
+    const { page, context } = visit;
+    const link = sidebar(page).getByRole("link", { name: "Tides" });
+    await link.waitFor();
+    await context.setOffline(true);
+    await link.click();
+    await page.getByRole("heading", { level: 1, name: "Tides" }).waitFor();
+    await expect.poll(() => page.title()).toContain("Tides · Turnstone");
+    await page.getByRole("main").getByText("You're offline", { exact: true }).waitFor();
+    await context.setOffline(false);
+    await page.locator("[data-message]").last().waitFor();
+    await visit.close();
+  });
+});
+
+describe("the palette", () => {
+  test("finds conversations by the beginnings of words, most recent first, without regard to case and accents", async () => {
+    const account = await Account.register();
+    for (const title of [
+      "Kill the process",
+      "Hello there, Lisa",
+      "Café in München",
+      "Skills for killers",
+      "東京の天気予報",
+    ])
+      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title });
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await sidebar(page).getByRole("link", { name: "Hello there, Lisa" }).waitFor();
+    await page.keyboard.press("ControlOrMeta+k");
+    const found = async (typed: string) => {
+      await page.getByRole("combobox").fill(typed);
+      return page.getByRole("group", { name: "Conversations" }).getByRole("option").allTextContents();
+    };
+    await expect.poll(() => found("kill")).toEqual(["Skills for killers", "Kill the process"]);
+    await expect.poll(() => found("pro KILL")).toEqual(["Kill the process"]);
+    await expect.poll(() => found("cafe mun")).toEqual(["Café in München"]);
+    await expect.poll(() => found("天気")).toEqual(["東京の天気予報"]);
+    await page.getByRole("combobox").fill("ill");
+    await page.getByText("No matches in loaded conversations.").waitFor();
+    await visit.close();
+  });
+});
+
+describe("the conversation list", () => {
+  test("the dialog that confirms a deletion focuses Cancel, and Undo opens the conversation again", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+    const dialog = page.getByRole("dialog");
+    await expectFocus(dialog.getByRole("button", { name: "Cancel" }));
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.waitForURL((to) => to.pathname === "/");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
+    await page.locator("[data-message]").last().waitFor();
+    await visit.close();
+  });
+
+  test("a line shows that rows continue above the visible part of the list", async () => {
+    const account = await Account.register();
+    for (let at = 0; at < 30; at++)
+      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: `Number ${at}` });
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const scroller = sidebar(page).getByRole("list", { name: "Your conversations" }).locator("..");
+    const line = () => scroller.evaluate((element) => getComputedStyle(element).borderTopColor);
+    const atTop = await line();
+    await scroller.hover();
+    await page.mouse.wheel(0, 300);
+    await expect.poll(line).not.toBe(atTop);
+    await page.mouse.wheel(0, -3_000);
+    await expect.poll(line).toBe(atTop);
+    await visit.close();
+  });
+});
+
+describe("sign-in", () => {
+  test("the email field has the focus, except on touch screens", async () => {
+    const visit = await BrowserWindow.open("/");
+    await expectFocus(visit.page.getByLabel("Email"));
+    await visit.close();
+    const touch = await BrowserWindow.open("/", undefined, { viewport: phone, hasTouch: true, isMobile: true });
+    await touch.page.getByLabel("Email").waitFor();
+    expect(await touch.page.evaluate(() => document.activeElement === document.body)).toBe(true);
+    await touch.close();
+  });
+});
+
+describe("settings", () => {
+  test("a choice shows the new value at once and never the old one again", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account);
+    const { page } = visit;
+    const choose = (name: string) =>
+      page.getByRole("radio", { name }).evaluate((radio: HTMLInputElement) => (radio.click(), radio.checked));
+    expect(await choose("Dark")).toBe(true);
+    expect(await choose("Light")).toBe(true);
+    await expect.poll(async () => (await account.read<{ theme: string }>("/account/settings")).theme).toBe("light");
+    await intercept(page, "PUT", "**/account/settings").then(async (requests) => {
+      expect(await choose("Dark")).toBe(true);
+      await expect.poll(() => requests.length).toBe(1);
+      await requests[0]!.fulfill(refusal(503, "unavailable"));
+    });
+    await page.getByText("so the change may not be saved").or(page.getByText("Couldn't save the change.")).waitFor();
+    expect(await page.getByRole("radio", { name: "Light" }).isChecked()).toBe(true);
+    await visit.close();
+  });
+});
+
+describe("a window that is 200 pixels high", () => {
+  const low = { viewport: { width: 320, height: 200 } };
+
+  test("the drawer scrolls as a whole, and its conversations can be opened", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    const visit = await BrowserWindow.open("/", account, low);
+    const { page } = visit;
+    await page.getByRole("button", { name: "Show sidebar" }).click();
+    const rows = sidebar(page).getByRole("list", { name: "Your conversations" }).locator("..");
+    expect(await rows.evaluate((element) => element.clientHeight), "height of the list").toBeGreaterThan(100);
+    await page.getByRole("button", { name: "Account: Robin" }).scrollIntoViewIfNeeded();
+    await sidebar(page).getByRole("link", { name: "Tides" }).click();
+    await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
+    await visit.close();
+  });
+});

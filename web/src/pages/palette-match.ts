@@ -1,0 +1,28 @@
+// Matches titles with typed words. Pure.
+
+/** Removes case and accents. The marks of Japanese kana stay: they make other letters. */
+const normalize = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]/g, "")
+    .normalize("NFC")
+    .toLowerCase();
+
+/** Scripts that write words without spaces between them. */
+const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+
+/**
+ * Returns a function that reports whether a title contains every typed word, as the beginning of one of its words; in
+ * scripts without spaces, anywhere.
+ */
+export function matcher(typed: string): (title: string) => boolean {
+  const wanted = normalize(typed).split(/\s+/).filter(Boolean);
+  return (title) => {
+    const text = normalize(title);
+    // A word also begins after a punctuation mark, and a typed word may begin with one.
+    const starts = [...text.matchAll(/(?<![\p{L}\p{N}])\S/gu)].map(({ index }) => index);
+    return wanted.every((word) =>
+      unspaced.test(word) ? text.includes(word) : starts.some((start) => text.startsWith(word, start)),
+    );
+  };
+}

@@ -1,0 +1,67 @@
+// Provisional titles and rows of conversations whose first message is still being sent. Pure.
+import type { Conversation } from "../api/client";
+import type { OutboxMessage } from "../api/outbox-message";
+
+/** The longest title made from a message, in characters. */
+const maxTitle = 40;
+
+/** Returns the first words of a message as a title, with an ellipsis if there are more. */
+export function provisionalTitle(text: string): string {
+  const characters = [...text.replace(/\s+/g, " ").trim()];
+  if (characters.length <= maxTitle) return characters.join("");
+  const start = characters.slice(0, maxTitle).join("");
+  const words = start.slice(0, start.lastIndexOf(" ") + 1);
+  // Languages without spaces, and very long words, are cut inside a word.
+  return `${(words || start).replace(/[\s\p{P}]+$/u, "")}…`;
+}
+
+/** Returns the conversation that a message in the outbox creates. It has no version until the service has it. */
+function futureConversation(message: OutboxMessage): Conversation {
+  const time = new Date(message.writtenAt).toISOString();
+  return {
+    conversation_id: message.conversationID,
+    active_branch_id: "",
+    head_message_id: null,
+    live_turn_id: null,
+    title: provisionalTitle(message.text),
+    title_source: "auto",
+    profile: message.newConversation?.profile ?? null,
+    project_id: null,
+    archived_at: null,
+    pinned_at: null,
+    metadata: {},
+    message_count: 0,
+    temporary: false,
+    unread: false,
+    version: 0,
+    created_at: time,
+    updated_at: time,
+    last_activity_at: time,
+  };
+}
+
+/** Whether the service has the conversation, so that it can be renamed and deleted. */
+export const isStored = (conversation: Conversation): boolean => conversation.version > 0;
+
+/** Adds the conversations that the outbox messages create, and the titles that the service has not set yet. */
+export function withOutbox(
+  conversations: readonly Conversation[],
+  messages: readonly OutboxMessage[],
+): readonly Conversation[] {
+  const first = new Map<string, OutboxMessage>();
+  for (const message of messages)
+    if (message.targetTurn === undefined && !first.has(message.conversationID))
+      first.set(message.conversationID, message);
+  if (first.size === 0) return conversations;
+  const listed = conversations.map((one) => {
+    const message = one.title === "" ? first.get(one.conversation_id) : undefined;
+    return message === undefined ? one : { ...one, title: provisionalTitle(message.text) };
+  });
+  const known = new Set(conversations.map((one) => one.conversation_id));
+  const future = [...first.values()]
+    .filter((message) => message.newConversation !== undefined && !known.has(message.conversationID))
+    .map(futureConversation)
+    .reverse();
+  const pinned = listed.filter((one) => one.pinned_at !== null).length;
+  return future.length === 0 ? listed : listed.toSpliced(pinned, 0, ...future);
+}
