@@ -244,6 +244,7 @@ describe("the controls around the transcript", () => {
         const view = question.closest("[data-scroll]")!;
         view.scrollTop += question.getBoundingClientRect().top + 100 - view.getBoundingClientRect().bottom;
       });
+    await page.keyboard.press("Tab"); // the ring is for the keyboard
     await composer(page).focus();
     const frame = composer(page).locator("..");
     const { x, y, width, height } = await boxOf(frame);
