@@ -47,16 +47,7 @@ const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
   plugins: [parsedMessages(), react(), tailwindcss(), compressed()],
-  // The variant of this module for browsers decodes entities such as &lt; with innerHTML, which Trusted Types forbid.
-  resolve: {
-    alias: {
-      "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
-      "decode-named-character-reference": new URL(
-        "node_modules/decode-named-character-reference/index.js",
-        import.meta.url,
-      ).pathname,
-    },
-  },
+  resolve: { alias: { "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js" } },
   build: {
     target: "es2023",
     assetsInlineLimit: 0, // no data: URLs: the content security policy allows fonts, styles and scripts of this origin

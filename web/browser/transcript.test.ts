@@ -1,5 +1,6 @@
 // Tests of the transcript: the tail of a streaming answer, right-to-left text, scrolling from the controls around it,
-// the distances between messages, tool calls, and code in user messages.
+// the distances between messages, tool calls, code in user messages, finding text, and the size of the scripts.
+import { gzipSync } from "node:zlib";
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
@@ -488,4 +489,21 @@ describe("finding text in a conversation", () => {
     expect(await page.getByRole("search", { name: "Find in conversation" }).count()).toBe(0);
     await visit.close();
   });
+});
+
+test("an existing conversation loads at most 230 kB of scripts before its last message is shown", async () => {
+  const account = await Account.register();
+  const conversation = await account.chat("Hello!");
+  const visit = await BrowserWindow.open("/settings", account);
+  const { page } = visit;
+  const scripts = new Set<string>();
+  page.on("request", (request) => request.url().endsWith(".js") && scripts.add(request.url()));
+  await page.goto(`${url}/c/${conversation}`);
+  await messages(page).nth(1).waitFor();
+  const sizes = await Promise.all(
+    [...scripts].map(async (script) => gzipSync(await (await fetch(script)).arrayBuffer(), { level: 9 }).length),
+  );
+  expect(sizes.length).toBeGreaterThan(3);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(230_000);
+  await visit.close();
 });

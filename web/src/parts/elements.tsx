@@ -1,17 +1,174 @@
-// The React components for the elements of parsed Markdown. Elements that are not listed here render as plain HTML
-// elements.
-import type { Components } from "react-markdown";
-import type { ComponentProps } from "react";
+// Renders the tokens of parsed Markdown as React elements. Raw HTML is shown as text.
+import { Marked, type Tokens } from "marked";
+import { Fragment, type ReactNode } from "react";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import { Code } from "./code";
 import { CopyButton } from "./copy-button";
 import { csvOf } from "./csv";
+import { decodeEntities } from "./entities";
 import { Formula } from "./formula";
-import { rowsOfTable, textOf, type Element } from "./tree";
+import { linkURL } from "./links";
+import { restoreSource, splitPlaceholders, type Formula as FormulaSource } from "./math";
 
-function Anchor({ href, title, children }: ComponentProps<"a">) {
-  if (href === undefined || href === "") return <span>{children}</span>;
+type Token = Tokens.Generic;
+
+/** GitHub Flavored Markdown without raw HTML. A single tilde does not strike text through: it often means "about". */
+const grammar = new Marked({
+  gfm: true,
+  tokenizer: {
+    html: () => undefined,
+    tag: () => undefined,
+    del: (source) => (source.startsWith("~~") ? false : undefined), // false: as usual
+  },
+});
+
+interface Source {
+  /** The formulas whose placeholders the text contains. */
+  formulas: readonly FormulaSource[];
+  /** The heading level of the block; 0: a heading in it, for example in a quote, renders as a paragraph. */
+  level: number;
+}
+
+/**
+ * Renders a block of Markdown. Its outermost elements have the direction of their text: a nested dir="auto" would hide
+ * its text from the outer ones.
+ */
+export function renderMarkdown(text: string, source: Source): ReactNode {
+  return renderBlocks(grammar.lexer(text) as Token[], source, "auto");
+}
+
+function renderBlocks(tokens: readonly Token[], source: Source, dir?: "auto"): ReactNode {
+  return tokens.map((token, at) => <Fragment key={at}>{renderBlock(token, source, dir)}</Fragment>);
+}
+
+function renderBlock(token: Token, source: Source, dir: "auto" | undefined): ReactNode {
+  const inside = token.tokens ?? [];
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading": {
+      const Tag = `h${source.level}` as "h3";
+      const content = renderInline(inside, source);
+      return source.level === 0 ? <p className="heading">{content}</p> : <Tag dir={dir}>{content}</Tag>;
+    }
+    case "blockquote":
+      return <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>;
+    case "list": {
+      const items = (token as Tokens.List).items.map((item, at) => (
+        <li key={at}>{renderBlocks(item.tokens, source)}</li>
+      ));
+      return token["ordered"] ? (
+        <ol dir={dir} start={Number(token["start"])}>
+          {items}
+        </ol>
+      ) : (
+        <ul dir={dir}>{items}</ul>
+      );
+    }
+    case "code": // only inside another block, for example in a list
+      return (
+        <Code
+          code={restoreSource(String(token["text"]), source.formulas)}
+          language={/^[^\s{,]*/.exec(String(token["lang"] ?? ""))![0]}
+          streaming={false}
+        />
+      );
+    case "table":
+      return <Table table={token as Tokens.Table} source={source} dir={dir} />;
+    case "hr":
+      return <hr />;
+    case "checkbox":
+      return <TaskCheckbox checked={token["checked"] === true} />;
+    case "text": // the text of an item in a list without empty lines
+      return dir === undefined ? renderInline(inside, source) : <p dir={dir}>{renderInline(inside, source)}</p>;
+    default:
+      return <p dir={dir}>{renderInline(inside, source)}</p>;
+  }
+}
+
+function renderInline(tokens: readonly Token[], source: Source): ReactNode {
+  return tokens.map((token, at) => <Fragment key={at}>{renderSpan(token, source)}</Fragment>);
+}
+
+function renderSpan(token: Token, source: Source): ReactNode {
+  const { formulas } = source;
+  const inside = token.tokens ?? [];
+  switch (token.type) {
+    case "strong":
+      return <strong>{renderInline(inside, source)}</strong>;
+    case "em":
+      return <em>{renderInline(inside, source)}</em>;
+    case "del":
+      return <del>{renderInline(inside, source)}</del>;
+    case "codespan":
+      return <code dir="ltr">{restoreSource(String(token["text"]), formulas)}</code>;
+    case "br":
+      return <br />;
+    case "checkbox":
+      return <TaskCheckbox checked={token["checked"] === true} />;
+    case "link":
+      return (
+        <Anchor href={addressOf(token, formulas)} title={titleOf(token, formulas)}>
+          {renderInline(inside, source)}
+        </Anchor>
+      );
+    case "image":
+      return <ImageLink alt={textOf(inside, formulas)} src={addressOf(token, formulas)} />;
+    case "escape":
+      return String(token["text"]);
+    default:
+      return inside.length > 0
+        ? renderInline(inside, source)
+        : renderText(String(token["text"] ?? token.raw), formulas);
+  }
+}
+
+function renderText(text: string, formulas: readonly FormulaSource[]): ReactNode {
+  const decoded = decodeEntities(text);
+  if (formulas.length === 0) return decoded;
+  return splitPlaceholders(decoded, formulas).map((piece, at) =>
+    "text" in piece ? piece.text : <Formula key={at} tex={piece.tex} display={piece.display} />,
+  );
+}
+
+/** Returns the text of tokens; a formula as its TeX source without delimiters. */
+function textOf(tokens: readonly Token[], formulas: readonly FormulaSource[]): string {
+  return tokens
+    .map((token) => {
+      if (token.tokens !== undefined && token.tokens.length > 0) return textOf(token.tokens, formulas);
+      const text = String(token["text"] ?? token.raw);
+      return splitPlaceholders(token.type === "text" ? decodeEntities(text) : text, formulas)
+        .map((piece) => ("text" in piece ? piece.text : piece.tex))
+        .join("");
+    })
+    .join("");
+}
+
+/** Returns the URL of a link or an image, with percent-encoded characters; undefined if it may not become a link. */
+function addressOf(token: Token, formulas: readonly FormulaSource[]): string | undefined {
+  try {
+    return linkURL(encodeURI(decodeEntities(restoreSource(String(token["href"]), formulas))).replace(/%25/g, "%"));
+  } catch {
+    return undefined; // half of a surrogate pair
+  }
+}
+
+function titleOf(token: Token, formulas: readonly FormulaSource[]): string | undefined {
+  return token["title"] ? decodeEntities(restoreSource(String(token["title"]), formulas)) : undefined;
+}
+
+function Anchor({
+  href,
+  title,
+  children,
+}: {
+  href: string | undefined;
+  title?: string | undefined;
+  children: ReactNode;
+}) {
+  if (href === undefined) return <span>{children}</span>;
   return (
     <a href={href} title={title ?? href} target="_blank" rel="noopener noreferrer nofollow">
       {children}
@@ -20,18 +177,13 @@ function Anchor({ href, title, children }: ComponentProps<"a">) {
 }
 
 /** Images are not fetched: a link to the image with its alternative text is shown instead. */
-function ImageLink({ alt, src }: ComponentProps<"img">) {
+function ImageLink({ alt, src }: { alt: string; src: string | undefined }) {
   const { t } = useLocalization();
-  const label = alt === undefined || alt === "" ? t("transcript.image") : t("transcript.image.of", { alt });
-  if (typeof src !== "string" || src === "") return <span className="text-soft">{label}</span>;
-  return (
-    <Anchor href={src} title={src}>
-      {label}
-    </Anchor>
-  );
+  const label = alt === "" ? t("transcript.image") : t("transcript.image.of", { alt });
+  return src === undefined ? <span className="text-soft">{label}</span> : <Anchor href={src}>{label}</Anchor>;
 }
 
-function TaskCheckbox({ checked }: ComponentProps<"input">) {
+function TaskCheckbox({ checked }: { checked: boolean }) {
   const { t } = useLocalization();
   return (
     <span
@@ -40,74 +192,42 @@ function TaskCheckbox({ checked }: ComponentProps<"input">) {
       aria-label={t(checked ? "transcript.task.done" : "transcript.task.open")}
       className={`me-2 inline-flex size-4 items-center justify-center rounded-sm border align-[-0.15em] ${checked ? "border-accent bg-accent text-accent-ink" : "border-edge"}`}
     >
-      {checked === true && <Icon name="check" size={12} />}
+      {checked && <Icon name="check" size={12} />}
     </span>
   );
 }
 
-function Span(props: ComponentProps<"span"> & { "data-tex"?: string; "data-display"?: string }) {
-  const tex = props["data-tex"];
-  return tex === undefined ? (
-    <span>{props.children}</span>
-  ) : (
-    <Formula tex={tex} display={props["data-display"] === "true"} />
-  );
-}
-
-/** A code block inside another block, for example in a list. */
-function NestedCode({ node }: { node?: Element | undefined }) {
-  const code = node?.children.find((child) => child.type === "element");
-  if (code === undefined) return null;
-  const name = [code.properties["className"]].flat().find((name) => String(name).startsWith("language-"));
-  return (
-    <Code
-      code={textOf(code).replace(/\n$/, "")}
-      language={name === undefined || name === null ? "" : String(name).slice(9)}
-      streaming={false}
-    />
-  );
-}
-
-function Table({ node, dir, children }: ComponentProps<"table"> & { node?: Element | undefined }) {
+function Table({ table, source, dir }: { table: Tokens.Table; source: Source; dir: "auto" | undefined }) {
   const { t } = useLocalization();
+  const { header, rows } = table;
+  const cells = (row: readonly Tokens.TableCell[], Cell: "th" | "td") => (
+    <tr>
+      {row.map(({ tokens, align }, at) => (
+        <Cell key={at} style={align === null ? undefined : { textAlign: align }}>
+          {tokens.length === 0 ? null : renderInline(tokens, source)}
+        </Cell>
+      ))}
+    </tr>
+  );
+  const csv = () =>
+    csvOf([header, ...rows].map((row) => row.map(({ tokens }) => textOf(tokens, source.formulas).trim())));
   return (
     <div dir={dir} className="group/table my-4">
       <div tabIndex={0} role="group" aria-label={t("transcript.table")} className="overflow-x-auto">
-        <table>{children}</table>
+        <table>
+          <thead>{cells(header, "th")}</thead>
+          {rows.length > 0 && (
+            <tbody>
+              {rows.map((row, at) => (
+                <Fragment key={at}>{cells(row, "td")}</Fragment>
+              ))}
+            </tbody>
+          )}
+        </table>
       </div>
-      {node !== undefined && (
-        <div className="mt-0.5 -ms-1.5">
-          <CopyButton label={t("transcript.table.copy")} text={() => csvOf(rowsOfTable(node))} />
-        </div>
-      )}
+      <div className="mt-0.5 -ms-1.5">
+        <CopyButton label={t("transcript.table.copy")} text={csv} />
+      </div>
     </div>
   );
-}
-
-/**
- * The components for headings. A block that is a heading has a level below the heading of the message; a heading inside
- * another block (level 0) renders as a paragraph.
- */
-function headingComponents(level: number): Components {
-  const Heading = ({ dir, children }: ComponentProps<"h3">) => {
-    const Tag = `h${level}` as "h3";
-    return level === 0 ? <p className="heading">{children}</p> : <Tag dir={dir}>{children}</Tag>;
-  };
-  return { h1: Heading, h2: Heading, h3: Heading, h4: Heading, h5: Heading, h6: Heading };
-}
-
-const baseComponents: Components = {
-  a: Anchor,
-  img: ImageLink,
-  input: TaskCheckbox,
-  span: Span,
-  pre: NestedCode,
-  table: Table,
-};
-
-const byLevel = [0, 1, 2, 3, 4, 5, 6].map((level): Components => ({ ...baseComponents, ...headingComponents(level) }));
-
-/** Returns the components for a block with this heading level; 0: the block is not a heading. */
-export function componentsFor(level: number): Components {
-  return byLevel[level]!;
 }

@@ -72,6 +72,21 @@ describe("rendered Markdown", () => {
     expect(shown.match(/<td/g)).toHaveLength(2);
   });
 
+  test("lists, tables, tasks and struck text are rendered as GitHub does, except single tildes", () => {
+    expect(html("- a\n- b")).toContain('<ul dir="auto"><li>a</li><li>b</li></ul>');
+    expect(html("3. a\n\n4. b")).toContain('<ol dir="auto" start="3"><li><p>a</p></li><li><p>b</p></li></ol>');
+    expect(html("- [x] a")).toMatch(/<li><span data-task=""[^>]*aria-label="Done"/);
+    expect(html("| a | b |\n|---|--:|\n| 1 |")).toMatch(
+      /<th>a<\/th><th style="text-align:right">b<\/th>.*<td>1<\/td><td/,
+    );
+    expect(html("~~a~~ ~b~")).toContain("<del>a</del> ~b~");
+  });
+
+  test("character references are decoded in text and in links, but not in code", () => {
+    expect(html("&copy; &#8212; `&copy;`")).toContain('© — <code dir="ltr">&amp;copy;</code>');
+    expect(html("[x](https://a.example/?a=1&amp;b=2)")).toContain('href="https://a.example/?a=1&amp;b=2"');
+  });
+
   test("open marks are closed while the text streams, and only then", () => {
     expect(html("Some **bold", true)).toContain("<strong>bold</strong>");
     expect(html("Some **bold", false)).toContain("**bold");

@@ -1,19 +1,15 @@
 // Renders Markdown block by block. A complete block renders once; while text streams, only the end is parsed again,
 // with its open marks closed temporarily.
 import { memo, useMemo, useRef } from "react";
-import ReactMarkdown from "react-markdown";
 import { useLocalization } from "../messages/localization";
-import { linkURL } from "./links";
 import { updateBlocks, headingLevels, withoutPartialFence, type Block, type Blocks } from "./blocks";
 import { withMarksClosed } from "./close-marks";
 import { Code } from "./code";
 import { maxTextLength, previewOf } from "./preview";
-import { componentsFor } from "./elements";
+import { renderMarkdown } from "./elements";
 import { Formula } from "./formula";
-import { gfm } from "./gfm";
 import { extractFormulas } from "./math";
 import "./prose.css";
-import { restoreFormulas, disableRawHTML, setDirections } from "./tree";
 
 /** The level of the first heading in an answer: below the heading of the message. */
 const firstHeadingLevel = 3;
@@ -107,16 +103,7 @@ function Prose({
 }) {
   const { text, formulas } = extractFormulas(source);
   const whole = open ? withMarksClosed(withoutPartialFence(text)) : text;
-  return (
-    <ReactMarkdown
-      remarkPlugins={[gfm, disableRawHTML]}
-      rehypePlugins={[() => restoreFormulas(formulas), () => setDirections]}
-      urlTransform={(address) => linkURL(address) ?? ""}
-      components={componentsFor(level)}
-    >
-      {definitions === "" ? whole : `${whole}\n\n${definitions}`}
-    </ReactMarkdown>
-  );
+  return renderMarkdown(definitions === "" ? whole : `${whole}\n\n${definitions}`, { formulas, level });
 }
 
 /** A block that is too long to be parsed as Markdown. */

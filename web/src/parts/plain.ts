@@ -1,5 +1,6 @@
 // Markdown as plain text: for the clipboard and for screen readers.
 import { Marked, type Tokens } from "marked";
+import { decodeEntities } from "./entities";
 
 type Token = Tokens.Generic;
 
@@ -82,12 +83,4 @@ function inlineOf(tokens: readonly Token[]): string {
       }
     })
     .join("");
-}
-
-/** Decodes the most common HTML entities, which marked leaves in its tokens. */
-function decodeEntities(text: string): string {
-  return text.replace(
-    /&(amp|lt|gt|quot|#39|nbsp);/g,
-    (_, name: string) => ({ amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" })[name]!,
-  );
 }
