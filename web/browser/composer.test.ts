@@ -84,8 +84,14 @@ describe("steering", () => {
     // No second decision while the first is on its way.
     await row.getByText("Applying…").waitFor();
     expect(await row.getByRole("button").count()).toBe(0);
-    await requests[0]!.fulfill({ status: 202, json: { status: "accepted" } });
+    await requests[0]!.continue();
     await page.unrouteAll();
+    await messages(page).nth(1).getByText("Cut off here.").waitFor();
+    await messages(page)
+      .nth(1)
+      .getByText(/^Taking into account: Only one sentence, please\./)
+      .waitFor();
+    await row.waitFor({ state: "hidden" });
     await composer(page).press("Escape");
     await waitForAnswerEnd(page);
     await visit.close();

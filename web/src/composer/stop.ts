@@ -5,9 +5,7 @@ import { noticeSignOut, useSessionState } from "../api/session-state";
 import { readRefusal } from "../api/problem";
 import { refetchInAllTabs } from "../api/queries";
 
-type Steering = Omit<Schemas["SteeringRequest"], "turn_id" | "type"> & {
-  type: Schemas["SteeringRequest"]["type"] | "apply_now";
-};
+type Steering = Omit<Schemas["SteeringRequest"], "turn_id">;
 
 export interface SteeringRequest {
   type: Steering["type"];

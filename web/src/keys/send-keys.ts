@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { settingsQuery } from "../api/queries";
 import { touchScreen, useMedia } from "../controls/media";
-import { secondMode, type SendKey, type SendMode, type SteeringDelivery } from "./send-modes";
+import { secondMode, type SendKey, type SendMode } from "./send-modes";
 
 /** Returns what sends a message: the account's setting, or the button on a touch screen. */
 export function useSendKey(): SendKey {
@@ -17,8 +17,7 @@ export function useSendKey(): SendKey {
  * default way.
  */
 export function useSendModes(): { wanted: SendMode; steers: SendMode; second: (verb: SendMode) => SendMode } {
-  const settings: { busy_action?: SendMode; steering_delivery?: SteeringDelivery } | undefined =
-    useQuery(settingsQuery).data;
+  const settings = useQuery(settingsQuery).data;
   const delivery = settings?.steering_delivery ?? "next_step";
   return {
     wanted: settings?.busy_action ?? "queue",
