@@ -18,6 +18,7 @@ import {
   waitForAnswerEnd,
   waitForAnswerText,
 } from "./conversation-page";
+import { expectAccessible } from "./axe";
 import { Account, BrowserWindow, desktop, hold, phone, url, withBrowser } from "./harness";
 
 withBrowser();
@@ -430,6 +431,7 @@ describe("finding text in a conversation", () => {
       await expect.poll(() => currentVisible(page)).toBe(true);
     };
     await shown("4 of 4", "needle");
+    await expectAccessible(page, "the find bar");
     await field.press("Enter");
     await shown("1 of 4", "needle");
     await field.press("F3");

@@ -18,6 +18,7 @@ describe("fenced code in plain text", () => {
   test("a fence is closed by marks of the same kind that are at least as long, or by the end of the text", () => {
     expect(splitFences("````\n```\n~~~~\n````")).toEqual([{ code: "```\n~~~~", language: "" }]);
     expect(splitFences("```py x\na")).toEqual([{ code: "a", language: "py" }]);
+    expect(splitFences("a ```js\nb\n```\n")).toEqual([{ text: "a ```js\nb\n```" }]);
     expect(splitFences("```\n```")).toEqual([{ code: "", language: "" }]);
   });
 });

@@ -5,7 +5,10 @@ export type Piece = { text: string } | { code: string; language: string };
 
 const opening = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$/;
 
-/** Splits a text at its fenced code. Code without a closing fence extends to the end of the text. */
+/**
+ * Splits a text at its fenced code. Code without a closing fence extends to the end of the text; a fence without code
+ * after it is text.
+ */
 export function splitFences(text: string): Piece[] {
   if (!/^ {0,3}(?:```|~~~)/m.test(text)) return [{ text }];
   const pieces: Piece[] = [];
@@ -17,8 +20,10 @@ export function splitFences(text: string): Piece[] {
       pieces.push({ text: lines.join("\n").replace(/^(?:[ \t]*\n)+|\s+$/g, "") });
     lines = [];
   };
-  for (const line of text.split("\n")) {
-    const opened = fence === null ? opening.exec(line) : null;
+  const all = text.split("\n");
+  const lastLine = all.findLastIndex((line) => line.trim() !== "");
+  for (const [at, line] of all.entries()) {
+    const opened = fence === null && at < lastLine ? opening.exec(line) : null;
     if (opened !== null) {
       const [, marks, language] = opened as unknown as [string, string, string];
       endPiece();
