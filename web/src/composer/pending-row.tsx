@@ -47,9 +47,12 @@ export function PendingRow({
           <Icon name={icon} size={16} mirrored={mirrored} />
         </span>
         <div className="flex min-w-0 grow flex-col sm:flex-row sm:items-center sm:gap-3">
-          <p dir="auto" title={text} className="min-w-0 grow truncate [text-align:match-parent]">
-            {line}
-          </p>
+          {/* As wide as its text: text of the other direction stays next to the icon. */}
+          <div className="flex min-w-0 grow">
+            <p dir="auto" title={text} className="truncate">
+              {line}
+            </p>
+          </div>
           <p className="shrink-0 text-xs text-faint">{state}</p>
         </div>
         {touch && actions.length > 0 ? (
