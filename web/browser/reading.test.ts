@@ -14,7 +14,7 @@ import {
   send,
   stored,
 } from "./conversation-page";
-import { Account, desktop, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { Account, desktop, hold, phone, url, BrowserWindow, withBrowser } from "./harness";
 import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
@@ -173,15 +173,15 @@ describe("the parts of an answer", () => {
 
   test("17 reasoning is a folded line, which shows the elapsed seconds while it lasts", async () => {
     const account = await Account.register();
-    const network = await FaultProxy.start();
-    const visit = await BrowserWindow.open("/", account, { proxy: network.proxy });
+    const name = crypto.randomUUID();
+    const release = await hold(name);
+    const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    network.hold(/^event: reasoning\.completed$/m);
-    await send(page, "Think. [[script tokens=30 ttft=10ms interval=10ms reasoning=30]]");
+    await send(page, `Think. [[script tokens=30 ttft=10ms interval=10ms reasoning=30 hold=0:${name}]]`);
     const thinking = page.getByRole("button", { name: /^Thinking/ });
     await thinking.getByText(/^\d+ s$/).waitFor();
     expect(await thinking.getAttribute("aria-expanded")).toBe("false");
-    network.release();
+    await release();
     const thought = page.getByRole("button", { name: /^Thought for \d+ s$/ });
     await thought.waitFor();
     await waitForAnswerEnd(page);
@@ -193,7 +193,6 @@ describe("the parts of an answer", () => {
       .getByText(/Reading the question once more/)
       .waitFor();
     await visit.close();
-    await network.close();
   });
 
   test("20 long code is folded, and can be copied completely, saved, wrapped and unfolded", async () => {

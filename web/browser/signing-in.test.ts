@@ -108,7 +108,7 @@ describe("sign-in with a password", () => {
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
     await page
-      .getByText(/Saved on this device/)
+      .getByText(/^Saved (here|on this device)/)
       .first()
       .waitFor();
     const dialog = page.getByRole("dialog", { name: "Sign out now?" });
@@ -122,7 +122,7 @@ describe("sign-in with a password", () => {
     await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
     await page
-      .getByText(/Saved on this device/)
+      .getByText(/^Saved (here|on this device)/)
       .first()
       .waitFor();
     await openDialog();
@@ -240,7 +240,7 @@ describe("sign-in with a password", () => {
     await dialog.waitFor({ state: "hidden" });
     await page.getByRole("status").getByText("All other devices signed out.").waitFor();
     await signOutOthers.waitFor({ state: "hidden" });
-    await page.getByText("This device").waitFor();
+    await page.getByRole("list", { name: "Signed-in devices" }).getByText("This device").waitFor();
     await expectFocus(page.getByRole("list", { name: "Signed-in devices" }));
     expect(await sessionStatus(other)).toBe(401);
     await visit.close();

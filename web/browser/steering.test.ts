@@ -182,9 +182,7 @@ describe("the queue", () => {
     await waiting(visit.page)
       .getByText(/Sends after this answer/)
       .waitFor();
-    await waiting(visit.page)
-      .getByText("Queued", { exact: true })
-      .waitFor();
+    await waiting(visit.page).getByText("Queued", { exact: true }).waitFor();
     await waiting(visit.page).getByText("2 queued").waitFor();
     await expect.poll(() => queue(account, conversation)).toEqual(["queued: What is 6*7?", "queued: What is 6*8?"]);
     await visit.close();
@@ -320,7 +318,8 @@ describe("tabs and networks", () => {
     await open; // the text on the page may come from the stored messages
     await waitForAnswerText(page);
     const heard = await recordAnnouncements(page);
-    const banners = async () => (await heard()).filter(({ text }) => /Reconnecting|reach the server|offline/.test(text));
+    const banners = async () =>
+      (await heard()).filter(({ text }) => /Reconnecting|reach the server|offline/.test(text));
     const clock = await stopClock(page);
 
     let isBack = false;
@@ -450,13 +449,13 @@ describe("changes before they are confirmed", () => {
     // Closing the toast with "Undo" does not undo the deletion.
     await page
       .getByRole("status")
-      .filter({ hasText: "is about to be deleted" })
+      .filter({ hasText: "Deleting" })
       .getByRole("button", { name: "Close" })
       .press("Enter");
     await expect.poll(() => requests.length).toBe(1);
     await row.getByText("deleting…").waitFor();
     await requests[0]!.fulfill(refusal(503, "unavailable"));
-    const failure = page.getByRole("alert").filter({ hasText: "“Sums” was not deleted." });
+    const failure = page.getByRole("alert").filter({ hasText: "Couldn't delete “Sums”." });
     await failure.waitFor();
     await row.getByText("deleting…").waitFor({ state: "hidden" });
     await failure.getByRole("button", { name: "Try again" }).press("Enter");

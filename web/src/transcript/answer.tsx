@@ -92,7 +92,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
           </Menu>
           <Siblings message={message} />
           {message.profile !== null && (
-            <span className="px-1.5">
+            <span className="relative px-1.5">
               <span className="sr-only">{t("transcript.answered_by")} </span>
               {t(profileMessages[message.profile])}
             </span>

@@ -27,7 +27,7 @@ export interface Steering {
 
 /** A part of the answer, with the data that only the live events contain. */
 export interface PartView extends Part {
-  /** When the part started; null if it is from a stored message. */
+  /** When the part started; for an open part of a stored message, when the message started; null: not known. */
   since: string | null;
   /** The progress of a tool. */
   toolProgress?: { label: string; progress: Progress | null };
@@ -70,7 +70,7 @@ export function openTurn(turnID: TurnID, message?: Message): TurnView {
     userMessageID: message?.parent_message_id ?? null,
     startedAt: message?.created_at ?? null,
     routing: null,
-    parts: (message?.parts ?? []).map((part) => ({ ...part, since: null })),
+    parts: (message?.parts ?? []).map((part) => ({ ...part, since: part.open ? message!.created_at : null })),
     steering: [],
     activity: null,
     cancelRequested: false,
