@@ -143,7 +143,7 @@ describe("changes on other devices", () => {
     const { page } = visit;
     const requests = await intercept(page, "POST", "**/chat");
     await send(page, "Plan a vegetable garden for a small balcony that faces north, please.");
-    const title = "Plan a vegetable garden for a small…";
+    const title = "Plan a vegetable garden for a small balcony that faces…";
     await sidebar(page).getByRole("link", { name: title, exact: true }).waitFor();
     await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
     await expect.poll(() => page.title()).toBe(`${title} · Turnstone`);
@@ -200,6 +200,36 @@ describe("the palette", () => {
     await expect.poll(() => found("天気")).toEqual(["東京の天気予報"]);
     await page.getByRole("combobox").fill("ill");
     await page.getByText("No matches in loaded conversations.").waitFor();
+    await visit.close();
+  });
+
+  test("lists recent conversations first, marks the open one, and renames and deletes it", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: "Sums" });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.locator("[data-message]").last().waitFor();
+    const choose = async (name: string) => {
+      await page.keyboard.press("ControlOrMeta+k");
+      await page.getByRole("combobox").fill(name);
+      await page.getByRole("option", { name, exact: true }).waitFor();
+      await page.keyboard.press("Enter");
+    };
+    await page.keyboard.press("ControlOrMeta+k");
+    const options = page.getByRole("option");
+    await expect
+      .poll(async () => (await options.allTextContents()).slice(0, 3))
+      .toEqual(["Sums", "TidesOpen now", "Rename"]);
+    expect(await options.locator("svg").count(), "icons").toBe(await options.count());
+    await page.keyboard.press("Escape");
+    await choose("Rename");
+    await page.getByRole("textbox", { name: "Title of the conversation" }).fill("Two tides a day");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Two tides a day" }).waitFor();
+    await choose("Delete");
+    await page.getByRole("dialog", { name: "Delete “Two tides a day”?" }).waitFor();
     await visit.close();
   });
 });
@@ -272,6 +302,57 @@ describe("settings", () => {
     expect(await page.getByRole("radio", { name: "Light" }).isChecked()).toBe(true);
     await visit.close();
   });
+
+  test("a link in the settings shows its section, and the password is changed in a dialog", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings#security", account);
+    const { page } = visit;
+    const link = (name: string) =>
+      page.getByRole("navigation", { name: "Settings sections" }).getByRole("link", { name });
+    await expect.poll(() => link("Security").getAttribute("aria-current")).toBe("true");
+    const inView = (name: string) =>
+      page
+        .getByRole("region", { name })
+        .evaluate(
+          (section) => section.getBoundingClientRect().top >= 0 && section.getBoundingClientRect().top < innerHeight,
+        );
+    await expect.poll(() => inView("Security")).toBe(true);
+    await link("Account").click();
+    await expect.poll(() => inView("Account")).toBe(true);
+    expect(await link("Account").getAttribute("aria-current")).toBe("true");
+    expect(await link("Security").getAttribute("aria-current")).toBeNull();
+
+    await page.getByRole("button", { name: "Change password" }).press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Change password" });
+    await expectFocus(dialog.getByLabel("Current password"));
+    await dialog.getByLabel("Current password").fill(account.password);
+    await dialog.getByLabel("New password").fill("a calm tide at noon");
+    await dialog.getByRole("button", { name: "Change password" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByText(/Password changed/).waitFor();
+    await visit.close();
+  });
+
+  test("the account stores when steering applies", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account);
+    await visit.page
+      .getByRole("radiogroup", { name: "Steering applies" })
+      .getByRole("radio", { name: "Right away" })
+      .check();
+    await expect
+      .poll(async () => (await account.read<Record<string, unknown>>("/account/settings"))["steering_delivery"])
+      .toBe("interrupt");
+    await visit.close();
+  });
+
+  test("on a touch screen the settings say that the button sends", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account, { viewport: phone, hasTouch: true, isMobile: true });
+    const { page } = visit;
+    await page.getByText("On this device, the Send button sends and Enter adds a new line.").waitFor();
+    await visit.close();
+  });
 });
 
 describe("a window that is 200 pixels high", () => {
@@ -289,6 +370,49 @@ describe("a window that is 200 pixels high", () => {
     await page.getByRole("button", { name: "Account: Robin" }).scrollIntoViewIfNeeded();
     await sidebar(page).getByRole("link", { name: "Tides" }).click();
     await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
+    await visit.close();
+  });
+});
+
+describe("tooltips", () => {
+  const tooltip = (page: Page) => page.locator("[data-tooltip-box]");
+
+  test("a button shows its name and shortcut to the pointer and to the keyboard, and Esc hides it", async () => {
+    const visit = await BrowserWindow.open("/", await Account.register());
+    const { page } = visit;
+    const hide = page.getByRole("button", { name: "Hide sidebar" });
+    await hide.waitFor();
+    expect(await page.locator("button[title]").count(), "buttons with a tooltip of the browser").toBe(0);
+    await hide.hover();
+    await tooltip(page).waitFor();
+    expect(await tooltip(page).innerText()).toMatch(/Hide sidebar\s*Ctrl\+Shift\+S/);
+    await page.keyboard.press("Escape");
+    await tooltip(page).waitFor({ state: "detached" });
+    await page.mouse.move(640, 300);
+    await page.keyboard.press("Tab");
+    await hide.focus();
+    await tooltip(page).getByText("Hide sidebar").waitFor();
+    expect(await tooltip(page).getAttribute("aria-hidden")).toBe("true");
+    const inside = await tooltip(page).evaluate((box) => {
+      const { left, top, right, bottom } = box.getBoundingClientRect();
+      return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    });
+    expect(inside, "the tooltip is in the window").toBe(true);
+    await page.keyboard.press("Tab");
+    await tooltip(page).getByText("Hide sidebar").waitFor({ state: "detached" });
+    await visit.close();
+  });
+
+  test("a touch shows no tooltip", async () => {
+    const visit = await BrowserWindow.open("/", await Account.register(), {
+      viewport: phone,
+      hasTouch: true,
+      isMobile: true,
+    });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Show sidebar" }).tap();
+    await page.getByRole("button", { name: "Hide sidebar" }).waitFor();
+    expect(await tooltip(page).count()).toBe(0);
     await visit.close();
   });
 });

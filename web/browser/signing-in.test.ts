@@ -326,6 +326,7 @@ describe("sign-in with a provider", () => {
     await page.getByRole("heading", { name: "Settings" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/settings");
     await page.getByText(email).waitFor();
+    await page.getByRole("button", { name: "Change password" }).press("Enter");
     await page.getByLabel("New password").fill("a calm tide at noon");
     await page.keyboard.press("Enter");
     await page.getByText(/Password changed/).waitFor();

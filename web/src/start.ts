@@ -9,7 +9,21 @@ import { startInputModality } from "./controls/input-modality";
 import { startProviderFailure } from "./pages/provider-failure";
 import { followAgain } from "./turn/live";
 
+/** Loads the tooltips when the user first points at something or moves the focus. */
+function startTooltips(): void {
+  const load = () => {
+    for (const type of events) document.removeEventListener(type, load);
+    void import("./controls/tooltip").then(
+      (tooltip) => tooltip.startTooltips(),
+      () => {}, // loading failed: the app works without tooltips
+    );
+  };
+  const events = ["pointermove", "keydown"] as const;
+  for (const type of events) document.addEventListener(type, load);
+}
+
 export function start(): void {
+  startTooltips();
   startDevice();
   startInputModality();
   startProviderFailure();

@@ -31,7 +31,7 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
       <button
         type="submit"
         aria-label={name}
-        title={name}
+        data-tooltip={name}
         aria-disabled={disabled || undefined}
         aria-describedby={reason}
         onClick={(event) => {
@@ -51,7 +51,7 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
             <button
               type="button"
               aria-label={t("composer.verbs")}
-              title={t("composer.verbs")}
+              data-tooltip={t("composer.verbs")}
               disabled={disabled}
               className="ms-px inline-flex h-9 w-7 items-center justify-center rounded-e-md bg-accent text-accent-ink transition-colors hover:brightness-110 disabled:bg-hover disabled:text-faint pointer-coarse:h-11 pointer-coarse:w-9"
             >

@@ -59,7 +59,8 @@ export function IconButton({
     <button
       type={type}
       aria-label={target === undefined ? label : `${label}: ${target}`}
-      title={keys === undefined ? label : `${label} (${keys})`}
+      data-tooltip={label}
+      data-keys={keys}
       className={`inline-flex shrink-0 items-center justify-center rounded-md transition-colors ${measure} ${looks[look]} ${className}`}
       {...rest}
     >

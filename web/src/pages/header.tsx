@@ -35,7 +35,8 @@ export function Header({ conversation, onShow }: HeaderProps) {
           <Link
             to="/"
             aria-label={t("pages.new")}
-            title={`${t("pages.new")} (${keysOf("new")})`}
+            data-tooltip={t("pages.new")}
+            data-keys={keysOf("new")}
             className="inline-flex size-9 shrink-0 max-md:order-last max-md:ms-auto items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11"
           >
             <Icon name="add" />

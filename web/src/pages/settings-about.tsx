@@ -14,8 +14,8 @@ export function About() {
   const { t } = useLocalization();
   const { data } = useQuery(versionQuery);
   return (
-    <Section title={t("pages.about.title")}>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
+    <Section id="build" title={t("pages.about.title")}>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1 py-3 text-sm">
         <dt className="text-soft">{t("pages.about.build")}</dt>
         <dd className="font-mono wrap-anywhere">
           {data === undefined ? "…" : (data.build_sha ?? t("pages.about.no_build"))}

@@ -45,7 +45,7 @@ export function Devices() {
   };
   if (isError && data === undefined) {
     return (
-      <Button icon="retry" className="w-fit" onClick={() => void refetch()}>
+      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
         {t("pages.devices.not_loaded")}
       </Button>
     );
@@ -56,7 +56,7 @@ export function Devices() {
   const devices = [...listed.values()].toSorted((a, b) => Number(b.current) - Number(a.current));
   return (
     <>
-      <ul ref={list} tabIndex={-1} aria-label={t("pages.devices.title")} className="flex flex-col gap-4 outline-none">
+      <ul ref={list} tabIndex={-1} aria-label={t("pages.devices.title")} className="divide-y divide-line outline-none">
         {devices.map((device) => (
           <Row
             key={device.session_id}
@@ -72,7 +72,7 @@ export function Devices() {
       </ul>
       {hasNextPage && (
         <Button
-          className="w-fit aria-disabled:text-faint"
+          className="my-3 w-fit aria-disabled:text-faint"
           aria-disabled={isFetchingNextPage}
           onClick={() => !isFetchingNextPage && void fetchNextPage()}
         >
@@ -81,7 +81,7 @@ export function Devices() {
       )}
       {devices.length > 1 && (
         <Button
-          className="w-fit aria-disabled:text-faint"
+          className="my-3 w-fit aria-disabled:text-faint"
           aria-disabled={busy !== null}
           onClick={() => run("all", t("pages.devices.others_signed_out"), () => api.DELETE("/auth/sessions"))}
         >
@@ -103,7 +103,7 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
         ? browser
         : t("pages.devices.name", { browser, system });
   return (
-    <li className="flex items-center gap-3">
+    <li className="flex items-center gap-3 py-3">
       <span className="text-soft">
         <Icon name={system === "iPhone" || system === "Android" ? "phone" : "device"} />
       </span>

@@ -1,8 +1,10 @@
-// Settings: the form that changes the password, which signs out all other devices.
+// Settings: the dialog that changes the password, which signs out all other devices.
 import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { api, body, forgetToken } from "../api/client";
 import { refetchInAllTabs, queryClient, sessionQuery } from "../api/queries";
+import { Button } from "../controls/button";
+import { Dialog } from "../controls/dialog";
 import { Field, PasswordField } from "../controls/field";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
@@ -12,6 +14,18 @@ import { noErrors, minPasswordLength } from "./form-errors";
 import { FormFooter, useForm } from "./password-form";
 
 export function ChangePassword() {
+  const { t } = useLocalization();
+  const [open, setOpen] = useState(false);
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 py-3">
+      <span className="text-sm font-medium">{t("pages.password")}</span>
+      <Button onClick={() => setOpen(true)}>{t("pages.password.change")}</Button>
+      {open && <PasswordDialog onClose={() => setOpen(false)} />}
+    </div>
+  );
+}
+
+function PasswordDialog({ onClose }: { onClose: () => void }) {
   const { t } = useLocalization();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const [current, setCurrent] = useState("");
@@ -28,15 +42,14 @@ export function ChangePassword() {
       );
       forgetToken();
       queryClient.setQueryData(sessionQuery.queryKey, renewed);
-      setCurrent("");
-      setNext("");
       void refetchInAllTabs("devices");
       toast(t("pages.password.changed"));
+      onClose();
     });
   });
   return (
-    <>
-      <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex max-w-88 flex-col gap-4">
+    <Dialog title={t("pages.password.change")} description={t("pages.password.signs_out")} onClose={onClose}>
+      <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         {/* Password managers need the user name. */}
         <Field
           hidden
@@ -51,6 +64,7 @@ export function ChangePassword() {
           label={t("pages.password.current")}
           hint={providers.length > 0 ? t("pages.password.none") : undefined}
           autoComplete="current-password"
+          autoFocus
           required={providers.length === 0}
           value={current}
           onChange={(event) => setCurrent(event.target.value)}
@@ -65,9 +79,11 @@ export function ChangePassword() {
           onChange={(event) => setNext(event.target.value)}
           problem={entry.problem("new_password") ?? entry.problem("email")}
         />
-        <FormFooter entry={entry}>{t("pages.password.change")}</FormFooter>
+        <FormFooter entry={entry} extra={<Button onClick={onClose}>{t("pages.cancel")}</Button>}>
+          {t("pages.password.change")}
+        </FormFooter>
       </form>
       <ReauthenticationDialog proof={proof} />
-    </>
+    </Dialog>
   );
 }

@@ -1,14 +1,15 @@
 // The settings page: settings of the account and of this device. A change is stored at once; there is no save button.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
 import { Button } from "../controls/button";
-import { Check, Choice, Select } from "../controls/form-controls";
+import { Check, Segmented, Select } from "../controls/form-controls";
 import { useDevice } from "../controls/device";
 import { Icon } from "../controls/icon";
 import { requestAction, onMac, formatKeys } from "../keys/keys";
+import { useSendKey } from "../keys/send-keys";
 import { useLocalization } from "../messages/localization";
-import { languages } from "../messages/catalog";
+import { languages, type MessageKey } from "../messages/catalog";
 import { About } from "./settings-about";
 import { Section } from "./section";
 import { SettingsConflictDialog } from "./settings-conflict";
@@ -19,52 +20,138 @@ import { change, useSettingsStore } from "./settings-store";
 import { useSignOut } from "../sidebar/sign-out";
 import { PageTitle } from "./title";
 
+/** The sections in the order of the page, by the fragment of the URL that addresses each. */
+const sections = {
+  account: "pages.settings.account",
+  appearance: "pages.settings.appearance",
+  chat: "pages.settings.writing",
+  accessibility: "pages.device.title",
+  security: "pages.settings.security",
+  about: "pages.about.title",
+} as const satisfies Record<string, MessageKey>;
+
+type SectionID = keyof typeof sections;
+const sectionIDs = Object.keys(sections) as SectionID[];
+
+/** Scrolls to the section that the URL addresses, once the sections above it have their heights. */
+const showAddressedSection = (): void => document.getElementById(location.hash.slice(1))?.scrollIntoView();
+
 export function SettingsPage() {
   const { t } = useLocalization();
   const heading = useRef<HTMLHeadingElement>(null);
+  const { isPending } = useQuery(settingsQuery);
+  const { scroller, current, show } = useCurrentSection();
   useEffect(() => heading.current?.focus(), []);
+  useEffect(showAddressedSection, [isPending]);
   return (
-    <div className="min-h-0 grow overflow-y-auto">
+    <div ref={scroller} className="min-h-0 grow overflow-y-auto short:overflow-visible">
       <PageTitle name={t("pages.settings.title")} />
-      <div className="mx-auto flex w-full max-w-160 flex-col gap-12 px-5 pt-4 pb-24">
-        <h1 ref={heading} tabIndex={-1} className="text-xl font-semibold outline-none">
+      <div className="mx-auto grid w-full max-w-220 gap-x-10 px-5 pb-24 md:grid-cols-[10rem_minmax(0,1fr)]">
+        <h1 ref={heading} tabIndex={-1} className="pt-4 pb-3 text-xl font-semibold outline-none md:col-span-2">
           {t("pages.settings.title")}
         </h1>
-        <Profile />
-        <Preferences />
-        <ThisDevice />
-        <Section title={t("pages.password.change")}>
-          <ChangePassword />
-        </Section>
-        <Section title={t("pages.devices.title")} hint={t("pages.devices.hint")}>
-          <Devices />
-        </Section>
-        <About />
+        <nav
+          aria-label={t("pages.settings.sections")}
+          className="sticky top-0 z-10 -mx-5 self-start overflow-x-auto bg-paper px-3 py-2 md:top-4 md:mx-0 md:overflow-visible md:px-0"
+        >
+          <ul className="flex gap-1 md:-ms-3 md:flex-col">
+            {sectionIDs.map((id) => (
+              <li key={id}>
+                <a
+                  href={`#${id}`}
+                  aria-current={id === current ? "true" : undefined}
+                  onClick={() => show(id)}
+                  className="flex min-h-9 items-center rounded-md px-3 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink aria-[current]:bg-hover aria-[current]:font-medium aria-[current]:text-ink pointer-coarse:min-h-11"
+                >
+                  {t(sections[id])}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div className="flex min-w-0 flex-col gap-9 pt-2">
+          <Anchor id="account">
+            <Account />
+          </Anchor>
+          <Preferences />
+          <Anchor id="accessibility">
+            <Accessibility />
+          </Anchor>
+          <Anchor id="security">
+            <Section id="password" title={t("pages.settings.security")}>
+              <ChangePassword />
+            </Section>
+            <Section id="devices" title={t("pages.devices.title")} hint={t("pages.devices.hint")}>
+              <Devices />
+            </Section>
+          </Anchor>
+          <Anchor id="about">
+            <About />
+          </Anchor>
+        </div>
       </div>
       <SettingsConflictDialog />
     </div>
   );
 }
 
-function Profile() {
+function Anchor({ id, children }: { id: SectionID; children: ReactNode }) {
+  return (
+    <div id={id} className="flex scroll-mt-16 flex-col gap-9 md:scroll-mt-4">
+      {children}
+    </div>
+  );
+}
+
+/** Returns the section that the user chose or scrolled to. */
+function useCurrentSection() {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [current, setCurrent] = useState<SectionID>(
+    () => sectionIDs.find((id) => location.hash === `#${id}`) ?? sectionIDs[0]!,
+  );
+  // A chosen section near the end may not reach the top; the scrolling that the choice causes is not evaluated.
+  const chosen = useRef(location.hash !== "");
+  useEffect(() => {
+    const onScroll = () => {
+      const wasChosen = chosen.current;
+      chosen.current = false;
+      if (wasChosen) return;
+      const line = (scroller.current?.getBoundingClientRect().top ?? 0) + 120;
+      const passed = sectionIDs.filter((id) => (document.getElementById(id)?.getBoundingClientRect().top ?? 0) < line);
+      setCurrent(passed.at(-1) ?? sectionIDs[0]!);
+    };
+    const element = scroller.current;
+    element?.addEventListener("scroll", onScroll, { passive: true });
+    return () => element?.removeEventListener("scroll", onScroll);
+  }, []);
+  const show = (id: SectionID) => {
+    chosen.current = true;
+    setCurrent(id);
+  };
+  return { scroller, current, show };
+}
+
+function Account() {
   const { t } = useLocalization();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const signOut = useSignOut();
   return (
-    <Section title={t("pages.settings.account")}>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
-        <dt className="text-soft">{t("pages.name")}</dt>
-        <dd className="wrap-anywhere">
-          <bdi>{session?.account.display_name}</bdi>
-        </dd>
-        <dt className="text-soft">{t("pages.email")}</dt>
-        <dd className="wrap-anywhere">
-          <bdi>{session?.account.email || t("pages.settings.no_email")}</bdi>
-        </dd>
-      </dl>
-      <Button icon="leave" className="w-fit" onClick={signOut}>
-        {t("pages.sign_out")}
-      </Button>
+    <Section id="profile" title={t("pages.settings.account")}>
+      <div className="flex flex-wrap items-center justify-between gap-4 py-3">
+        <dl className="grid min-w-0 grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
+          <dt className="text-soft">{t("pages.name")}</dt>
+          <dd className="wrap-anywhere">
+            <bdi>{session?.account.display_name}</bdi>
+          </dd>
+          <dt className="text-soft">{t("pages.email")}</dt>
+          <dd className="wrap-anywhere">
+            <bdi>{session?.account.email || t("pages.settings.no_email")}</bdi>
+          </dd>
+        </dl>
+        <Button icon="leave" onClick={signOut}>
+          {t("pages.sign_out")}
+        </Button>
+      </div>
     </Section>
   );
 }
@@ -73,76 +160,95 @@ function Preferences() {
   const { t, language } = useLocalization();
   const { data: stored, isError, refetch } = useQuery(settingsQuery);
   const pending = useSettingsStore((store) => store.pending);
-  const settings = stored && { ...stored, ...pending };
-  if (isError && settings === undefined) {
-    return (
-      <Section title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>
-        <Button icon="retry" className="w-fit" onClick={() => void refetch()}>
-          {t("pages.retry")}
-        </Button>
-      </Section>
-    );
-  }
-  if (settings === undefined)
-    return (
+  const sendKey = useSendKey();
+  if (stored === undefined) {
+    return isError ? (
+      <Anchor id="appearance">
+        <Section id="theme" title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>
+          <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
+            {t("pages.retry")}
+          </Button>
+        </Section>
+      </Anchor>
+    ) : (
       <p role="status" className="text-sm text-soft">
         {t("pages.list.loading")}
       </p>
     );
+  }
+  const settings = { ...stored, ...pending };
   const put = (wanted: Change) => void change(wanted, language);
   const enter = (keys: string) => formatKeys(keys, onMac);
   return (
     <>
-      <Section title={t("pages.settings.appearance")}>
-        <Choice
-          label={t("pages.theme")}
-          value={settings.theme}
-          onChange={(theme) => put({ theme })}
-          options={(["system", "light", "dark"] as const).map((value) => ({ value, label: t(`pages.theme.${value}`) }))}
-        />
-        <Select
-          label={t("pages.language")}
-          value={language}
-          onChange={(wanted) => put({ language: wanted })}
-          options={Object.entries(languages).map(([value, { name }]) => ({ value, label: name, lang: value }))}
-        />
-      </Section>
-      <Section title={t("pages.settings.writing")}>
-        <Choice
-          label={t("pages.send_key")}
-          value={settings.send_key}
-          onChange={(send_key) => put({ send_key })}
-          options={[
-            { value: "enter", label: enter("Enter"), hint: t("pages.send_key.enter", { keys: enter("Shift+Enter") }) },
-            {
-              value: "mod_enter",
-              label: enter("Mod+Enter"),
-              hint: t("pages.send_key.mod_enter", { keys: enter("Enter") }),
-            },
-          ]}
-        />
-        <Choice
-          label={t("pages.busy")}
-          value={settings.busy_action}
-          onChange={(busy_action) => put({ busy_action })}
-          options={(["queue", "steer", "interrupt"] as const).map((value) => ({
-            value,
-            label: t(`pages.busy.${value}`),
-            hint: t(`pages.busy.${value}_hint`),
-          }))}
-        />
-        <Choice
-          label={t("pages.profile")}
-          value={settings.default_profile}
-          onChange={(default_profile) => put({ default_profile })}
-          options={(["auto", "balanced", "deep_reasoning", "coding"] as const).map((value) => ({
-            value,
-            label: t(`pages.profile.${value}`),
-            hint: t(`pages.profile.${value}_hint`),
-          }))}
-        />
-      </Section>
-      <SaveStatus />
+      <Anchor id="appearance">
+        <Section id="theme" title={t("pages.settings.appearance")}>
+          <Segmented
+            label={t("pages.theme")}
+            value={settings.theme}
+            onChange={(theme) => put({ theme })}
+            options={(["system", "light", "dark"] as const).map((value) => ({
+              value,
+              label: t(`pages.theme.${value}`),
+            }))}
+          />
+          <Select
+            label={t("pages.language")}
+            value={language}
+            onChange={(wanted) => put({ language: wanted })}
+            options={Object.entries(languages).map(([value, { name }]) => ({ value, label: name, lang: value }))}
+          />
+        </Section>
+      </Anchor>
+      <Anchor id="chat">
+        <Section id="writing" title={t("pages.settings.writing")}>
+          <Segmented
+            label={t("pages.send_key")}
+            hint={
+              sendKey === "button"
+                ? t("pages.send_key.touch")
+                : t("pages.send_key.line", { keys: enter(settings.send_key === "enter" ? "Shift+Enter" : "Enter") })
+            }
+            value={settings.send_key}
+            onChange={(send_key) => put({ send_key })}
+            options={[
+              { value: "enter", label: enter("Enter") },
+              { value: "mod_enter", label: enter("Mod+Enter") },
+            ]}
+          />
+          <Segmented
+            label={t("pages.busy")}
+            hint={t(`pages.busy.${settings.busy_action}_hint`)}
+            value={settings.busy_action}
+            onChange={(busy_action) => put({ busy_action })}
+            options={(["queue", "steer", "interrupt"] as const).map((value) => ({
+              value,
+              label: t(`pages.busy.${value}`),
+            }))}
+          />
+          <Segmented
+            label={t("pages.steering_delivery")}
+            hint={t(`pages.steering_delivery.${settings.steering_delivery}_hint`)}
+            value={settings.steering_delivery}
+            onChange={(steering_delivery) => put({ steering_delivery })}
+            options={(["next_step", "interrupt"] as const).map((value) => ({
+              value,
+              label: t(`pages.steering_delivery.${value}`),
+            }))}
+          />
+          <Select
+            label={t("pages.profile")}
+            hint={t(`pages.profile.${settings.default_profile}_hint`)}
+            value={settings.default_profile}
+            onChange={(default_profile) => put({ default_profile })}
+            options={(["auto", "balanced", "deep_reasoning", "coding"] as const).map((value) => ({
+              value,
+              label: t(`pages.profile.${value}`),
+            }))}
+          />
+        </Section>
+        <SaveStatus />
+      </Anchor>
     </>
   );
 }
@@ -165,12 +271,12 @@ function SaveStatus() {
   );
 }
 
-function ThisDevice() {
+function Accessibility() {
   const { t } = useLocalization();
   const device = useDevice();
   return (
-    <Section title={t("pages.device.title")} hint={t("pages.device.hint")}>
-      <Choice
+    <Section id="device" title={t("pages.device.title")} hint={t("pages.device.hint")}>
+      <Segmented
         label={t("pages.announce")}
         value={device.announce}
         onChange={(announce) => useDevice.setState({ announce })}
@@ -179,15 +285,19 @@ function ThisDevice() {
           label: t(`pages.announce.${value}`),
         }))}
       />
-      <Check
-        label={t("pages.keys.letters")}
-        hint={t("pages.keys.letters_hint")}
-        checked={device.letterShortcuts}
-        onChange={(letters) => useDevice.setState({ letterShortcuts: letters })}
-      />
-      <Button icon="keyboard" className="w-fit" onClick={() => requestAction("shortcuts")}>
-        {t("pages.keys.title")}
-      </Button>
+      <div className="py-2">
+        <Check
+          label={t("pages.keys.letters")}
+          hint={t("pages.keys.letters_hint")}
+          checked={device.letterShortcuts}
+          onChange={(letters) => useDevice.setState({ letterShortcuts: letters })}
+        />
+      </div>
+      <div className="py-3">
+        <Button icon="keyboard" onClick={() => requestAction("shortcuts")}>
+          {t("pages.keys.title")}
+        </Button>
+      </div>
     </Section>
   );
 }

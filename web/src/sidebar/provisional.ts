@@ -3,16 +3,19 @@ import type { Conversation } from "../api/client";
 import type { OutboxMessage } from "../api/outbox-message";
 
 /** The longest title made from a message, in characters. */
-const maxTitle = 40;
+const maxTitle = 60;
 
-/** Returns the first words of a message as a title, with an ellipsis if there are more. */
-export function provisionalTitle(text: string): string {
-  const characters = [...text.replace(/\s+/g, " ").trim()];
-  if (characters.length <= maxTitle) return characters.join("");
-  const start = characters.slice(0, maxTitle).join("");
-  const words = start.slice(0, start.lastIndexOf(" ") + 1);
-  // Languages without spaces, and very long words, are cut inside a word.
-  return `${(words || start).replace(/[\s\p{P}]+$/u, "")}…`;
+/** Returns the title that the service will give a conversation with this first message until it generates one. */
+export function provisionalTitle(message: string): string {
+  let title = "";
+  for (const word of message.split(/\s+/).filter(Boolean)) {
+    if (word.startsWith("```")) break; // code is not a title
+    const next = title === "" ? word : `${title} ${word}`;
+    // A long word, or a language without spaces, is cut.
+    if ([...next].length > maxTitle) return `${title || [...word].slice(0, maxTitle - 1).join("")}…`;
+    title = next;
+  }
+  return title;
 }
 
 /** Returns the conversation that a message in the outbox creates. It has no version until the service has it. */

@@ -52,10 +52,16 @@ export function Content({ current, onHide, onOpen }: SidebarProps) {
         />
       </div>
       <div className="flex flex-col gap-0.5 px-2 pt-2 pb-1">
-        <Link to="/" onClick={onOpen} title={keysOf("new")} className={entry}>
+        <Link to="/" onClick={onOpen} data-tooltip={t("pages.new")} data-keys={keysOf("new")} className={entry}>
           <Label icon="add">{t("pages.new")}</Label>
         </Link>
-        <button type="button" title={keysOf("palette")} className={entry} onClick={() => requestAction("palette")}>
+        <button
+          type="button"
+          data-tooltip={t("pages.palette.open")}
+          data-keys={keysOf("palette")}
+          className={entry}
+          onClick={() => requestAction("palette")}
+        >
           <Label icon="search">{t("pages.palette.open")}</Label>
         </button>
       </div>

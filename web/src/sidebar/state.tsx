@@ -28,7 +28,10 @@ export function ConversationState({ conversation, current }: { conversation: Con
   if (conversation.unread && !current) {
     return (
       <StateLabel>
-        <span className="m-1 size-2 rounded-full bg-accent forced-color-adjust-none" title={t("pages.state.unread")} />
+        <span
+          className="m-1 size-2 rounded-full bg-accent forced-color-adjust-none"
+          data-tooltip={t("pages.state.unread")}
+        />
         <span className="sr-only">{t("pages.state.unread")}</span>
       </StateLabel>
     );
@@ -36,7 +39,7 @@ export function ConversationState({ conversation, current }: { conversation: Con
   if (draft === true && !current) {
     return (
       <StateLabel>
-        <span title={t("pages.state.draft")}>
+        <span data-tooltip={t("pages.state.draft")}>
           <Icon name="edit" size={14} />
         </span>
         <span className="sr-only">{t("pages.state.draft")}</span>
