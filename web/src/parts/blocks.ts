@@ -1,6 +1,7 @@
 // Splits Markdown into blocks that are rendered and cached separately: while an answer streams, only its end is parsed
 // again. Pure: the blocks depend only on the text, not on the steps in which it grew.
 import { Lexer, Marked, type Token, type TokenizerExtension } from "marked";
+import { unlessTooDeep } from "./nesting";
 
 export interface Block {
   kind: "markdown" | "code" | "math" | "definition";
@@ -83,7 +84,11 @@ function stableBlocks(list: readonly Block[]): readonly Block[] {
 function parseBlocks(text: string, known: readonly Block[]): Block[] {
   const list: Block[] = [];
   let lead = ""; // empty lines before the first block
-  for (const token of new Lexer(grammar.defaults).blockTokens(text)) {
+  const tokens = unlessTooDeep<Token[]>(
+    () => new Lexer(grammar.defaults).blockTokens(text),
+    [{ type: "paragraph", raw: text, text, tokens: [] }],
+  );
+  for (const token of tokens) {
     const last = list.at(-1);
     if (token.type === "space") {
       if (last === undefined) lead += token.raw;

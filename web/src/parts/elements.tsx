@@ -9,6 +9,7 @@ import { csvOf } from "./csv";
 import { decodeEntities } from "./entities";
 import { Formula } from "./formula";
 import { linkURL } from "./links";
+import { maxNesting, unlessTooDeep } from "./nesting";
 import { restoreSource, splitPlaceholders, type Formula as FormulaSource } from "./math";
 
 type Token = Tokens.Generic;
@@ -30,19 +31,28 @@ interface Source {
   level: number;
 }
 
+/** A source with the number of elements around the rendered one. */
+interface Nested extends Source {
+  depth: number;
+}
+
 /**
  * Renders a block of Markdown. Its outermost elements have the direction of their text: a nested dir="auto" would hide
  * its text from the outer ones.
  */
 export function renderMarkdown(text: string, source: Source): ReactNode {
-  return renderBlocks(grammar.lexer(text) as Token[], source, "auto");
+  const plain = [{ type: "text", raw: text, text, tokens: [{ type: "escape", raw: text, text }] }];
+  const tokens = unlessTooDeep(() => grammar.lexer(text) as Token[], plain);
+  return renderBlocks(tokens, { ...source, depth: 0 }, "auto");
 }
 
-function renderBlocks(tokens: readonly Token[], source: Source, dir?: "auto"): ReactNode {
+function renderBlocks(tokens: readonly Token[], around: Nested, dir?: "auto"): ReactNode {
+  const source = { ...around, depth: around.depth + 1 };
+  if (source.depth > maxNesting) return asWritten(tokens);
   return tokens.map((token, at) => <Fragment key={at}>{renderBlock(token, source, dir)}</Fragment>);
 }
 
-function renderBlock(token: Token, source: Source, dir: "auto" | undefined): ReactNode {
+function renderBlock(token: Token, source: Nested, dir: "auto" | undefined): ReactNode {
   const inside = token.tokens ?? [];
   switch (token.type) {
     case "space":
@@ -88,11 +98,13 @@ function renderBlock(token: Token, source: Source, dir: "auto" | undefined): Rea
   }
 }
 
-function renderInline(tokens: readonly Token[], source: Source): ReactNode {
+function renderInline(tokens: readonly Token[], around: Nested): ReactNode {
+  const source = { ...around, depth: around.depth + 1 };
+  if (source.depth > maxNesting) return asWritten(tokens);
   return tokens.map((token, at) => <Fragment key={at}>{renderSpan(token, source)}</Fragment>);
 }
 
-function renderSpan(token: Token, source: Source): ReactNode {
+function renderSpan(token: Token, source: Nested): ReactNode {
   const { formulas } = source;
   const inside = token.tokens ?? [];
   switch (token.type) {
@@ -132,6 +144,8 @@ function renderText(text: string, formulas: readonly FormulaSource[]): ReactNode
     "text" in piece ? piece.text : <Formula key={at} tex={piece.tex} display={piece.display} />,
   );
 }
+
+const asWritten = (tokens: readonly Token[]): string => tokens.map(({ raw }) => raw).join("");
 
 /** Returns the text of tokens; a formula as its TeX source without delimiters. */
 function textOf(tokens: readonly Token[], formulas: readonly FormulaSource[]): string {
@@ -197,7 +211,7 @@ function TaskCheckbox({ checked }: { checked: boolean }) {
   );
 }
 
-function Table({ table, source, dir }: { table: Tokens.Table; source: Source; dir: "auto" | undefined }) {
+function Table({ table, source, dir }: { table: Tokens.Table; source: Nested; dir: "auto" | undefined }) {
   const { t } = useLocalization();
   const { header, rows } = table;
   const cells = (row: readonly Tokens.TableCell[], Cell: "th" | "td") => (

@@ -4,6 +4,7 @@ import { random } from "../turn/turn.fake";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1" });
 const { Markdown } = await import("./markdown");
+const { toPlainText } = await import("./plain");
 await (await import("./close-marks")).loadMarkCloser();
 
 const html = (text: string, open = false) =>
@@ -65,6 +66,28 @@ describe("rendered Markdown", () => {
   test("reference links find definitions in later blocks, and the text of footnotes is kept", () => {
     expect(html("See [this][1].\n\nMore.\n\n[1]: https://a.example/one")).toContain('href="https://a.example/one"');
     expect(html("A fact.[^1]\n\n[^1]: The source of it.")).toContain("The source of it.");
+  });
+
+  test("text that is nested very deeply is shown, at some depth as it was written", () => {
+    for (const text of [
+      `${"> ".repeat(5_000)}deep`,
+      `${"- ".repeat(5_000)}deep`,
+      `${"*a **b ".repeat(300)}deep`,
+      `${"[".repeat(2_000)}deep${"](https://a.example)".repeat(2_000)}`,
+      Array.from({ length: 300 }, (_, at) => `${"  ".repeat(at)}- ${at === 299 ? "deep" : "x"}`).join("\n"),
+    ]) {
+      const shown = html(text);
+      expect(shown, text.slice(0, 20)).toContain("deep");
+      let [depth, deepest] = [0, 0];
+      for (const [tag] of shown.matchAll(/<\/?(?:blockquote|ul|ol|em|strong)\b/g))
+        deepest = Math.max(deepest, (depth += tag.startsWith("</") ? -1 : 1));
+      expect(deepest, text.slice(0, 20)).toBeLessThanOrEqual(31);
+      expect(toPlainText(text)).toContain("deep");
+    }
+  });
+
+  test("text with very many unclosed marks is shown as plain text", () => {
+    expect(html("a_b".repeat(13_000))).toContain('<p dir="auto" class="whitespace-pre-wrap">a_ba_b');
   });
 
   test("a formula with bars does not split a table cell", () => {

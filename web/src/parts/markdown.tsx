@@ -13,8 +13,12 @@ import "./prose.css";
 
 /** The level of the first heading in an answer: below the heading of the message. */
 const firstHeadingLevel = 3;
-/** A longer block of prose, in characters, is shown as plain text. */
+/**
+ * A longer block of prose, in characters, and one with more marks, is shown as plain text: the time of the parser grows
+ * with the square of the number of marks that are not closed.
+ */
 const maxProseLength = 40_000;
+const maxMarks = 4_000;
 
 interface MarkdownProps {
   text: string;
@@ -82,7 +86,7 @@ const BlockView = memo(function BlockView({ block, level, open, definitions }: B
         <p className="whitespace-pre-wrap">{block.raw}</p>
       );
     default:
-      return block.raw.length > maxProseLength ? (
+      return block.raw.length > maxProseLength || (block.raw.match(/[*_~`[\]]/g)?.length ?? 0) > maxMarks ? (
         <PlainBlock text={block.raw} />
       ) : (
         <Prose source={block.raw} level={level} open={open} definitions={definitions} />

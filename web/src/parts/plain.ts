@@ -1,6 +1,7 @@
 // Markdown as plain text: for the clipboard and for screen readers.
 import { Marked, type Tokens } from "marked";
 import { decodeEntities } from "./entities";
+import { unlessTooDeep } from "./nesting";
 
 type Token = Tokens.Generic;
 
@@ -19,7 +20,8 @@ export function firstParagraph(markdown: string): string {
   return first === undefined ? "" : blocksOf([first]).replace(/\s+/g, " ").trim();
 }
 
-const read = (markdown: string) => reader.lexer(markdown) as Token[];
+const read = (markdown: string) =>
+  unlessTooDeep(() => reader.lexer(markdown) as Token[], [{ type: "text", raw: markdown, text: markdown }]);
 
 function blocksOf(tokens: readonly Token[]): string {
   return tokens
