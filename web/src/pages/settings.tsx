@@ -34,7 +34,10 @@ type SectionID = keyof typeof sections;
 const sectionIDs = Object.keys(sections) as SectionID[];
 
 /** Scrolls to the section that the URL addresses, once the sections above it have their heights. */
-const showAddressedSection = (): void => document.getElementById(location.hash.slice(1))?.scrollIntoView();
+function showAddressedSection(): void {
+  // Not the value of an arrow function: new browsers return a promise, which an effect may not return.
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}
 
 export function SettingsPage() {
   const { t } = useLocalization();
