@@ -245,6 +245,28 @@ describe("a rate limit", () => {
   });
 });
 
+describe("the queue at 400 % zoom", () => {
+  test("6 shows every row with its whole buttons, and scrolls with the page", async () => {
+    const texts = ["One", "Two", "Three", "Four", "Five", "Six"];
+    const { visit, page } = await openWithQueue(texts, { viewport: { width: 320, height: 200 } });
+    const list = waiting(page).getByRole("list");
+    await list.getByRole("listitem").nth(5).waitFor();
+    // Nothing of the list is cut off or scrolls by itself.
+    expect(await list.evaluate((element) => element.scrollHeight - element.clientHeight)).toBe(0);
+    for (const text of texts) {
+      const button = list.getByRole("button", { name: `Edit: ${text}` });
+      await button.scrollIntoViewIfNeeded();
+      const covered = await button.evaluate((element) => {
+        const { left, right, top, bottom } = element.getBoundingClientRect();
+        const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        return left < 0 || right > innerWidth || !(at !== null && element.contains(at));
+      });
+      expect(covered, text).toBe(false);
+    }
+    await visit.close();
+  });
+});
+
 describe("the text field", () => {
   test("is one line high during an answer, also on a narrow phone", async () => {
     const narrow = { viewport: { width: 320, height: 640 } };

@@ -1,6 +1,7 @@
 // The banner that reports a connection lost for more than a second. Most losses are shorter and are not reported.
-import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { Icon } from "../controls/icon";
+import { useOnline } from "../controls/media";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
 
@@ -43,16 +44,6 @@ function useLostLongerThanDelay(since: number | null): boolean {
 
 /** Returns the performance.now() time since which the browser is offline; null while it is online. */
 function useOfflineSince(): number | null {
-  const online = useSyncExternalStore(
-    (notify) => {
-      window.addEventListener("online", notify);
-      window.addEventListener("offline", notify);
-      return () => {
-        window.removeEventListener("online", notify);
-        window.removeEventListener("offline", notify);
-      };
-    },
-    () => navigator.onLine,
-  );
+  const online = useOnline();
   return useMemo(() => (online ? null : performance.now()), [online]);
 }
