@@ -62,6 +62,7 @@ check: lint format openapi generated ## lint, and check the formatting and that 
 generate: bin/turnstone-race web/node_modules ## generate files from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
 	made docs/configuration.md bin/turnstone-race config doc; \
+	made docs/messages.md node web/messages.mjs; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
 	made protocol/events.schema.json bin/turnstone-race openapi --events
 	go run -race ./protocol/typescript web/src/generated/events.ts

@@ -1,29 +1,17 @@
 // Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { expectFocus, intercept, refusal, send, sidebar } from "./conversation-page";
+import { composer, expectFocus, intercept, refusal, send, sidebar } from "./conversation-page";
 import { newIdentifier } from "../src/api/identifier";
 import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
 
 withBrowser();
 
-/** Answers navigations to unknown addresses with the document of the app and the status 404, as the service does. */
-async function serveUnknownAddresses(page: Page): Promise<void> {
-  await page.route(
-    () => true,
-    async (route) => {
-      if (!route.request().isNavigationRequest()) return route.fallback();
-      return route.fulfill({ response: await route.fetch({ url: `${url}/` }), status: 404 });
-    },
-  );
-}
-
 describe("addresses", () => {
   test("the app shows its own page for every address that it does not know", async () => {
     const visit = await BrowserWindow.open("/", await Account.register());
     const { page } = visit;
-    await serveUnknownAddresses(page);
-    for (const path of ["/c", "/c/", "/login", "/settings/unknown", "/c/nothing", "/c/nothing/more", "/%E0%A4%A"]) {
+    for (const path of ["/c", "/c/", "/login", "/settings/unknown", "/c/nothing", "/c/nothing/more"]) {
       await page.goto(url + path);
       await page.getByRole("main").getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
       await page.getByRole("navigation", { name: "Conversations" }).waitFor();
@@ -37,7 +25,6 @@ describe("addresses", () => {
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    await serveUnknownAddresses(page);
     await page.goto(`${url}/settings/`);
     await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     await page.goto(`${url}/c/${conversation}/`);
@@ -49,7 +36,6 @@ describe("addresses", () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/");
     const { page } = visit;
-    await serveUnknownAddresses(page);
     for (const [path, heading] of [
       ["/nowhere", "Page not found"],
       ["/settings/", "Settings"],
@@ -250,6 +236,19 @@ describe("the conversation list", () => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
     await page.locator("[data-message]").last().waitFor();
+    await visit.close();
+  });
+
+  test("a dialog without a field takes the focus itself, so that no tooltip covers it", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).waitFor();
+    await page.keyboard.press("ControlOrMeta+/");
+    const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+    await expectFocus(dialog);
+    await page.keyboard.press("Tab");
+    await expectFocus(dialog.getByRole("button", { name: "Close" }));
     await visit.close();
   });
 

@@ -466,7 +466,10 @@ describe("over a limit", () => {
         { errors: [{ field: "body.input", message: "holds a sign that is not allowed" }] },
       ),
     );
-    await page.getByRole("alert").getByText("Not sent: holds a sign that is not allowed").waitFor();
+    await page
+      .getByRole("alert")
+      .getByText("Not sent. Your text is back here: holds a sign that is not allowed")
+      .waitFor();
     expect(await composer(page).inputValue()).toBe("Meanwhile");
     await expectAccessibleInBothColorSchemes(page, "a message that was refused");
     // The pencil of the other message has the same name, and no text.

@@ -243,7 +243,7 @@ function SteeringItem({ turn, steering, open }: { turn: string | null; steering:
     focusComposer(); // the pressed button disappears
   };
   const actions: RowAction[] = [
-    { icon: "interrupt", label: t("composer.steering.apply"), run: () => decide("apply_now") },
+    { icon: "interrupt", label: t("composer.steering.apply"), labelled: true, run: () => decide("apply_now") },
     { icon: "undo", label: t("composer.steering.withdraw"), run: () => decide("withdraw") },
   ];
   const state =

@@ -1,7 +1,7 @@
 // A row of the list above the composer: one line with the text, its state and its actions. On touch screens the actions
 // are in a menu.
 import type { ReactNode } from "react";
-import { IconButton } from "../controls/button";
+import { Button, IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
 import { touchScreen, useMedia } from "../controls/media";
 import { Menu, MenuItem } from "../controls/menu";
@@ -11,6 +11,8 @@ export interface RowAction {
   icon: IconName;
   label: string;
   mirrored?: boolean;
+  /** Whether the label is visible next to the icon. */
+  labelled?: boolean;
   run: () => void;
 }
 
@@ -77,19 +79,33 @@ export function PendingRow({
           </Menu>
         ) : (
           actions.length > 0 && (
-            <div className="-me-1.5 flex shrink-0">
-              {actions.map((action) => (
-                <IconButton
-                  key={action.label}
-                  size="small"
-                  icon={action.icon}
-                  label={action.label}
-                  target={name}
-                  {...(action.mirrored === undefined ? {} : { mirrored: action.mirrored })}
-                  disabled={disabled}
-                  onClick={action.run}
-                />
-              ))}
+            <div className="-me-1.5 flex shrink-0 items-center">
+              {actions.map((action) =>
+                action.labelled ? (
+                  <Button
+                    key={action.label}
+                    look="quiet"
+                    icon={action.icon}
+                    aria-label={`${action.label}: ${name}`}
+                    disabled={disabled}
+                    onClick={action.run}
+                    className="min-h-7 px-2 text-xs"
+                  >
+                    {action.label}
+                  </Button>
+                ) : (
+                  <IconButton
+                    key={action.label}
+                    size="small"
+                    icon={action.icon}
+                    label={action.label}
+                    target={name}
+                    {...(action.mirrored === undefined ? {} : { mirrored: action.mirrored })}
+                    disabled={disabled}
+                    onClick={action.run}
+                  />
+                ),
+              )}
             </div>
           )
         )}

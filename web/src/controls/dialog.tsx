@@ -31,6 +31,7 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
         <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
         <Radix.Content
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
+          onOpenAutoFocus={focusContent}
           onCloseAutoFocus={goBack}
           {...(onClose === undefined
             ? { onEscapeKeyDown: preventClose, onPointerDownOutside: preventClose, onInteractOutside: preventClose }
@@ -53,6 +54,12 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
       </Radix.Portal>
     </Radix.Root>
   );
+}
+
+/** Focuses the dialog, unless an element in it has the focus, instead of its first button, which closes it. */
+function focusContent(event: Event): void {
+  event.preventDefault();
+  (event.currentTarget as HTMLElement).focus();
 }
 
 function preventClose(event: Event): void {
