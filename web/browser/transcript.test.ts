@@ -336,7 +336,7 @@ describe("tool calls", () => {
     const { page } = visit;
     const answer = messages(page).nth(1);
     const line = answer.getByRole("button", { name: /^Calculate/ });
-    await expect.poll(() => line.innerText()).toMatch(/48 \* 365 \+ 17\s*→\s*17537/);
+    await expect.poll(() => line.innerText()).toMatch(/48 \* 365 \+ 17\s*→\s*17,537/);
     await line.press("Enter");
     expect(await line.getAttribute("aria-expanded")).toBe("true");
     await answer.getByText("Arguments", { exact: true }).waitFor();

@@ -38,9 +38,12 @@ const stateStyles: Record<ToolState, StateStyle> = {
   },
 };
 
+/** A computed integer that a JavaScript number represents exactly is shown with the separators of the language. */
+const exactInteger = /^-?\d{1,15}$/;
+
 export function Tool({ part }: { part: PartView }) {
   const localization = useLocalization();
-  const { t } = localization;
+  const { t, intl } = localization;
   const style = stateStyles[part.state ?? "pending"] ?? stateStyles.pending;
   const summary = summarizeInput(part.input);
   const result = shortText(part.output);
@@ -59,7 +62,9 @@ export function Tool({ part }: { part: PartView }) {
           {result !== null && (
             <>
               <span className="inline-block shrink-0 text-faint rtl:-scale-x-100">→</span>
-              <bdi className="max-w-[60%] shrink-0 truncate text-ink">{result}</bdi>
+              <bdi className="max-w-[60%] shrink-0 truncate text-ink">
+                {part.kind === "compute" && exactInteger.test(result) ? intl.formatNumber(Number(result)) : result}
+              </bdi>
             </>
           )}
           <ToolProgress part={part} />
