@@ -55,6 +55,8 @@ func fill(t testing.TB, db *persistence.Stores, account protocol.AccountID, id p
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`update follow_ups set content = $1 where conversation_id = $2`, text, id)
+	batch.Queue(`update conversations set provisional_title = $1 where conversation_id = $2`, text, id)
+	batch.Queue(`update messages set routing = jsonb_build_object('reason', $1::text) where conversation_id = $2`, text, id)
 	batch.Queue(`insert into turn_records (account_id, turn_id, kind, key, sequence, body) values ($1, $2, 'step', '1', 1, to_json($3::text))`, account, turn, text)
 	batch.Queue(`insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames) values ($1, $2, 4, 1, $3)`, account, turn, []byte(text))
 	location := "/conversations/" + id.String()
