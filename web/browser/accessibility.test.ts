@@ -578,7 +578,7 @@ describe("other languages", () => {
       await headings.nth(4).waitFor();
       expect((await headings.allInnerTexts()).map((text) => text.replace(/[\u200e\u200f]/g, ""))).toEqual(groups);
 
-      await page.getByRole("navigation").getByRole("listitem").getByRole("link").last().focus();
+      await page.locator("[data-conversation]").last().focus();
       await page.keyboard.press("Delete");
       await page.getByRole("dialog").getByText(two).waitFor();
       await page.keyboard.press("Escape");

@@ -318,8 +318,8 @@ describe("settings", () => {
     await expect.poll(() => inView("Security")).toBe(true);
     await link("Account").click();
     await expect.poll(() => inView("Account")).toBe(true);
-    expect(await link("Account").getAttribute("aria-current")).toBe("true");
-    expect(await link("Security").getAttribute("aria-current")).toBeNull();
+    await expect.poll(() => link("Account").getAttribute("aria-current")).toBe("true");
+    await expect.poll(() => link("Security").getAttribute("aria-current")).toBeNull();
 
     await page.getByRole("button", { name: "Change password" }).press("Enter");
     const dialog = page.getByRole("dialog", { name: "Change password" });

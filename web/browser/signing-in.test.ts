@@ -300,7 +300,7 @@ describe("sign-in with a provider", () => {
     await page.getByRole("heading", { name: "Harbour" }).waitFor();
     expect(page.url().startsWith(url)).toBe(false);
     await page.getByLabel("Name").fill(name);
-    await page.getByLabel("Email").fill(email);
+    await page.getByLabel("E-mail").fill(email);
     await page.getByRole("button", { name: choice }).press("Enter");
   }
 
