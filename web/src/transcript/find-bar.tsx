@@ -36,7 +36,8 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
   useEffect(() => field.current?.focus(), []);
   // Later searches start from the match that is shown now.
   useEffect(() => setCurrent(match), [match]);
-  useHighlights(scroll, locator, matches.query, match?.key ?? null, match?.nth ?? 0);
+  const { loadOlder, loaded } = useOlder(rows, onOlder);
+  useHighlights(scroll, locator, matches.query, match?.key ?? null, match?.nth ?? 0, loaded);
 
   const go = (by: 1 | -1) => list.length > 0 && setCurrent(list[(at + by + list.length) % list.length]!);
   const goRef = useRef(go);
@@ -103,7 +104,7 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
             look="quiet"
             className="-me-2 ms-auto"
             onClick={() => {
-              onOlder();
+              loadOlder();
               field.current?.focus(); // the button disappears with the oldest message
             }}
           >
@@ -115,16 +116,35 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
   );
 }
 
+/** Loads older rows on request. loaded counts the loads, after each of which the current match is shown again. */
+function useOlder(rows: readonly Row[], onOlder: () => void): { loadOlder: () => void; loaded: number } {
+  const [loaded, setLoaded] = useState(0);
+  /** The first row before a requested load; null: none is requested. */
+  const before = useRef<string | null>(null);
+  const first = rows[0]?.key ?? null;
+  useEffect(() => {
+    if (before.current === null || before.current === first) return;
+    before.current = null;
+    setLoaded((count) => count + 1);
+  }, [first]);
+  const loadOlder = () => {
+    before.current = first;
+    onOlder();
+  };
+  return { loadOlder, loaded };
+}
+
 /** The most frames in which a match is brought into view. */
 const maxAttempts = 60;
 
-/** Highlights the matches in the rows that are displayed, and scrolls to the current match when it changes. */
+/** Highlights the matches in the rows that are displayed, and scrolls to the current match when it or loaded changes. */
 function useHighlights(
   { scroller, content }: FindBarProps["scroll"],
   locator: FindBarProps["locator"],
   query: string,
   key: string | null,
   nth: number,
+  loaded: number,
 ): void {
   useEffect(() => removeHighlights, []);
   useEffect(() => {
@@ -140,7 +160,7 @@ function useHighlights(
       // A match in a folded part of a message has no range: the message is shown.
       const found = range ?? inside.querySelector(`[data-row="${CSS.escape(key)}"]`);
       if (found !== null) steady = isShown(view, found.getBoundingClientRect()) ? steady + 1 : 0;
-      else view.scrollTop = locator.current?.locate(key, "row") ?? view.scrollTop;
+      else scrollTo(view, locator.current?.locate(key, "row") ?? view.scrollTop);
       if (steady === 3) attempts = 0;
       else frame = requestAnimationFrame(update);
     };
@@ -154,7 +174,7 @@ function useHighlights(
       cancelAnimationFrame(frame);
       observer.disconnect();
     };
-  }, [scroller, content, locator, query, key, nth]);
+  }, [scroller, content, locator, query, key, nth, loaded]);
 }
 
 /** The space in pixels at the top of the view that the bar covers. */
@@ -164,8 +184,17 @@ const barHeight = 96;
 function isShown(view: Element, target: DOMRect): boolean {
   const { top, bottom, height } = view.getBoundingClientRect();
   if (target.top >= top + barHeight && target.top <= bottom - 48) return true;
-  view.scrollTop += target.top - top - height / 3;
+  scrollTo(view, view.scrollTop + target.top - top - height / 3);
   return false;
+}
+
+/**
+ * Scrolls, and reports it at once: the event of the browser follows later, and rows that are added before it would be
+ * laid out around the position before.
+ */
+function scrollTo(view: Element, top: number): void {
+  view.scrollTop = top;
+  view.dispatchEvent(new Event("scroll"));
 }
 
 /** Returns the key of the first visible row. */
