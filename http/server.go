@@ -120,7 +120,6 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		s.AddPage(pattern, page)
 	}
 	s.UnknownPage = app.GetUnknown
-	s.UnknownPage = app.GetUnknown
 	return s, nil
 }
 
