@@ -40,8 +40,7 @@ async function pollIfDue(): Promise<void> {
   if (!due || polling || now < pausedUntil || useSessionState.getState().lost) return;
   polling = true;
   polledAt = now;
-  await poll();
-  polling = false;
+  await poll().finally(() => (polling = false));
 }
 
 /** Reports whether a turn is live in a loaded conversation or a message is being sent. */

@@ -25,14 +25,16 @@ export const letterShortcuts: readonly Action[] = ["next", "previous"];
 
 export type Pressed = Pick<KeyboardEvent, "key" | "code" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey">;
 
-/** Returns the pressed shortcut. A key counts by its Latin letter, or by its position if it writes another letter. */
+/** Returns the pressed key: its Latin letter or its sign, or its position if it writes another letter. */
+export function keyOf({ key, code }: Pick<Pressed, "key" | "code">): string {
+  return /^[a-z]$/i.test(key) || !/^\p{L}$/u.test(key) ? key.toUpperCase() : code.replace(/^Key/, "");
+}
+
+/** Returns the pressed shortcut; null: none. */
 export function shortcutOf(event: Pressed, mac: boolean): Action | null {
   if (event.altKey || (mac ? event.ctrlKey : event.metaKey)) return null;
   const mod = mac ? event.metaKey : event.ctrlKey;
-  const key =
-    /^[a-z]$/i.test(event.key) || !/^\p{L}$/u.test(event.key)
-      ? event.key.toUpperCase()
-      : event.code.replace(/^Key/, "");
+  const key = keyOf(event);
   for (const [action, { keys }] of Object.entries(shortcuts) as [Action, Shortcut][]) {
     const parts = keys.split("+");
     const wanted = parts.at(-1)!;

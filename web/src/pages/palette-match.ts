@@ -1,12 +1,8 @@
 // Matches titles with typed words. Pure.
+import { fold } from "../transcript/find";
 
 /** Removes case and accents. The marks of Japanese kana stay: they make other letters. */
-const normalize = (text: string): string =>
-  text
-    .normalize("NFKD")
-    .replace(/[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]/g, "")
-    .normalize("NFC")
-    .toLowerCase();
+const normalize = (text: string): string => fold(text.normalize()).text;
 
 /** Scripts that write words without spaces between them. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;

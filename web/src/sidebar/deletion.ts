@@ -36,7 +36,10 @@ export function setPending(id: string, sendNow: (() => void) | null): void {
   });
 }
 
-/** Waits for "Undo", which calls onUndo, then sends the request; at once if a turn is live, because the service then asks to confirm. */
+/**
+ * Waits for "Undo", which calls onUndo, then sends the request; at once if a turn is live, because the service then asks
+ * to confirm.
+ */
 export function startDeletion(conversation: Conversation, t: Localization["t"], onUndo: () => void): void {
   const id = conversation.conversation_id;
   if (conversation.live_turn_id !== null) return sendDeletion(conversation, t);

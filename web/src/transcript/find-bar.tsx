@@ -1,7 +1,7 @@
 // The find bar of a long conversation, whose rows are not all in the document, so that the browser cannot search them.
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import { Button, IconButton } from "../controls/button";
-import { onMac } from "../keys/keys";
+import { keyOf, onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
 import "./find-bar.css";
 import { indexOf, type Match } from "./find";
@@ -44,7 +44,7 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
   goRef.current = go;
   useEffect(() => {
     const pressed = (event: globalThis.KeyboardEvent) => {
-      const again = event.key === "F3" || (event.key.toLowerCase() === "g" && (onMac ? event.metaKey : event.ctrlKey));
+      const again = event.key === "F3" || (keyOf(event) === "G" && (onMac ? event.metaKey : event.ctrlKey));
       if (!again || event.altKey) return;
       event.preventDefault();
       goRef.current(event.shiftKey ? -1 : 1);

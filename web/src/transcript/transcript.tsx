@@ -4,7 +4,7 @@ import { sentFromThisTab } from "../api/outbox";
 import { markRead } from "../api/queries";
 import { useComposerRequests } from "../composer/composer-requests";
 import { Icon } from "../controls/icon";
-import { onMac } from "../keys/keys";
+import { keyOf, onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
 import { List, maxUnvirtualized, type RowLocator } from "./list";
 import { ConversationContext } from "./conversation-context";
@@ -160,9 +160,7 @@ function useFind(enabled: boolean): [open: boolean, close: () => void] {
     if (!enabled || open) return;
     const pressed = (event: KeyboardEvent) => {
       const mod = onMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
-      // A keyboard layout without Latin letters counts by the position of the key.
-      const letter = /^[a-z]$/i.test(event.key) ? event.key.toUpperCase() : event.code.replace(/^Key/, "");
-      if (!mod || event.shiftKey || event.altKey || letter !== "F") return;
+      if (!mod || event.shiftKey || event.altKey || keyOf(event) !== "F") return;
       if (event.defaultPrevented || document.querySelector('[role="dialog"], [role="menu"]') !== null) return;
       event.preventDefault();
       focused.current = document.activeElement;

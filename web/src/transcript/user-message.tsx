@@ -1,5 +1,5 @@
-// A user message, displayed as written except for fenced code, with its versions. A message that is not accepted yet shows the state of its
-// delivery.
+// A user message, displayed as written except for fenced code, with its versions. A message that is not accepted yet
+// shows the state of its delivery.
 import { memo, useEffect, useRef, useState } from "react";
 import { sendMessage, type Outgoing } from "../api/outbox";
 import { Button, IconButton } from "../controls/button";
