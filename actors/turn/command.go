@@ -169,23 +169,23 @@ func (m steering) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 	return receipt, nil
 }
 
-// applyNow interrupts the model's answer, so that a pending input is applied at once. It interrupts nothing if the
-// current model request already contains the input, or while tools run: the next step then applies it. A repeat gets the
-// first receipt.
+// applyNow interrupts the model's answer, so that a pending input is applied at once. If the current model request
+// already contains the input, or tools are running, nothing is interrupted: this request or the next step applies the
+// input. A repeat gets the first receipt.
 func (m steering) applyNow(c *Command) (protocol.SteeringReceipt, error) {
 	input := m.input(c.SteeringID)
 	switch {
 	case input == nil:
 		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeNotFound, "no such input")
-	case input.hurriedAt > 0:
-		return m.receipt(input.id, input.hurriedAt, true), nil
+	case input.applyAt > 0:
+		return m.receipt(input.id, input.applyAt, true), nil
 	case !input.pending() || m.ended || m.state == protocol.TurnCancelling:
 		return protocol.SteeringReceipt{}, NewSteeringClosed(m.spec.TurnID, m.state)
 	}
 	if m.calling && input.requestedIn != m.call && m.step() < maxModelSteps {
 		m.interrupt()
 	}
-	// The activity tells the user what the answer waits for. It is also the event that the record is stored with.
+	// Readers show the activity until the answer continues. The record is stored with this event.
 	part := m.activity
 	if part.IsZero() {
 		part = m.newPart()

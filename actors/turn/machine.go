@@ -92,7 +92,7 @@ type steeringInput struct {
 	step       int                   // > 0: applied in that step
 	returned   protocol.ReturnReason // "": not returned
 	returnedAt int64                 // the sequence of the event that returned the input
-	hurriedAt  int64                 // the sequence of the event stored with RecordApply; 0: none
+	applyAt    int64                 // the sequence of the event with which RecordApply was stored; 0: none
 
 	requestedIn int // volatile: number of the model call whose request contains the input
 }
@@ -331,7 +331,7 @@ func (m *Machine) applyRecord(record turnlog.Record) error {
 		var body turnlog.SteeringRecord
 		if err = json.Unmarshal(record.Body, &body); err == nil {
 			if input := m.input(body.SteeringID); input != nil {
-				input.hurriedAt = record.Sequence
+				input.applyAt = record.Sequence
 			}
 		}
 	case turnlog.RecordCancel:

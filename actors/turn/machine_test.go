@@ -328,7 +328,7 @@ func (w *world) rare() {
 	default:
 		for _, input := range w.m.inputs {
 			if rapid.Bool().Draw(w.t, "apply") {
-				if _, err := w.m.Command(&Command{Kind: CommandApply, SteeringID: input.id}); err == nil && input.hurriedAt == 0 {
+				if _, err := w.m.Command(&Command{Kind: CommandApply, SteeringID: input.id}); err == nil && input.applyAt == 0 {
 					w.t.Fatal("an applied input has no record")
 				}
 				continue

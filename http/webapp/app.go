@@ -91,8 +91,8 @@ func New(files fs.FS, registration bool, providers []string, fail func(stdhttp.R
 	return s, nil
 }
 
-// mediaType returns the media type of a file by its extension. That of fonts depends on the installation of the host
-// otherwise.
+// mediaType returns the media type of a file by its extension. Those of fonts are listed here, because package mime knows
+// them only on some hosts.
 func mediaType(name string) string {
 	switch extension := path.Ext(name); extension {
 	case ".woff", ".woff2":

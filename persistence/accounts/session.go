@@ -186,9 +186,9 @@ const (
 	nameSuccessorSQL = `update sessions set successor_hash = @token where token_hash = @old`
 )
 
-// RotateSession replaces a token and reports whether it did. A token is not replaced if its successor was
-// used, or is younger than overlap: then another request has just replaced it, and the response to that request has the
-// new token. The old token stays valid for a while after the first use of the new one.
+// RotateSession replaces a token and reports whether it did. A token is not replaced if its successor was used, or is
+// younger than overlap: then another request has just replaced it, and the response to that request has the new token.
+// The old token stays valid for a while after the first use of the new one.
 func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *NewSession, overlap time.Duration, by audit.Requester) (rotated bool, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		rotated = false
@@ -234,8 +234,8 @@ type successor struct {
 	SuccessorMadeAt *time.Time
 }
 
-// stays reports whether the current successor remains. A successor that is older than overlap and
-// was never used was lost on its way to the client.
+// stays reports whether the current successor remains. A successor that is older than overlap and was never used was lost
+// on its way to the client.
 func (s successor) stays(now time.Time, overlap time.Duration) bool {
 	return s.SuccessorUsedAt != nil || s.SuccessorMadeAt != nil && now.Sub(*s.SuccessorMadeAt) < overlap
 }

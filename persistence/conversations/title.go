@@ -19,8 +19,8 @@ const maxTitleInput = 4000
 // maxProvisionalTitle limits a provisional title, in runes: about one line of a sidebar.
 const maxProvisionalTitle = 60
 
-// ProvisionalTitle returns the first words of a message: the title of its conversation until the service generates one or
-// the user sets one. It is also the only title of a conversation whose first answer did not complete.
+// ProvisionalTitle returns the first words of a message. They are the title of its conversation until the service
+// generates a title, which it does only when an answer completes, or the user sets one.
 func ProvisionalTitle(message string) string {
 	words := strings.Fields(firstRunes(message, maxTitleInput))
 	title := ""

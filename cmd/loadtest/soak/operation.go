@@ -180,7 +180,7 @@ func (t *soakTurn) title(ctx context.Context, _ *rand.Rand) {
 	t.writeAndCheck(ctx, "title", "title", func(p *soakPage) string { return p.Title })
 }
 
-// writeAndCheck writes a part of the conversation, whose text is in the field of the body, and reads it again.
+// writeAndCheck sends a new text to a part of the conversation, in the named field of the body, and reads it again.
 func (t *soakTurn) writeAndCheck(ctx context.Context, part, field string, read func(*soakPage) string) {
 	conversation, ok := t.conversationID(ctx)
 	if !ok {
