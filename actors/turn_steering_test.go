@@ -29,9 +29,10 @@ func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *te
 	read(t, n, spec, 0, isDelta)
 	all := newCancel()
 	all.Scope = protocol.CancelTurnAndFollowUps
-	input := newInput("c1", "use JWT")
+	input, withdrawn := newInput("c1", "use JWT"), newInput("c3", "use cookies")
 	commands := []*turn.Command{
-		input, {Kind: turn.CommandApply, SteeringID: input.SteeringID}, {Kind: turn.CommandWithdraw, SteeringID: input.SteeringID}, newCancel(), all,
+		withdrawn, {Kind: turn.CommandWithdraw, SteeringID: withdrawn.SteeringID}, // before the next step, which applies what is pending
+		input, {Kind: turn.CommandApply, SteeringID: input.SteeringID}, newCancel(), all,
 	}
 	var receipts []protocol.SteeringReceipt
 	for _, c := range commands {
@@ -43,7 +44,7 @@ func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *te
 	}
 	read(t, n, spec, 0, nil)
 	other := makeNode(t, store, stalling(), nil) // never ran the turn
-	for i, c := range commands[:4] {
+	for i, c := range commands[:5] {
 		again, err := other.Command(t.Context(), spec.AccountID, spec.TurnID, c)
 		want := receipts[i]
 		want.Replayed = true
