@@ -10,20 +10,30 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// The bounds within which a machine is fast enough to check a time limit. On an idle machine both measurements are
-// below 2 ms. Refusing a request takes several such steps, and the shortest limit leaves 100 ms for all of them.
+// The bounds within which a machine is fast enough to check a time limit. On an idle machine a delay and a round trip
+// take less than 2 ms, and a computation takes its processor time. Refusing a request takes several such steps, and the
+// shortest limit leaves 100 ms for all of them.
+//
+// The three differ: a scheduler runs a thread that has slept before all others, so on a machine with many busy threads
+// delays and round trips may be short while every computation, such as a login to Postgres, takes many times longer.
 const (
 	MostDelay     = 10 * time.Millisecond // from the time at which a sleeping thread was due until it ran
 	MostRoundTrip = 10 * time.Millisecond // of an idle HTTP request on loopback
+	MostCompute   = 3 * computation       // of a computation
 )
 
 const (
+	computation       = 5 * time.Millisecond // the processor time of a computation; a scheduler's slice is shorter
 	delayInterval     = 5 * time.Millisecond
 	roundTripInterval = 25 * time.Millisecond
+	computeInterval   = 250 * time.Millisecond
 	roundTripTimeout  = 10 * time.Second
 	ringSize          = 16_384 // of each kind: more than a minute
 )
@@ -34,6 +44,38 @@ type sample struct {
 	took        time.Duration
 }
 
+// series holds the samples of one kind.
+type series struct {
+	ring    []sample  // at most ringSize
+	next    int       // position in ring, once it is full
+	pending time.Time // since when a sample is in progress; zero: none
+}
+
+func (s *series) add(one sample) {
+	s.pending = time.Time{}
+	if len(s.ring) < ringSize {
+		s.ring = append(s.ring, one)
+		return
+	}
+	s.ring[s.next] = one
+	s.next = (s.next + 1) % ringSize
+}
+
+// slowest returns the slowest sample that overlaps a time range, and the number of those samples. A sample in progress
+// counts with the time that it has taken so far.
+func (s *series) slowest(from, until time.Time) (most time.Duration, samples int) {
+	for _, one := range s.ring {
+		if one.until.After(from) && one.from.Before(until) {
+			most = max(most, one.took)
+			samples++
+		}
+	}
+	if !s.pending.IsZero() {
+		most = max(most, until.Sub(s.pending))
+	}
+	return most, samples
+}
+
 // Meter samples the machine until it is stopped.
 //
 // Concurrency: its methods may be called from any goroutine.
@@ -41,12 +83,8 @@ type Meter struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu         sync.Mutex
-	delays     []sample // guarded by mu; a ring of ringSize
-	roundTrips []sample // guarded by mu; a ring of ringSize
-	next       [2]int   // guarded by mu: next position in each ring
-
-	sleeping, requesting time.Time // guarded by mu: since when a sleeping thread is due and since when a request is in flight; zero: none
+	mu                               sync.Mutex
+	delays, roundTrips, computations series // guarded by mu
 }
 
 // Start returns a running meter; Stop stops it.
@@ -55,6 +93,7 @@ func Start() *Meter {
 	m := &Meter{cancel: cancel}
 	m.running.Go(func() { m.sampleDelays(ctx) })
 	m.running.Go(func() { m.sampleRoundTrips(ctx) })
+	m.running.Go(func() { m.sampleComputations(ctx) })
 	return m
 }
 
@@ -62,44 +101,76 @@ func Start() *Meter {
 func (m *Meter) Stop() {
 	m.cancel()
 	m.running.Wait()
-	m.pending(&m.sleeping, time.Time{})
-	m.pending(&m.requesting, time.Time{})
+	for _, s := range []*series{&m.delays, &m.roundTrips, &m.computations} {
+		m.begin(s, time.Time{})
+	}
 }
 
-func (m *Meter) record(kind int, ring *[]sample, s sample) {
+func (m *Meter) begin(s *series, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if kind == 1 {
-		m.requesting = time.Time{}
-	}
-	if len(*ring) < ringSize {
-		*ring = append(*ring, s)
-		return
-	}
-	(*ring)[m.next[kind]] = s
-	m.next[kind] = (m.next[kind] + 1) % ringSize
+	s.pending = at
+}
+
+func (m *Meter) record(s *series, one sample) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.add(one)
 }
 
 func (m *Meter) sampleDelays(ctx context.Context) {
 	timer := time.NewTimer(delayInterval)
 	defer timer.Stop()
 	for due := time.Now().Add(delayInterval); ; due = time.Now().Add(delayInterval) {
-		m.pending(&m.sleeping, due)
+		m.begin(&m.delays, due)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return
 		}
 		now := time.Now()
-		m.record(0, &m.delays, sample{due, now, now.Sub(due)})
+		m.record(&m.delays, sample{due, now, now.Sub(due)})
 		timer.Reset(delayInterval)
 	}
 }
 
-func (m *Meter) pending(which *time.Time, since time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	*which = since
+// sampleComputations measures how long a computation takes. It uses 2 % of a processor.
+func (m *Meter) sampleComputations(ctx context.Context) {
+	runtime.LockOSThread() // the clock is that of the thread
+	defer runtime.UnlockOSThread()
+	ticker := time.NewTicker(computeInterval)
+	defer ticker.Stop()
+	for {
+		began := time.Now()
+		m.begin(&m.computations, began)
+		if !compute() {
+			return // without samples no computation is out of bounds
+		}
+		now := time.Now()
+		m.record(&m.computations, sample{began, now, now.Sub(began)})
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// compute uses the processor for the time computation. It reports whether the clock of the thread could be read.
+func compute() bool {
+	for end := time.Duration(0); ; {
+		var used unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil {
+			return false
+		}
+		now := time.Duration(used.Nano())
+		if end == 0 {
+			end = now + computation
+		}
+		if now >= end {
+			return true
+		}
+	}
 }
 
 // sampleRoundTrips measures requests to an HTTP server that does nothing.
@@ -119,10 +190,10 @@ func (m *Meter) sampleRoundTrips(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		began := time.Now()
-		m.pending(&m.requesting, began)
+		m.begin(&m.roundTrips, began)
 		if err := get(ctx, client, "http://"+listener.Addr().String()); err == nil {
 			now := time.Now()
-			m.record(1, &m.roundTrips, sample{began, now, now.Sub(began)})
+			m.record(&m.roundTrips, sample{began, now, now.Sub(began)})
 		}
 		select {
 		case <-ticker.C:
@@ -147,38 +218,29 @@ func get(ctx context.Context, client *http.Client, address string) error {
 
 // Measurement holds the slowest samples within a time range and their number.
 type Measurement struct {
-	Delay, RoundTrip time.Duration
-	Samples          int
+	Delay, RoundTrip, Compute time.Duration
+	Samples                   int
 }
 
 // Between returns the slowest samples that overlap a time range.
 func (m *Meter) Between(from, until time.Time) (found Measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	slowest := func(ring []sample) (most time.Duration) {
-		for _, s := range ring {
-			if s.until.After(from) && s.from.Before(until) {
-				most = max(most, s.took)
-				found.Samples++
-			}
-		}
-		return most
-	}
-	found.Delay, found.RoundTrip = slowest(m.delays), slowest(m.roundTrips)
-	// A measurement that is still in progress counts with the time that it has taken so far.
-	if !m.sleeping.IsZero() {
-		found.Delay = max(found.Delay, until.Sub(m.sleeping))
-	}
-	if !m.requesting.IsZero() {
-		found.RoundTrip = max(found.RoundTrip, until.Sub(m.requesting))
-	}
+	var delays, roundTrips, computations int
+	found.Delay, delays = m.delays.slowest(from, until)
+	found.RoundTrip, roundTrips = m.roundTrips.slowest(from, until)
+	found.Compute, computations = m.computations.slowest(from.Add(-computeInterval), until) // contains at least one
+	found.Samples = delays + roundTrips + computations
 	return found
 }
 
 // OutOfBounds reports whether the machine was outside the bounds within which a time limit can be checked.
-func (m Measurement) OutOfBounds() bool { return m.Delay > MostDelay || m.RoundTrip > MostRoundTrip }
+func (m Measurement) OutOfBounds() bool {
+	return m.Delay > MostDelay || m.RoundTrip > MostRoundTrip || m.Compute > MostCompute
+}
 
 func (m Measurement) String() string {
-	return fmt.Sprintf("scheduler delay %s (bound %s), idle round trip %s (bound %s)", m.Delay.Round(time.Microsecond), MostDelay,
-		m.RoundTrip.Round(time.Microsecond), MostRoundTrip)
+	return fmt.Sprintf("scheduler delay %s (bound %s), idle round trip %s (bound %s), %s of processor time took %s (bound %s)",
+		m.Delay.Round(time.Microsecond), MostDelay, m.RoundTrip.Round(time.Microsecond), MostRoundTrip,
+		computation, m.Compute.Round(time.Microsecond), MostCompute)
 }

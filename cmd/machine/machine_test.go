@@ -29,6 +29,7 @@ func TestALimitThatWasMissedFailsUnlessTheMachineWasSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		took                 time.Duration
 		slowAt               int // ms; when a thread was late
+		computeAt            int // ms; when a computation was slow; 0: never
 		failed, inconclusive bool
 	}{
 		"in time":                             {took: 900 * time.Millisecond, slowAt: 100},
@@ -36,11 +37,15 @@ func TestALimitThatWasMissedFailsUnlessTheMachineWasSlow(t *testing.T) {
 		"late on a machine that was slow":     {took: 1100 * time.Millisecond, slowAt: 100, inconclusive: true},
 		"late, the machine was slow at first": {took: 1100 * time.Millisecond, slowAt: -500, failed: true},
 		"late, the machine was slow later":    {took: 1100 * time.Millisecond, slowAt: 1200, failed: true},
+		"late, computations were slow":        {took: 1100 * time.Millisecond, slowAt: -1, computeAt: 100, inconclusive: true},
 	} {
 		var m Meter
-		m.delays = []sample{{at(50), at(51), time.Millisecond}}
+		m.delays.add(sample{at(50), at(51), time.Millisecond})
 		if c.slowAt != -1 {
-			m.delays = append(m.delays, sample{at(c.slowAt), at(c.slowAt).Add(slow), slow})
+			m.delays.add(sample{at(c.slowAt), at(c.slowAt).Add(slow), slow})
+		}
+		if c.computeAt != 0 {
+			m.computations.add(sample{at(c.computeAt), at(c.computeAt).Add(2 * MostCompute), 2 * MostCompute})
 		}
 		var v verdicts
 		m.Check(&v, "a refusal", began, c.took, time.Second)
@@ -49,7 +54,7 @@ func TestALimitThatWasMissedFailsUnlessTheMachineWasSlow(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(noticeFile)
-	if err != nil || strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), "inconclusive: TestOfATimeLimit: a refusal took 1.1s, the limit is 1s") {
+	if err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(string(text), "inconclusive: TestOfATimeLimit: a refusal took 1.1s, the limit is 1s") {
 		t.Errorf("the notices are %q (%v)", text, err)
 	}
 }
@@ -59,7 +64,7 @@ func TestAMeterMeasuresWhileItRuns(t *testing.T) {
 	began := time.Now()
 	for deadline := time.After(time.Minute); ; {
 		m.mu.Lock()
-		enough := len(m.delays) > 2 && len(m.roundTrips) > 2
+		enough := len(m.delays.ring) > 2 && len(m.roundTrips.ring) > 2 && len(m.computations.ring) > 2
 		m.mu.Unlock()
 		if enough {
 			break
@@ -71,7 +76,7 @@ func TestAMeterMeasuresWhileItRuns(t *testing.T) {
 		}
 	}
 	m.Stop()
-	if got := m.Between(began, time.Now()); got.Samples == 0 || got.RoundTrip <= 0 {
+	if got := m.Between(began, time.Now()); got.Samples == 0 || got.RoundTrip <= 0 || got.Compute < computation {
 		t.Errorf("measured %+v", got)
 	}
 	if got := m.Between(began.Add(-time.Hour), began.Add(-time.Minute)); got.Samples != 0 {

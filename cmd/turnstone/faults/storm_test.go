@@ -164,8 +164,8 @@ func (w *row) awaitNoRefusals() {
 	}
 }
 
-// countRefused sends concurrent changes of a title, which need both the limiter and the database, and returns how many
-// were refused.
+// countRefused creates conversations concurrently, which needs both the limiter and the database, and returns how many
+// requests were refused. They must not change the same row: they would wait for each other.
 func (w *row) countRefused() int {
 	var running sync.WaitGroup
 	var late atomic.Int64
@@ -173,8 +173,8 @@ func (w *row) countRefused() int {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
 			defer cancel()
-			a, err := w.Request(ctx, http.MethodPut, "/conversations/"+w.liveConversation+"/title", map[string]string{"title": newTitle})
-			if err == nil && a.Status == http.StatusOK {
+			a, err := w.Request(ctx, http.MethodPost, "/conversations", map[string]string{"title": newTitle})
+			if err == nil && a.Status == http.StatusCreated {
 				return
 			}
 			late.Add(1)
