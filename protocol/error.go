@@ -65,10 +65,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return string(e.Code) + ": " + e.Detail + ": " + e.Err.Error()
+	text := string(e.Code)
+	if e.Detail != "" {
+		text += ": " + e.Detail
 	}
-	return string(e.Code) + ": " + e.Detail
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 func (e *Error) Unwrap() error { return e.Err }

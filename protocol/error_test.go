@@ -20,6 +20,19 @@ func TestAWrappedErrorKeepsItsCodeAndCause(t *testing.T) {
 	}
 }
 
+func TestTheTextOfAnErrorHasNoEmptyParts(t *testing.T) {
+	for want, err := range map[string]error{
+		"unavailable":                         &Error{Code: CodeUnavailable},
+		"unavailable: EOF":                    &Error{Code: CodeUnavailable, Err: io.EOF},
+		"unavailable: the store is away":      &Error{Code: CodeUnavailable, Detail: "the store is away"},
+		"unavailable: the store is away: EOF": &Error{Code: CodeUnavailable, Detail: "the store is away", Err: io.EOF},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAConflictCarriesTheCurrentState(t *testing.T) {
 	var e *Error
 	if err := Conflict(CodeStaleVersion, 7, "it has changed"); !errors.As(err, &e) || e.Current != 7 {
