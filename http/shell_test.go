@@ -82,7 +82,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
 	s := shellServer(t, smallApp)
 	const document = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-	for _, path := range []string{"/c", "/settings/", "/login", "/no/such/page"} {
+	for _, path := range []string{"/c", "/settings/", "/login", "/no/such/page", "/chat"} {
 		for _, headers := range [][]string{{"Accept", document, "Sec-Fetch-Mode", "navigate"}, {"Accept", document}} {
 			w := getPage(s, path, headers...)
 			if w.Code != stdhttp.StatusNotFound || !strings.Contains(w.Body.String(), "/assets/index-abc.js") {
@@ -90,6 +90,9 @@ func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
 			}
 			if w.Header().Get("Cache-Control") != "no-store" || !nonceOf.MatchString(w.Header().Get("Content-Security-Policy")) {
 				t.Errorf("%s %v: headers %v", path, headers, w.Header())
+			}
+			if w.Header().Get("Allow") != "" {
+				t.Errorf("%s %v reveals its methods: %v", path, headers, w.Header())
 			}
 		}
 		for _, headers := range [][]string{nil, {"Accept", "*/*"}, {"Accept", "application/json"}, {"Accept", document, "Sec-Fetch-Mode", "cors"}} {

@@ -138,14 +138,8 @@ func (rt *Router) cors() func(stdhttp.Handler) stdhttp.Handler {
 // unknownPattern is the route, in logs and metrics, of requests that match no route.
 const unknownPattern = "none"
 
-// unknownPath handles requests that match no route. It requires a session, as every route does that is not public, so
-// that a caller without one cannot find out which paths exist. A browser that navigates gets a page without user data.
+// unknownPath handles requests that match no route.
 func (rt *Router) unknownPath(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-	if rt.UnknownPage != nil && navigates(r) {
-		ExchangeOf(r.Context()).public = true
-		rt.UnknownPage(w, r)
-		return
-	}
 	rt.refuseUnknown(w, r, &protocol.Error{Code: protocol.CodeNotFound})
 }
 
@@ -156,6 +150,7 @@ func navigates(r *stdhttp.Request) bool {
 		(mode == "navigate" || mode == "") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
+// unknownMethod handles requests whose path has routes, but none of their method.
 func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		if rt.mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
@@ -165,8 +160,16 @@ func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	rt.refuseUnknown(w, r, protocol.Errorf(protocol.CodeMethodNotAllowed, "This path does not support this method."))
 }
 
+// refuseUnknown requires a session, as every route does that is not public, so that a caller without one cannot find out
+// which paths exist. A browser that navigates gets a page without user data.
 func (rt *Router) refuseUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	ex := ExchangeOf(r.Context())
+	if rt.UnknownPage != nil && navigates(r) {
+		w.Header().Del("Allow")
+		ex.public = true
+		rt.UnknownPage(w, r)
+		return
+	}
 	if denied := rt.Auth.Authenticate(r.Context(), ex.Request); denied != nil {
 		err = denied
 		w.Header().Del("Allow")

@@ -48,8 +48,8 @@ type Config struct {
 // route. It writes the errors of all of them, and logs and measures every request.
 type Router struct {
 	Config
-	// UnknownPage responds to a browser that navigates to a path that does not exist. Every other request for such a path
-	// gets a problem document. Set before the first request; nil: there is no such page.
+	// UnknownPage responds to a browser that navigates to a path without a route for GET. Every other request for such a
+	// path gets a problem document. Set before the first request; nil: there is no such page.
 	UnknownPage stdhttp.HandlerFunc
 
 	mux      *chi.Mux
