@@ -1,7 +1,7 @@
 // Tests of the design: surfaces, typeface, and what each answer shows about its profile.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { fast, messages, pausedAnswer, stop, waitForAnswerText } from "./conversation-page";
+import { composer, fast, messages, pausedAnswer, stop, waitForAnswerText } from "./conversation-page";
 import { Account, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -55,6 +55,20 @@ describe("surfaces", () => {
     expect((await sent.body()).length).toBeLessThan(40_000);
     await visit.close();
   });
+});
+
+test("text of any length has the typeface and no kerning, whose cost grows with the square of the length", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open(`/c/${await account.chat("Hello!")}`, account);
+  for (const place of [messages(visit.page).last(), composer(visit.page)]) {
+    const style = await place.evaluate((element) => {
+      const { fontFamily, fontKerning } = getComputedStyle(element);
+      return { fontFamily, fontKerning };
+    });
+    expect(style.fontFamily).toMatch(/^"?Atkinson/);
+    expect(style.fontKerning).toBe("none");
+  }
+  await visit.close();
 });
 
 describe("the profile of an answer", () => {
