@@ -416,7 +416,7 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 		ask(w, status, "GET", "/chat/turns/"+turn, "/chat/turns/{turn_id}", nil)
 		ask(w, status, "GET", "/chat/turns/"+turn+"/events", "/chat/turns/{turn_id}/events", nil)
 		ask(w, status, "GET", "/chat/turns/"+turn+"/events?mode=snapshot", "/chat/turns/{turn_id}/events", nil)
-		for _, body := range []route.Object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}} {
+		for _, body := range []route.Object{{"type": "input", "delivery": "interrupt"}, {"type": "input"}, {"type": "cancel"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID().String()}, {"type": "apply_now", "steering_id": protocol.NewSteeringID().String()}} {
 			ask(w, status, "POST", "/chat/steering", "/chat/steering", steer(w, body))
 		}
 		ask(w, status, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)

@@ -74,6 +74,7 @@ func check(r *record, found *findings) {
 	c.checkStarts()
 	c.checkCreates()
 	c.checkSteering()
+	c.checkApplies()
 	c.checkCancels()
 	c.checkEffects()
 	c.checkOutages()
@@ -440,6 +441,39 @@ func (c *checker) checkInputOutcome(turn *loggedTurn, id, key string, f *inputOu
 	}
 }
 
+// checkApplies checks the commands that apply a pending input at once: an acknowledged one is stored, and every repeat
+// of it gets the same receipt.
+func (c *checker) checkApplies() {
+	first := map[string]operation{} // by turn and key; the first one that was acknowledged
+	for _, o := range c.Operations {
+		turn := c.logs[o.Turn]
+		if o.Kind != opApply || turn == nil {
+			continue
+		}
+		before, known := first[o.Turn+o.Key]
+		switch {
+		case o.acknowledged() && known && before.Sequence != o.Sequence:
+			c.fail(doubledEffects, "applying %s to %s was acknowledged at %d and at %d", o.Key, o.Turn, before.Sequence, o.Sequence)
+		case o.acknowledged() && !known:
+			first[o.Turn+o.Key] = o
+			if !turn.applies(o.Sequence) {
+				c.fail(lost, "applying %s to %s was acknowledged as event %d, which is another event", o.Key, o.Turn, o.Sequence)
+			}
+		case known && o.Began > before.Ended && o.Status == http.StatusConflict:
+			c.fail(lost, "applying %s to %s was acknowledged at %d, and its repeat was refused: %s", o.Key, o.Turn, before.Sequence, o.Code)
+		}
+	}
+}
+
+// applies reports whether the event with a sequence announces that an input is applied at once.
+func (t *loggedTurn) applies(sequence int64) bool {
+	if sequence < 1 || sequence > int64(len(t.Events)) {
+		return false
+	}
+	progress, ok := t.Events[sequence-1].Payload.(*protocol.ActivityProgress)
+	return ok && progress.Activity == "applying_input"
+}
+
 // checkCancels checks the cancels against I6.
 func (c *checker) checkCancels() {
 	for _, o := range c.Operations {
@@ -513,7 +547,7 @@ func (c *checker) checkEffects() {
 }
 
 // limited lists the operations that draw from a limit in Redis.
-var limited = []string{opStart, opCreate, opSteer, opCancel, opDraft, opTitle, opFlood}
+var limited = []string{opStart, opCreate, opSteer, opApply, opCancel, opDraft, opTitle, opFlood}
 
 // checkOutages checks the first half of I13: requests that the limiter cannot decide are refused.
 func (c *checker) checkOutages() {

@@ -373,7 +373,13 @@ func (c *client) steer() {
 	if c.random.IntN(2) == 0 {
 		delivery = "interrupt"
 	}
-	c.command(operation{Kind: opSteer, Turn: turn.id, Key: id}, sitetest.SteeringBody(turn.id, id, id, delivery))
+	receipt := c.command(operation{Kind: opSteer, Turn: turn.id, Key: id}, sitetest.SteeringBody(turn.id, id, id, delivery))
+	if receipt == nil || delivery == "interrupt" {
+		return
+	}
+	for range c.random.IntN(3) { // a repeat must get the first receipt
+		c.command(operation{Kind: opApply, Turn: turn.id, Key: id}, sitetest.ApplyBody(turn.id, receipt.SteeringID.String()))
+	}
 }
 
 func (c *client) cancel() {
@@ -382,7 +388,8 @@ func (c *client) cancel() {
 	}
 }
 
-func (c *client) command(o operation, body map[string]any) {
+// command sends a command until the service decides it. It returns the receipt, or nil if there is none.
+func (c *client) command(o operation, body map[string]any) *protocol.SteeringReceipt {
 	for range attempts {
 		one := o
 		response := c.send(&one, http.MethodPost, "/chat/steering", body)
@@ -392,12 +399,15 @@ func (c *client) command(o operation, body map[string]any) {
 				c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
 			}
 			one.Sequence, one.Replayed = receipt.Sequence, receipt.Replayed
+			c.history.add(one)
+			return &receipt
 		}
 		c.history.add(one)
 		if one.Status != 0 && one.Status != http.StatusServiceUnavailable || clock.Sleep(c.ctx, retryPause) != nil {
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // putDraft writes a draft. Half of the writes are conditional on the known version.

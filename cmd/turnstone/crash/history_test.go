@@ -19,6 +19,7 @@ const (
 	opStart  = "start"  // POST /chat
 	opCreate = "create" // POST /conversations
 	opSteer  = "steer"
+	opApply  = "apply" // apply_now for the input with the same key
 	opCancel = "cancel"
 	opDraft  = "draft"
 	opTitle  = "title"

@@ -40,6 +40,7 @@ func newPlanted() *planted {
 		&protocol.ToolStarted{PartID: protocol.NewPartID(), ToolID: p.tool, Input: []byte(`{"note":"` + plantedNote + `"}`)},
 		&protocol.ToolCompleted{PartID: protocol.NewPartID(), ToolID: p.tool, State: protocol.ToolSucceeded},
 		&protocol.SteeringAccepted{SteeringID: applied, ClientSteeringID: plantedSteer},
+		&protocol.ActivityProgress{PartID: protocol.NewPartID(), Activity: "applying_input"},
 		&protocol.SteeringApplied{SteeringID: applied, PartID: protocol.NewPartID()},
 		&protocol.SteeringAccepted{SteeringID: returned, ClientSteeringID: plantedReturned},
 		&protocol.SteeringReturned{SteeringID: returned, FollowUpID: &p.item},
@@ -76,7 +77,9 @@ func newPlanted() *planted {
 		{Kind: opStart, Key: "K", Text: plantedText, Status: 200, ID: turn, Replayed: true},
 		{Kind: opStart, Key: "Q", Text: plantedQueue, Status: 202, ID: "fu_queued"},
 		{Kind: opSteer, Turn: turn, Key: plantedSteer, Status: 202, Sequence: 4},
-		{Kind: opSteer, Turn: turn, Key: plantedReturned, Status: 202, Sequence: 6},
+		{Kind: opApply, Turn: turn, Key: plantedSteer, Status: 202, Sequence: 5, Began: 1, Ended: 2},
+		{Kind: opApply, Turn: turn, Key: plantedSteer, Status: 202, Sequence: 5, Began: 3, Ended: 4},
+		{Kind: opSteer, Turn: turn, Key: plantedReturned, Status: 202, Sequence: 7},
 		{Kind: opSteer, Turn: turn, Key: "S0", Status: 409, Code: string(protocol.CodeSteeringClosed)},
 		{Kind: opSteer, Turn: turn, Key: "S1", Status: 503},
 		{Kind: opCancel, Turn: cancelled, Status: 202, Sequence: 2},
@@ -173,6 +176,11 @@ func TestTheCheckerFindsEachPlantedViolation(t *testing.T) {
 		"an acknowledged start is gone": {lost, func(p *planted) { p.operation(opStart, 0).ID, p.operation(opStart, 1).ID = "turn_x", "turn_x" }},
 		"a queued start is gone":        {lost, func(p *planted) { p.Stored.FollowUps = p.Stored.FollowUps[:1] }},
 		"a steering input is gone":      {lost, func(p *planted) { p.operation(opSteer, 0).Key = "S9" }},
+		"an apply is gone":              {lost, func(p *planted) { p.operation(opApply, 0).Sequence = 6 }},
+		"the repeat of an apply is refused": {lost, func(p *planted) {
+			p.operation(opApply, 1).Status, p.operation(opApply, 1).Code = 409, string(protocol.CodeSteeringClosed)
+		}},
+		"an apply has two receipts": {doubledEffects, func(p *planted) { p.operation(opApply, 1).Sequence = 6 }},
 		"a cancel is gone": {lost, func(p *planted) {
 			p.log(p.cancelled, started(), &protocol.TurnStateChanged{}, finished(protocol.TurnCompleted))
 			stored := p.Stored.Turns[p.cancelled.String()]

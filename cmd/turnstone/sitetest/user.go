@@ -301,6 +301,11 @@ func SteeringBody(turn, clientID, text, delivery string) map[string]any {
 	}
 }
 
+// ApplyBody returns the body of POST /chat/steering for applying a pending input at once.
+func ApplyBody(turn, input string) map[string]any {
+	return map[string]any{"type": "apply_now", "turn_id": turn, "steering_id": input}
+}
+
 // CancelBody returns the body of POST /chat/steering for a cancel.
 func CancelBody(turn string) map[string]any { return map[string]any{"type": "cancel", "turn_id": turn} }
 
