@@ -1,7 +1,16 @@
 // Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { composer, expectFocus, intercept, refusal, send, sidebar } from "./conversation-page";
+import {
+  composer,
+  expectFocus,
+  intercept,
+  pausedAnswer,
+  refusal,
+  send,
+  sidebar,
+  waitForAnswerText,
+} from "./conversation-page";
 import { newIdentifier } from "../src/api/identifier";
 import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
 
@@ -120,6 +129,22 @@ describe("changes on other devices", () => {
     await page.keyboard.press("End");
     await expect.poll(() => oldest.count()).toBe(1);
     expect(list.filter((address) => address.includes("cursor"))).toEqual([]);
+    await visit.close();
+  });
+
+  test("while an answer is written, the page asks for the conversation but not for its messages", async () => {
+    const account = await Account.register();
+    const open = await account.chat("Hello!");
+    const answer = await pausedAnswer();
+    await account.startTurn(answer.text, { conversation_id: open });
+    const visit = await BrowserWindow.open(`/c/${open}`, account);
+    const { page } = visit;
+    await waitForAnswerText(page);
+    const messages = watchRequests(page, `/conversations/${open}/messages`);
+    const conversation = watchRequests(page, `/conversations/${open}`);
+    await expect.poll(() => conversation.length).toBeGreaterThan(3);
+    expect(messages).toEqual([]);
+    await answer.release();
     await visit.close();
   });
 
