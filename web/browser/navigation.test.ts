@@ -81,6 +81,22 @@ async function withStoppedClock(path: string, account: Account): Promise<Browser
   return visit;
 }
 
+describe("parts of the app that are loaded later", () => {
+  test("a dialog that cannot be loaded is reported, and opens at the next try", async () => {
+    const visit = await BrowserWindow.open("/", await Account.register());
+    const { page } = visit;
+    await composer(page).fill("Still here");
+    await page.route(/\/assets\/palette-/, (route) => route.abort());
+    await page.keyboard.press("Control+k");
+    await page.getByText("This part of the app couldn't be loaded.").waitFor();
+    expect(await composer(page).inputValue()).toBe("Still here");
+    await page.unrouteAll();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").getByRole("combobox").waitFor();
+    await visit.close();
+  });
+});
+
 describe("changes on other devices", () => {
   test("a page in use shows a new conversation and a draft of another device within four seconds", async () => {
     const account = await Account.register();

@@ -8,10 +8,11 @@ import {
   Outlet,
   RouterProvider,
 } from "@tanstack/react-router";
-import { lazy, Suspense, useRef, type ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useSessionState } from "./api/session-state";
+import { deferred } from "./controls/deferred";
 import { AppLayout } from "./pages/app-layout";
 import { ConversationRoute } from "./pages/conversation";
 import { ErrorPage, ErrorBoundary } from "./pages/error-page";
@@ -19,8 +20,8 @@ import { Unreachable } from "./pages/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
 
-const SignIn = lazy(() => import("./pages/sign-in").then((m) => ({ default: m.SignIn })));
-const SignInAgain = lazy(() => import("./pages/sign-in-again").then((m) => ({ default: m.SignInAgain })));
+const SignIn = deferred(() => import("./pages/sign-in").then((m) => m.SignIn));
+const SignInAgain = deferred(() => import("./pages/sign-in-again").then((m) => m.SignInAgain));
 
 const root = createRootRoute({
   component: () => (
@@ -61,11 +62,9 @@ export function App() {
       <Localization>
         <ThemeEffect />
         <ErrorBoundary>
-          <Suspense>
-            <SessionGate>
-              <RouterProvider router={router} />
-            </SessionGate>
-          </Suspense>
+          <SessionGate>
+            <RouterProvider router={router} />
+          </SessionGate>
         </ErrorBoundary>
       </Localization>
     </QueryClientProvider>
@@ -97,11 +96,7 @@ function SessionGate({ children }: { children: ReactNode }) {
   return (
     <>
       {children}
-      {lost && (
-        <Suspense>
-          <SignInAgain email={session.data.account.email} />
-        </Suspense>
-      )}
+      {lost && <SignInAgain email={session.data.account.email} />}
     </>
   );
 }

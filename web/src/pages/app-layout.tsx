@@ -1,12 +1,13 @@
 // The frame of every page: the sidebar, the header with the title, and the parts that all pages share.
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useState, type ReactNode } from "react";
 import { focusComposer } from "../composer/composer-requests";
+import { deferred } from "../controls/deferred";
 import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
-import { useDeletion, useSendWhenHidden } from "../sidebar/deletion";
+import { cancelDeletions, useDeletion, useSendWhenHidden } from "../sidebar/deletion";
 import { useKnownConversation } from "../sidebar/list";
 import { Sidebar } from "../sidebar/sidebar";
 import { useLocalization } from "../messages/localization";
@@ -16,9 +17,15 @@ import { UnreadIcon, PageTitle } from "./title";
 import { useProviderFailureToast } from "./provider-failure";
 
 // The drawer and the dialogs are loaded when they are first opened.
-const Drawer = lazy(() => import("../sidebar/drawer").then((m) => ({ default: m.Drawer })));
-const Deletions = lazy(() => import("../sidebar/deletion-dialogs").then((m) => ({ default: m.DeletionDialogs })));
-const SignOutDialog = lazy(() => import("./sign-out-dialog").then((m) => ({ default: m.SignOutDialog })));
+const Drawer = deferred(() => import("../sidebar/drawer").then((m) => m.Drawer), {
+  onFailure: ({ onHide }) => onHide(),
+});
+const Deletions = deferred(() => import("../sidebar/deletion-dialogs").then((m) => m.DeletionDialogs), {
+  onFailure: cancelDeletions,
+});
+const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
+  onFailure: () => useUnsentCount.setState({ count: 0 }),
+});
 
 export function AppLayout({ children }: { children: ReactNode }) {
   const { t } = useLocalization();
@@ -60,11 +67,9 @@ export function AppLayout({ children }: { children: ReactNode }) {
         {t("pages.skip")}
       </a>
       {shown && wide && <Sidebar {...sidebar} />}
-      <Suspense>
-        {shown && !wide && <Drawer {...sidebar} />}
-        {deleting && <Deletions />}
-        {unsent && <SignOutDialog />}
-      </Suspense>
+      {shown && !wide && <Drawer {...sidebar} />}
+      {deleting && <Deletions />}
+      {unsent && <SignOutDialog />}
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />
         <div className="relative flex min-h-0 grow flex-col short:overflow-y-auto">{children}</div>

@@ -1,9 +1,10 @@
 // The page of a conversation: its transcript, the queued messages and the composer.
-import { lazy, Suspense, useEffect } from "react";
+import { useEffect } from "react";
 import type { ConversationPage } from "../api/client";
 import { Composer } from "../composer/composer";
 import { PendingList } from "../composer/pending-list";
 import { Button } from "../controls/button";
+import { deferred } from "../controls/deferred";
 import { useOnline } from "../controls/media";
 import { NewChatExamples } from "../transcript/empty";
 import { useConversation } from "../transcript/use-conversation";
@@ -13,14 +14,15 @@ import { ConnectionBanner } from "./connection-banner";
 import { ConversationLoading } from "./conversation-loading";
 
 // The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
-const loadTranscript = () => import("../transcript/transcript").then((m) => ({ default: m.Transcript }));
-const Transcript = lazy(loadTranscript);
-const NotFound = lazy(() => import("./not-found").then((m) => ({ default: m.NotFound })));
+const Transcript = deferred(() => import("../transcript/transcript").then((m) => m.Transcript), {
+  Placeholder: ConversationLoading,
+});
+const NotFound = deferred(() => import("./not-found").then((m) => m.NotFound));
 
 /** id null: a new chat. It becomes a conversation when its draft is first stored or a message is sent. */
 export function ConversationRoute({ id }: { id: string | null }) {
   // Loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
-  useEffect(() => void loadTranscript().catch(() => {}), []);
+  useEffect(() => void Transcript.preload().catch(() => {}), []);
   return id === null ? <NewChat /> : <ExistingConversation id={id} />;
 }
 
@@ -41,11 +43,7 @@ function ExistingConversation({ id }: { id: string }) {
   // Once the title is loaded, the page header shows it as h1.
   const Heading = conversation.page === undefined ? "h1" : "h2";
   if (conversation.refusal !== null && conversation.refusal.status === 404) {
-    return (
-      <Suspense>
-        <NotFound />
-      </Suspense>
-    );
+    return <NotFound />;
   }
   return (
     <>
@@ -62,9 +60,7 @@ function ExistingConversation({ id }: { id: string }) {
       ) : conversation.loading && conversation.rows.length === 0 ? (
         <ConversationLoading />
       ) : (
-        <Suspense fallback={<ConversationLoading />}>
-          <Transcript id={id} conversation={conversation} />
-        </Suspense>
+        <Transcript id={id} conversation={conversation} />
       )}
       <ConversationFooter id={id} page={conversation.page} turnID={conversation.turnID} />
     </>

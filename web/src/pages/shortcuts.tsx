@@ -1,13 +1,16 @@
 // Listens to the shortcuts and executes the actions requested by keys, buttons and the palette.
-import { lazy, Suspense, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
+import { deferred } from "../controls/deferred";
 import { useDevice } from "../controls/device";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { requestAction, letterShortcuts, onMac, shortcutOf, useRequestedAction } from "../keys/keys";
 import { lastCode, moveMessage } from "../keys/targets";
 
-const Palette = lazy(() => import("./palette").then((m) => ({ default: m.Palette })));
-const Sheet = lazy(() => import("../keys/shortcut-help").then((m) => ({ default: m.ShortcutHelp })));
+const Palette = deferred(() => import("./palette").then((m) => m.Palette), { onFailure: ({ onClose }) => onClose() });
+const Sheet = deferred(() => import("../keys/shortcut-help").then((m) => m.ShortcutHelp), {
+  onFailure: ({ onClose }) => onClose(),
+});
 
 export function Shortcuts({ onNew, onSidebar }: { onNew: () => void; onSidebar: () => void }) {
   const { t } = useLocalization();
@@ -43,10 +46,10 @@ export function Shortcuts({ onNew, onSidebar }: { onNew: () => void; onSidebar: 
   }, [requested, done, onNew, onSidebar, t]);
   const close = () => setOpen(null);
   return (
-    <Suspense>
+    <>
       {open === "palette" && <Palette onClose={close} />}
       {open === "sheet" && <Sheet onClose={close} />}
-    </Suspense>
+    </>
   );
 }
 

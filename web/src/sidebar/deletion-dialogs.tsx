@@ -5,7 +5,7 @@ import { focusComposer } from "../composer/composer-requests";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { useLocalization } from "../messages/localization";
-import { startDeletion, setPending, sendDeletion, useDeletion } from "./deletion";
+import { cancelDeletions, startDeletion, sendDeletion, useDeletion } from "./deletion";
 
 const kinds = ["messages", "branches", "follow_ups"] as const;
 
@@ -46,15 +46,11 @@ export function DeletionDialogs() {
   }
   if (serverConfirmation === null) return null;
   const { conversation, confirmation } = serverConfirmation;
-  const close = () => {
-    useDeletion.setState({ serverConfirmation: null });
-    setPending(conversation.conversation_id, null);
-  };
   return (
     <Dialog
       title={t("pages.delete.title", { title: titleOf(conversation) })}
       description={t("pages.delete.live")}
-      onClose={close}
+      onClose={cancelDeletions}
       returnTo={rowOf(conversation)}
     >
       <ul className="list-disc ps-5 text-sm text-soft">
@@ -65,7 +61,7 @@ export function DeletionDialogs() {
           ))}
       </ul>
       <DialogButtons
-        onCancel={close}
+        onCancel={cancelDeletions}
         onDelete={() => {
           useDeletion.setState({ serverConfirmation: null });
           leavePage(conversation);

@@ -27,6 +27,13 @@ export const useDeletion = create<Deletion>(() => ({ confirming: null, serverCon
 
 export const confirmDeletion = (conversation: Conversation): void => useDeletion.setState({ confirming: conversation });
 
+/** Closes the dialogs; nothing is deleted. */
+export function cancelDeletions(): void {
+  const { serverConfirmation } = useDeletion.getState();
+  useDeletion.setState({ confirming: null, serverConfirmation: null });
+  if (serverConfirmation !== null) setPending(serverConfirmation.conversation.conversation_id, null);
+}
+
 export function setPending(id: string, sendNow: (() => void) | null): void {
   useDeletion.setState(({ pending }) => {
     const next = new Map(pending);

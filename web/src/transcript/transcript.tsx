@@ -1,8 +1,9 @@
 // The transcript of a conversation: its rows, the scroll position, and the button that jumps to the end.
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../api/outbox";
 import { markRead } from "../api/queries";
 import { useComposerRequests } from "../composer/composer-requests";
+import { deferred } from "../controls/deferred";
 import { Icon } from "../controls/icon";
 import { keyOf, onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
@@ -15,7 +16,9 @@ import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
 import { useWheel } from "./use-wheel";
 
-const FindBar = lazy(() => import("./find-bar").then((m) => ({ default: m.FindBar })));
+const FindBar = deferred(() => import("./find-bar").then((m) => m.FindBar), {
+  onFailure: ({ onClose }) => onClose(),
+});
 
 export function Transcript({ id, conversation }: { id: string; conversation: Conversation }) {
   const { t } = useLocalization();
@@ -55,16 +58,14 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
           <div ref={scroll.spacer} aria-hidden="true" />
         </div>
         {finding && (
-          <Suspense>
-            <FindBar
-              rows={rows}
-              scroll={scroll}
-              locator={locator}
-              hasOlder={conversation.hasOlder}
-              onOlder={conversation.loadOlder}
-              onClose={closeFind}
-            />
-          </Suspense>
+          <FindBar
+            rows={rows}
+            scroll={scroll}
+            locator={locator}
+            hasOlder={conversation.hasOlder}
+            onOlder={conversation.loadOlder}
+            onClose={closeFind}
+          />
         )}
         {!following && <JumpToEnd count={countRowsAfter(rows, seen)} live={turnID !== null} onJump={scroll.toEnd} />}
       </div>

@@ -1,0 +1,62 @@
+// Components whose code is loaded later than the app.
+import { useEffect, useEffectEvent, useState, type ComponentType, type ReactNode } from "react";
+import { useLocalization } from "../messages/localization";
+import { toast } from "./toast";
+
+type Deferred<P> = ((props: P) => ReactNode) & {
+  /** Starts to load the code before the component is rendered. */
+  preload(): Promise<void>;
+};
+
+interface Options<P> {
+  /** Rendered until the code is loaded. */
+  Placeholder?: ComponentType;
+  /** Called when the code cannot be loaded, to close what was opened. Without it, rendering throws the error. */
+  onFailure?: (props: P) => void;
+}
+
+/**
+ * Returns a component whose code is loaded when it is first rendered or preloaded. After a failure, the next component
+ * that is mounted tries again.
+ *
+ * Unlike React.lazy, it is shown as soon as it is loaded: React delays content that replaces a placeholder of Suspense
+ * by 0.3 s.
+ */
+export function deferred<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+  { Placeholder, onFailure }: Options<P> = {},
+): Deferred<P> {
+  let Loaded: ComponentType<P> | null = null;
+  let loading: Promise<void> | null = null;
+  const preload = (): Promise<void> =>
+    (loading ??= load().then(
+      (component) => void (Loaded = component),
+      (error: unknown) => {
+        loading = null;
+        throw error;
+      },
+    ));
+  function DeferredComponent(props: P) {
+    const [ready, setReady] = useState(Loaded !== null);
+    const [failure, setFailure] = useState<{ error: unknown } | null>(null);
+    const { t } = useLocalization();
+    const fail = useEffectEvent((error: unknown) => {
+      if (onFailure === undefined) return setFailure({ error });
+      toast(t("pages.part_failed"), { kind: "problem" });
+      onFailure(props);
+    });
+    useEffect(() => {
+      if (ready) return;
+      let current = true;
+      preload().then(
+        () => current && setReady(true),
+        (error: unknown) => current && fail(error),
+      );
+      return () => void (current = false);
+    }, [ready]);
+    if (failure !== null) throw failure.error;
+    if (Loaded !== null) return <Loaded {...props} />;
+    return Placeholder && <Placeholder />;
+  }
+  return Object.assign(DeferredComponent, { preload });
+}
