@@ -162,6 +162,34 @@ describe("the focus", () => {
     await visit.close();
   });
 
+  test("stays where it is when a new chat is stored", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).fill("Tides");
+    await page.getByRole("button", { name: /^Model profile/ }).click();
+    const option = page.getByRole("menuitemradio", { name: /^Coding/ });
+    await option.waitFor();
+    await page.waitForURL("**/c/*");
+    expect(await option.isVisible()).toBe(true);
+    await option.click();
+    await composer(page).press("End");
+    await page.keyboard.type(" and moons");
+    await expect.poll(() => composer(page).inputValue()).toBe("Tides and moons");
+    await visit.close();
+  });
+
+  test("moves from an example to the composer when the examples disappear", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).fill("Tides");
+    await page.keyboard.press("Shift+Tab");
+    await page.waitForURL("**/c/*");
+    await expectFocus(composer(page));
+    await visit.close();
+  });
+
   test("has a ring in the composer when it came by keyboard, and none when it came by pointer", async () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);
@@ -176,6 +204,7 @@ describe("the focus", () => {
     await composer(page).click();
     await page.keyboard.type("Hello");
     expect(await ring()).toBe(false);
+    await page.waitForURL("**/c/*");
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Tab");
     await expectFocus(composer(page));

@@ -31,21 +31,18 @@ const root = createRootRoute({
   ),
   notFoundComponent: lazyRouteComponent(() => import("./pages/not-found"), "NotFound"),
 });
-const start = createRoute({ getParentRoute: () => root, path: "/", component: () => <ConversationRoute id={null} /> });
-const conversation = createRoute({ getParentRoute: () => root, path: "/c/$conversation", component: Conversation });
+// One component for both paths, so that a new chat that gets an address is not rendered anew.
+const chat = createRoute({ getParentRoute: () => root, id: "chat", component: ConversationRoute });
+const start = createRoute({ getParentRoute: () => chat, path: "/" });
+const conversation = createRoute({ getParentRoute: () => chat, path: "/c/$conversation" });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
   component: lazyRouteComponent(() => import("./pages/settings"), "SettingsPage"),
 });
 
-function Conversation() {
-  const { conversation: id } = conversation.useParams();
-  return <ConversationRoute key={id} id={id} />;
-}
-
 const router = createRouter({
-  routeTree: root.addChildren([start, conversation, settings]),
+  routeTree: root.addChildren([chat.addChildren([start, conversation]), settings]),
   scrollRestoration: false,
   defaultErrorComponent: ErrorPage,
 });

@@ -42,8 +42,6 @@ export function WritingField({ value, sendKey, onText, onAction, field, ...rest 
       enterKeyHint={sendKey === "enter" ? "send" : "enter"}
       onChange={(event) => onText(event.target.value)}
       onKeyDown={pressed}
-      onCompositionStart={({ currentTarget }) => void (currentTarget.dataset["composing"] = "")}
-      onCompositionEnd={({ currentTarget }) => void delete currentTarget.dataset["composing"]}
       className="block field-sizing-content max-h-[40dvh] min-h-14 w-full resize-none overflow-y-auto bg-transparent px-4 pt-3.5 pb-1 text-base wrap-anywhere outline-none placeholder:truncate placeholder:text-faint"
       {...rest}
     />

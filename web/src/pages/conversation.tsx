@@ -1,13 +1,15 @@
 // The page of a conversation: its transcript, the queued messages and the composer.
-import { useEffect } from "react";
+import { useParams } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../api/client";
 import { Composer } from "../composer/composer";
+import { newChat } from "../composer/new-chat";
 import { PendingList } from "../composer/pending-list";
 import { Button } from "../controls/button";
 import { deferred } from "../controls/deferred";
 import { useOnline } from "../controls/media";
 import { NewChatExamples } from "../transcript/empty";
-import { useConversation } from "../transcript/use-conversation";
+import { useConversation, type ConversationState } from "../transcript/use-conversation";
 import { useLive } from "../turn/live";
 import { useLocalization } from "../messages/localization";
 import { ConnectionBanner } from "./connection-banner";
@@ -19,52 +21,57 @@ const Transcript = deferred(() => import("../transcript/transcript").then((m) =>
 });
 const NotFound = deferred(() => import("./not-found").then((m) => m.NotFound));
 
-/** id null: a new chat. It becomes a conversation when its draft is first stored or a message is sent. */
-export function ConversationRoute({ id }: { id: string | null }) {
+/**
+ * The page of a new chat and of a conversation. A new chat becomes a conversation when its draft is first stored or a
+ * message is sent. The page keeps its key then, so that the composer keeps its focus, its cursor and an open menu.
+ */
+export function ConversationRoute() {
+  const id = useParams({ strict: false }).conversation ?? null;
+  // The identifier of the open new chat. Kept until another page is opened, because endNewChat() comes before that.
+  const opened = useRef<string | null>(null);
+  opened.current = id === null ? (opened.current ?? newChat().id) : null;
   // Loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
   useEffect(() => void Transcript.preload().catch(() => {}), []);
-  return id === null ? <NewChat /> : <ExistingConversation id={id} />;
+  const key = id ?? opened.current!;
+  return <ConversationView key={key} id={key} isNew={id === null} />;
 }
 
-function NewChat() {
+function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
+  const conversation = useConversation(id, isNew);
+  if (conversation.refusal !== null && conversation.refusal.status === 404) return <NotFound />;
   return (
     <>
-      <NewChatExamples />
-      <ConversationFooter id={null} page={undefined} turnID={null} />
+      {isNew ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
+      <ConversationFooter
+        id={isNew ? null : id}
+        page={isNew ? undefined : conversation.page}
+        turnID={conversation.turnID}
+      />
     </>
   );
 }
 
-function ExistingConversation({ id }: { id: string }) {
+/** The messages, or why they are not shown. */
+function Content({ id, conversation }: { id: string; conversation: ConversationState }) {
   const { t } = useLocalization();
-  const conversation = useConversation(id);
   // While the device is offline, a failure to load needs no button: the conversation loads when the device is online.
   const offline = !useOnline() && conversation.rows.length === 0;
   // Once the title is loaded, the page header shows it as h1.
   const Heading = conversation.page === undefined ? "h1" : "h2";
-  if (conversation.refusal !== null && conversation.refusal.status === 404) {
-    return <NotFound />;
-  }
-  return (
-    <>
-      {conversation.refusal !== null && !offline ? (
-        <div role="alert" className="m-auto max-w-md px-6 text-center">
-          <Heading className="font-medium">{t("transcript.not_loaded")}</Heading>
-          <p className="mt-1 text-sm text-soft">
-            {t(conversation.refusal.status === 0 ? "transcript.not_loaded.network" : "transcript.not_loaded.service")}
-          </p>
-          <Button className="mt-4" icon="retry" onClick={conversation.again}>
-            {t("transcript.retry")}
-          </Button>
-        </div>
-      ) : conversation.loading && conversation.rows.length === 0 ? (
-        <ConversationLoading />
-      ) : (
-        <Transcript id={id} conversation={conversation} />
-      )}
-      <ConversationFooter id={id} page={conversation.page} turnID={conversation.turnID} />
-    </>
-  );
+  if (conversation.refusal !== null && !offline)
+    return (
+      <div role="alert" className="m-auto max-w-md px-6 text-center">
+        <Heading className="font-medium">{t("transcript.not_loaded")}</Heading>
+        <p className="mt-1 text-sm text-soft">
+          {t(conversation.refusal.status === 0 ? "transcript.not_loaded.network" : "transcript.not_loaded.service")}
+        </p>
+        <Button className="mt-4" icon="retry" onClick={conversation.again}>
+          {t("transcript.retry")}
+        </Button>
+      </div>
+    );
+  if (conversation.loading && conversation.rows.length === 0) return <ConversationLoading />;
+  return <Transcript id={id} conversation={conversation} />;
 }
 
 /**

@@ -1,9 +1,11 @@
 // The page of a new chat: examples to start with. Each example shows a feature of the app.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { useLayoutEffect, useRef } from "react";
 import { sendMessage } from "../api/outbox";
 import { newIdentifier } from "../api/identifier";
 import { sessionQuery } from "../api/queries";
+import { focusComposer } from "../composer/composer-requests";
 import { Icon, type IconName } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
@@ -20,6 +22,12 @@ export function NewChatExamples() {
   const { t } = useLocalization();
   const navigate = useNavigate();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
+  const list = useRef<HTMLUListElement>(null);
+  useLayoutEffect(() => {
+    const examples = list.current;
+    // The examples disappear when the chat is stored; a focused example passes the focus on.
+    return () => void (examples?.contains(document.activeElement) && focusComposer());
+  }, []);
   const begin = (text: string) => {
     const id = newIdentifier("conv");
     sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null } });
@@ -32,7 +40,7 @@ export function NewChatExamples() {
         <p className="text-soft">{t("transcript.empty.hello", { name: session?.account.display_name ?? "" })}</p>
         <h1 className="text-2xl font-semibold text-balance">{t("transcript.empty.title")}</h1>
         <p className="mt-2 max-w-prose text-soft">{t("transcript.empty.text")}</p>
-        <ul className="mt-8 grid gap-x-6 gap-y-1 sm:grid-cols-2">
+        <ul ref={list} className="mt-8 grid gap-x-6 gap-y-1 sm:grid-cols-2">
           {examples.map(({ icon, title, text }) => (
             <li key={title}>
               <button

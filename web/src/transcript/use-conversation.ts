@@ -25,13 +25,14 @@ export interface ConversationState {
 /** The limit of restarts of following after the service reported an unknown turn or a stale position. */
 const maxRestarts = 5;
 
-export function useConversation(id: string): ConversationState {
-  const conversation = useQuery(conversationQuery(id));
+/** isNew: the service does not have the conversation, so nothing is fetched. */
+export function useConversation(id: string, isNew: boolean): ConversationState {
+  const conversation = useQuery({ ...conversationQuery(id), enabled: !isNew });
   const page = conversation.data;
   const branch = page?.active_branch_id;
   const list = useInfiniteQuery({
     ...messagesQuery(id, branch ?? ""),
-    enabled: branch !== undefined,
+    enabled: !isNew && branch !== undefined,
     placeholderData: (before) => before,
   });
   const messages = useMemo(
