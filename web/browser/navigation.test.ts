@@ -1,5 +1,5 @@
 // Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
   composer,
@@ -361,6 +361,9 @@ describe("settings", () => {
     await expect.poll(() => inView("Account")).toBe(true);
     await expect.poll(() => link("Account").getAttribute("aria-current")).toBe("true");
     await expect.poll(() => link("Security").getAttribute("aria-current")).toBeNull();
+    await page.getByRole("region", { name: "Account" }).hover();
+    await page.mouse.wheel(0, 5000);
+    await expect.poll(() => link("Account").getAttribute("aria-current")).toBeNull();
 
     await page.getByRole("button", { name: "Change password" }).press("Enter");
     const dialog = page.getByRole("dialog", { name: "Change password" });
@@ -370,6 +373,28 @@ describe("settings", () => {
     await dialog.getByRole("button", { name: "Change password" }).click();
     await dialog.waitFor({ state: "hidden" });
     await page.getByText(/Password changed/).waitFor();
+    await visit.close();
+  });
+
+  test("the section that a link addresses stays the current one while the page above it is loaded", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const held: Route[] = [];
+    await page.route("**/account/settings", (route) => void held.push(route));
+    await page.goto(`${page.url().replace(/\/$/, "")}/settings#security`);
+    const link = page.getByRole("link", { name: "Security" });
+    await link.waitFor();
+    const scrolled = () =>
+      page.evaluate(
+        () =>
+          new Promise<void>((resolve) => addEventListener("scroll", () => resolve(), { capture: true, once: true })),
+      );
+    await expect.poll(() => held.length).toBeGreaterThan(0);
+    const moved = scrolled();
+    for (const route of held.splice(0)) await route.continue();
+    await moved;
+    expect(await link.getAttribute("aria-current")).toBe("true");
     await visit.close();
   });
 

@@ -112,20 +112,24 @@ function useCurrentSection() {
   const [current, setCurrent] = useState<SectionID>(
     () => sectionIDs.find((id) => location.hash === `#${id}`) ?? sectionIDs[0]!,
   );
-  // A chosen section near the end may not reach the top; the scrolling that the choice causes is not evaluated.
+  // A chosen section near the end may not reach the top, so it stays the current one until the user scrolls. Scroll
+  // events do not show who scrolled: the choice does, and so does content above the section that is loaded later.
   const chosen = useRef(location.hash !== "");
   useEffect(() => {
+    const onInput = () => void (chosen.current = false);
     const onScroll = () => {
-      const wasChosen = chosen.current;
-      chosen.current = false;
-      if (wasChosen) return;
+      if (chosen.current) return;
       const line = (scroller.current?.getBoundingClientRect().top ?? 0) + 120;
       const passed = sectionIDs.filter((id) => (document.getElementById(id)?.getBoundingClientRect().top ?? 0) < line);
       setCurrent(passed.at(-1) ?? sectionIDs[0]!);
     };
     const element = scroller.current;
-    element?.addEventListener("scroll", onScroll, { passive: true });
-    return () => element?.removeEventListener("scroll", onScroll);
+    const removed = new AbortController();
+    const options = { passive: true, signal: removed.signal };
+    for (const input of ["wheel", "touchmove", "keydown", "pointerdown"])
+      element?.addEventListener(input, onInput, options);
+    element?.addEventListener("scroll", onScroll, options);
+    return () => removed.abort();
   }, []);
   const show = (id: SectionID) => {
     chosen.current = true;
