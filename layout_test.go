@@ -51,7 +51,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/webapp", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/webapp", "http",
 	},
 	"cmd": {
 		"cmd/machine",

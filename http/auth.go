@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/accounts"
@@ -106,8 +107,8 @@ func mayReturnUnauthorized(_ huma.API, op *huma.Operation) {
 	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized)
 }
 
-func (h *accountHandlers) getSession(ctx context.Context, _ *nothing) (*body[protocol.SessionInfo], error) {
-	return ok(h.auth.SessionInfo(router.CallerOf(ctx))), nil
+func (h *accountHandlers) getSession(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.SessionInfo], error) {
+	return resource.OK(h.auth.SessionInfo(router.CallerOf(ctx))), nil
 }
 
 // signedOut is a response that clears the session cookie, the cache and the storage of the browser.
@@ -116,18 +117,18 @@ type signedOut struct {
 	Clear  string `header:"Clear-Site-Data"`
 }
 
-func (h *accountHandlers) logout(ctx context.Context, _ *nothing) (*signedOut, error) {
+func (h *accountHandlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut, error) {
 	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.auth.SignOut(ctx, router.AuthOf(ctx))); err != nil {
 		return nil, err
 	}
 	return &signedOut{Cookie: h.auth.ExpiredCookie(), Clear: `"cache","storage"`}, nil
 }
 
-type listSessionsInput struct{ PageInput }
+type listSessionsInput struct{ resource.PageInput }
 
-func (h *accountHandlers) listSessions(ctx context.Context, in *listSessionsInput) (*body[protocol.List[protocol.Device]], error) {
+func (h *accountHandlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
 	const scope = "sessions"
-	after, err := openCursor[accounts.SessionPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[accounts.SessionPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -138,18 +139,18 @@ func (h *accountHandlers) listSessions(ctx context.Context, in *listSessionsInpu
 	if err != nil {
 		return nil, err
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type sessionPath struct {
 	SessionID protocol.SessionID `path:"session_id"`
 }
 
-func (h *accountHandlers) endSession(ctx context.Context, in *sessionPath) (*nothing, error) {
+func (h *accountHandlers) endSession(ctx context.Context, in *sessionPath) (*resource.Nothing, error) {
 	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.auth.EndSession(ctx, router.AuthOf(ctx), in.SessionID))
 }
 
-func (h *accountHandlers) endOtherSessions(ctx context.Context, _ *nothing) (*nothing, error) {
+func (h *accountHandlers) endOtherSessions(ctx context.Context, _ *resource.Nothing) (*resource.Nothing, error) {
 	return nil, h.auth.EndOtherSessions(ctx, router.AuthOf(ctx))
 }
 

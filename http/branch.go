@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -55,7 +56,7 @@ func documentBranchOrFork(api huma.API, op *huma.Operation) {
 }
 
 type createBranchInput struct {
-	InConversation
+	resource.InConversation
 	Body struct {
 		MessageID protocol.MessageID `json:"message_id" doc:"For edit, a user message. For regenerate, an answer. For fork, the last message to copy."`
 		Mode      string             `json:"mode" enum:"edit,regenerate,fork"`
@@ -81,24 +82,24 @@ func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput
 		if err != nil {
 			return nil, err
 		}
-		return &branchOrFork{Location: conversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
+		return &branchOrFork{Location: resource.ConversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
 	}
 	request := &protocol.BranchRequest{MessageID: in.Body.MessageID, Mode: in.Body.Mode}
 	branch, err := h.store.CreateBranch(ctx, account, in.ConversationID, request, name)
 	if err != nil {
 		return nil, err
 	}
-	return &branchOrFork{Location: conversationPath(in.ConversationID) + "/branches", Body: branch}, nil
+	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches", Body: branch}, nil
 }
 
 type listBranchesInput struct {
-	InConversation
-	PageInput
+	resource.InConversation
+	resource.PageInput
 }
 
-func (h *branchHandlers) listBranches(ctx context.Context, in *listBranchesInput) (*body[protocol.List[protocol.Branch]], error) {
+func (h *branchHandlers) listBranches(ctx context.Context, in *listBranchesInput) (*resource.Body[protocol.List[protocol.Branch]], error) {
 	scope := "branches " + in.ConversationID.String()
-	after, err := openCursor[protocol.BranchID](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[protocol.BranchID](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -109,20 +110,20 @@ func (h *branchHandlers) listBranches(ctx context.Context, in *listBranchesInput
 	if err != nil {
 		return nil, err
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type setActiveBranchInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	Body struct {
 		BranchID protocol.BranchID `json:"branch_id"`
 		Version  *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. One of them is required."`
 	}
 }
 
-func (h *branchHandlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*versioned[protocol.Conversation], error) {
-	version, err := in.version(in.Body.Version)
+func (h *branchHandlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*resource.Versioned[protocol.Conversation], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

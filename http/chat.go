@@ -14,6 +14,7 @@ import (
 
 	"turnstone/actors"
 	"turnstone/actors/turn"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
@@ -247,12 +248,12 @@ type TurnInput struct {
 	TurnID protocol.TurnID `path:"turn_id"`
 }
 
-func (h *chatHandlers) getTurn(ctx context.Context, in *TurnInput) (*body[protocol.Turn], error) {
+func (h *chatHandlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Body[protocol.Turn], error) {
 	turn, err := h.store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
 	if err != nil {
 		return nil, err
 	}
-	return ok(*turn), nil
+	return resource.OK(*turn), nil
 }
 
 type turnEventsInput struct {

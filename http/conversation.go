@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -21,7 +22,7 @@ import (
 type conversationHandlers struct {
 	store         Conversations
 	turns         Turns // a deletion cancels the live turn
-	confirmations confirmations
+	confirmations resource.Confirmations
 	keys          *auth.Keys
 }
 
@@ -67,27 +68,8 @@ func mayCreate(api huma.API, op *huma.Operation) {
 	route.JSONResponse[protocol.Conversation](api, op, stdhttp.StatusCreated, "The conversation did not exist and was created.")
 }
 
-// InConversation is embedded by inputs of routes below a conversation.
-type InConversation struct {
-	ConversationID protocol.ConversationID `path:"conversation_id"`
-}
-
-// conversationPath returns the path of a conversation, as in Location.
-func conversationPath(id protocol.ConversationID) string { return "/conversations/" + id.String() }
-
-// created is a response with status 201 and the location of the new resource.
-type created[T any] struct {
-	Location string `header:"Location"`
-	ETag     string `header:"ETag"`
-	Body     T
-}
-
-func conversationCreated(c *protocol.Conversation) *created[protocol.Conversation] {
-	return &created[protocol.Conversation]{Location: conversationPath(c.ConversationID), ETag: response.ETagOf(c.Version), Body: *c}
-}
-
 type listConversationsInput struct {
-	PageInput
+	resource.PageInput
 	Archived  string             `query:"archived" enum:"true,false,any" default:"false"`
 	Pinned    string             `query:"pinned" enum:"true,false,any" default:"any"`
 	ProjectID protocol.ProjectID `query:"project_id"`
@@ -102,13 +84,13 @@ func flag(value string) *bool {
 	return &wanted
 }
 
-func (h *conversationHandlers) listConversations(ctx context.Context, in *listConversationsInput) (*body[protocol.List[protocol.Conversation]], error) {
+func (h *conversationHandlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
 	filter := &conversations.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned)}
 	if !in.ProjectID.IsZero() {
 		filter.ProjectID = &in.ProjectID
 	}
 	scope := fmt.Sprintf("conversations %s %s %s", in.Archived, in.Pinned, in.ProjectID)
-	after, err := openCursor[conversations.ConversationPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[conversations.ConversationPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +98,7 @@ func (h *conversationHandlers) listConversations(ctx context.Context, in *listCo
 	if err != nil {
 		return nil, err
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type createConversationInput struct {
@@ -128,7 +110,7 @@ type createConversationInput struct {
 	}
 }
 
-func (h *conversationHandlers) createConversation(ctx context.Context, in *createConversationInput) (*created[protocol.Conversation], error) {
+func (h *conversationHandlers) createConversation(ctx context.Context, in *createConversationInput) (*resource.Created[protocol.Conversation], error) {
 	if in.Body.ProjectID != nil { // there are no projects yet, so the account does not have this one
 		return nil, protocol.Errorf(protocol.CodeNotFound, "no such project")
 	}
@@ -142,7 +124,7 @@ func (h *conversationHandlers) createConversation(ctx context.Context, in *creat
 	if err != nil {
 		return nil, err
 	}
-	return conversationCreated(conversation), nil
+	return resource.NewCreated(conversation), nil
 }
 
 // optionalTitle trims and checks a title that may be empty.
@@ -161,17 +143,17 @@ func requiredTitle(title string) (string, error) {
 	return title, nil
 }
 
-func (h *conversationHandlers) getConversation(ctx context.Context, in *InConversation) (*versioned[protocol.ConversationPage], error) {
+func (h *conversationHandlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
 	page, err := h.store.ConversationPage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
 	if err != nil {
 		return nil, err
 	}
-	return withETag(*page, page.Version), nil
+	return resource.WithETag(*page, page.Version), nil
 }
 
 type putConversationInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	Body struct {
 		Title    string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays."`
 		Profile  *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
@@ -189,7 +171,7 @@ type putConversationOutput struct {
 }
 
 func (h *conversationHandlers) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
-	version, err := in.version(in.Body.Version)
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +189,7 @@ func (h *conversationHandlers) putConversation(ctx context.Context, in *putConve
 	}
 	out := &putConversationOutput{Status: stdhttp.StatusOK, ETag: response.ETagOf(conversation.Version), Body: *conversation}
 	if isNew {
-		out.Status, out.Location = stdhttp.StatusCreated, conversationPath(in.ConversationID)
+		out.Status, out.Location = stdhttp.StatusCreated, resource.ConversationPath(in.ConversationID)
 	}
 	return out, nil
 }
@@ -225,16 +207,16 @@ func checkMetadata(metadata map[string]string) error {
 }
 
 type setTitleInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	Body struct {
 		Title   string `json:"title" doc:"1 to 200 characters after trimming."`
 		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) (*versioned[protocol.Conversation], error) {
-	version, err := in.version(in.Body.Version)
+func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) (*resource.Versioned[protocol.Conversation], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -246,20 +228,20 @@ func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) 
 }
 
 // conversationChanged returns the response with the changed conversation.
-func conversationChanged(c *protocol.Conversation, err error) (*versioned[protocol.Conversation], error) {
+func conversationChanged(c *protocol.Conversation, err error) (*resource.Versioned[protocol.Conversation], error) {
 	if err != nil {
 		return nil, err
 	}
-	return withETag(*c, c.Version), nil
+	return resource.WithETag(*c, c.Version), nil
 }
 
 type markReadInput struct {
-	InConversation
+	resource.InConversation
 	Body struct {
 		MessageID protocol.MessageID `json:"message_id" doc:"The newest message that was read. The mark never moves back."`
 	}
 }
 
-func (h *conversationHandlers) markRead(ctx context.Context, in *markReadInput) (*versioned[protocol.Conversation], error) {
+func (h *conversationHandlers) markRead(ctx context.Context, in *markReadInput) (*resource.Versioned[protocol.Conversation], error) {
 	return conversationChanged(h.store.MarkRead(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
 }

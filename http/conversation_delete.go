@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 
+	"turnstone/http/resource"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
@@ -13,15 +14,15 @@ import (
 const deleteAttempts = 3
 
 type deleteConversationInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	Confirm string `header:"X-Confirm" doc:"Required while a turn is live: the token of the preceding 409 confirmation_required."`
 }
 
 // deleteConversation returns as soon as the deletion and the cancel of the live turn, if there is one, are durable. The
 // purge waits until the turn has ended.
-func (h *conversationHandlers) deleteConversation(ctx context.Context, in *deleteConversationInput) (*nothing, error) {
-	version, err := in.version(nil)
+func (h *conversationHandlers) deleteConversation(ctx context.Context, in *deleteConversationInput) (*resource.Nothing, error) {
+	version, err := in.Version(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,5 +49,5 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 }
 
 func (h *conversationHandlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
-	return h.confirmations.confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete)
+	return h.confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete)
 }

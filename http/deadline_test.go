@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/http/resource"
 	"turnstone/http/route"
 )
 
@@ -32,10 +33,10 @@ func TestReadingTheBodyDoesNotCountTowardsTheTimeout(t *testing.T) {
 	}
 	left := make(chan time.Duration, 1)
 	s := frameServer(t, Config{}, route.Call("POST", "/echo", "echo", "Returns the text.", route.Policy{Public: true},
-		func(ctx context.Context, in *input) (*body[string], error) {
+		func(ctx context.Context, in *input) (*resource.Body[string], error) {
 			deadline, _ := ctx.Deadline()
 			left <- time.Until(deadline)
-			return ok(in.Body.Text), ctx.Err()
+			return resource.OK(in.Body.Text), ctx.Err()
 		}))
 	synctest.Test(t, func(t *testing.T) {
 		text := `{"text":"` + strings.Repeat("x", 9) + `"}`

@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
@@ -22,8 +23,8 @@ func (h *draftHandlers) routes() []route.Route {
 }
 
 type putDraftInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	Body struct {
 		Content     string            `json:"content" maxLength:"100000"`
 		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files to send with the message. They are checked when the message is sent."`
@@ -31,8 +32,8 @@ type putDraftInput struct {
 	}
 }
 
-func (h *draftHandlers) putDraft(ctx context.Context, in *putDraftInput) (*versioned[protocol.Draft], error) {
-	version, err := in.version(in.Body.Version)
+func (h *draftHandlers) putDraft(ctx context.Context, in *putDraftInput) (*resource.Versioned[protocol.Draft], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -40,5 +41,5 @@ func (h *draftHandlers) putDraft(ctx context.Context, in *putDraftInput) (*versi
 	if err != nil {
 		return nil, err
 	}
-	return withETag(*draft, draft.Version), nil
+	return resource.WithETag(*draft, draft.Version), nil
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
@@ -37,14 +38,14 @@ func (h *followUpHandlers) routes() []route.Route {
 }
 
 type listFollowUpsInput struct {
-	InConversation
-	PageInput
+	resource.InConversation
+	resource.PageInput
 	State string `query:"state" enum:"open,any" default:"any" doc:"open: only follow-ups that are queued or held."`
 }
 
-func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*body[protocol.List[protocol.FollowUp]], error) {
+func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*resource.Body[protocol.List[protocol.FollowUp]], error) {
 	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
-	after, err := openCursor[conversations.FollowUpPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[conversations.FollowUpPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +53,12 @@ func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsI
 	if err != nil {
 		return nil, err
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type changeFollowUpInput struct {
-	InConversation
-	IfMatch
+	resource.InConversation
+	resource.IfMatch
 	FollowUpID protocol.FollowUpID `path:"follow_up_id"`
 	Body       struct {
 		State   protocol.FollowUpState `json:"state" enum:"queued,held,cancelled"`
@@ -66,8 +67,8 @@ type changeFollowUpInput struct {
 	}
 }
 
-func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) (*versioned[protocol.FollowUp], error) {
-	version, err := in.version(in.Body.Version)
+func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -86,5 +87,5 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 	if err != nil {
 		return nil, err
 	}
-	return withETag(*item, item.Version), nil
+	return resource.WithETag(*item, item.Version), nil
 }

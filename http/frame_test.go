@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/protocol"
@@ -42,8 +43,8 @@ type echoOutput struct {
 	Names []string `json:"names"`
 }
 
-func echo(_ context.Context, in *echoInput) (*body[echoOutput], error) {
-	return ok(echoOutput{Title: in.Body.Title}), nil
+func echo(_ context.Context, in *echoInput) (*resource.Body[echoOutput], error) {
+	return resource.OK(echoOutput{Title: in.Body.Title}), nil
 }
 
 func echoRoute() route.Route {
@@ -137,7 +138,7 @@ func TestResponsesFollowTheContract(t *testing.T) {
 
 func TestAPanicBecomesAProblemThatHidesItsCause(t *testing.T) {
 	s := frameServer(t, Config{}, route.Call("GET", "/boom", "boom", "", route.Policy{Public: true},
-		func(context.Context, *nothing) (*nothing, error) { panic("secret") }))
+		func(context.Context, *resource.Nothing) (*resource.Nothing, error) { panic("secret") }))
 	response, p := ask(s, httptest.NewRequest("GET", "http://localhost/boom", nil))
 	if response.StatusCode != 500 || p.Code != protocol.CodeInternal || strings.Contains(p.Detail, "secret") || p.RequestID == "" {
 		t.Errorf("%d %+v", response.StatusCode, p)

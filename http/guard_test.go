@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
-	"turnstone/http/response"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
@@ -28,7 +28,7 @@ type blockingHandler struct {
 	ran     int  // the number of calls
 }
 
-func (s *blockingHandler) handle(ctx context.Context, in *echoInput) (*created[echoOutput], error) {
+func (s *blockingHandler) handle(ctx context.Context, in *echoInput) (*resource.Created[echoOutput], error) {
 	s.ran++
 	if s.began != nil {
 		close(s.began)
@@ -38,7 +38,7 @@ func (s *blockingHandler) handle(ctx context.Context, in *echoInput) (*created[e
 	if s.fail {
 		return nil, protocol.Conflict(protocol.CodeConflict, nil, "no")
 	}
-	return &created[echoOutput]{Location: "/things/" + in.Body.Title, Body: echoOutput{Title: in.Body.Title}}, nil
+	return &resource.Created[echoOutput]{Location: "/things/" + in.Body.Title, Body: echoOutput{Title: in.Body.Title}}, nil
 }
 
 // thingsWorld returns a world with the additional route POST /things, and the handler of that route.
@@ -123,65 +123,6 @@ func TestConcurrentRequestsWithOneKeyRunTheHandlerOnce(t *testing.T) {
 	}
 	if handler.ran != 1 || replayed != 1 {
 		t.Errorf("the handler ran %d times, %d responses were replayed", handler.ran, replayed)
-	}
-}
-
-// callerOfSession returns a caller who is signed in with a session.
-func callerOfSession(account protocol.AccountID, session protocol.SessionID) *auth.Caller {
-	return &auth.Caller{Account: protocol.Account{AccountID: account}, SessionID: session}
-}
-
-func TestAConfirmationIsValidOnlyForWhatTheClientWasShown(t *testing.T) {
-	clock := &testClock{at: time.Now()}
-	s := frameServer(t, Config{Now: clock.now})
-	account, session := protocol.NewAccountID(), protocol.NewSessionID()
-	mine := callerOfSession(account, session)
-	counts := map[string]int{"messages": 3, "turns": 1}
-	token := func(err error) string {
-		t.Helper()
-		p := response.ProblemOf(err)
-		var current confirmationCurrent
-		if p.Code != protocol.CodeConfirmation || jsonUnmarshal(p.Current, &current) != nil || current.Confirmation.WillDelete["messages"] == 0 {
-			t.Fatalf("%+v %s", p, p.Current)
-		}
-		return current.Confirmation.Token
-	}
-	issued := token(s.conversations.confirmations.confirm(mine, "", "conv_1", 7, counts))
-	if err := s.conversations.confirmations.confirm(mine, issued, "conv_1", 7, counts); err != nil {
-		t.Errorf("the token that was issued: %v", err)
-	}
-	token(s.conversations.confirmations.confirm(mine, issued+"A", "conv_1", 7, counts))
-	token(s.conversations.confirmations.confirm(mine, issued, "conv_2", 7, counts))
-	token(s.conversations.confirmations.confirm(mine, issued, "conv_1", 8, counts))
-	token(s.conversations.confirmations.confirm(mine, issued, "conv_1", 7, map[string]int{"messages": 4, "turns": 1}))
-	token(s.conversations.confirmations.confirm(callerOfSession(account, protocol.NewSessionID()), issued, "conv_1", 7, counts))
-	token(s.conversations.confirmations.confirm(callerOfSession(protocol.NewAccountID(), session), issued, "conv_1", 7, counts))
-	clock.advance(confirmationLifetime + time.Second)
-	token(s.conversations.confirmations.confirm(mine, issued, "conv_1", 7, counts))
-}
-
-func TestACursorOpensForItsAccountAndListOnly(t *testing.T) {
-	s := frameServer(t, Config{})
-	type position struct{ N int }
-	mine := callerOfSession(protocol.NewAccountID(), protocol.NewSessionID())
-	text := sealCursor(mine, s.messages.keys, "list a", &position{7})
-	if at, err := openCursor[position](mine, s.messages.keys, *text, "list a"); err != nil || at.N != 7 {
-		t.Fatalf("%v %v", at, err)
-	}
-	if again := sealCursor(mine, s.messages.keys, "list a", &position{7}); *again == *text {
-		t.Error("two cursors of equal positions are equal")
-	}
-	for name, open := range map[string]func() (*position, error){
-		"another list": func() (*position, error) { return openCursor[position](mine, s.messages.keys, *text, "list b") },
-		"another account": func() (*position, error) {
-			return openCursor[position](callerOfSession(protocol.NewAccountID(), protocol.SessionID{}), s.messages.keys, *text, "list a")
-		},
-		"truncated": func() (*position, error) { return openCursor[position](mine, s.messages.keys, (*text)[:20], "list a") },
-		"garbage":   func() (*position, error) { return openCursor[position](mine, s.messages.keys, "garbage", "list a") },
-	} {
-		if at, err := open(); protocol.CodeOf(err) != protocol.CodeInvalid || at != nil {
-			t.Errorf("%s: %v %v", name, at, err)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
@@ -27,7 +28,7 @@ func TestAResponseIsStoredInTheTransactionOfItsEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := idempotency.WithResponseStorer(t.Context(), &idempotency.ResponseStorer{Claim: claim, Build: func(made any) (*idempotency.StoredResponse, error) { return createdResponse(key.Path, made) }})
+	ctx := idempotency.WithResponseStorer(t.Context(), &idempotency.ResponseStorer{Claim: claim, Build: func(made any) (*idempotency.StoredResponse, error) { return resource.StoredCreated(key.Path, made) }})
 	made, err := w.DB.Conversations.CreateConversation(ctx, c.account.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: "Kept",
 	})
@@ -35,10 +36,10 @@ func TestAResponseIsStoredInTheTransactionOfItsEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	repeated := c.expect(201, "POST", "/conversations", request, "Idempotency-Key", "k")
-	if repeated.header.Get(replayedField) != "true" || repeated.header.Get("Location") != conversationPath(made.ConversationID) {
+	if repeated.header.Get(replayedField) != "true" || repeated.header.Get("Location") != resource.ConversationPath(made.ConversationID) {
 		t.Errorf("headers of the repeat: %v", repeated.header)
 	}
-	fresh := c.expect(200, "GET", conversationPath(made.ConversationID), nil)
+	fresh := c.expect(200, "GET", resource.ConversationPath(made.ConversationID), nil)
 	if repeated.header.Get("ETag") != fresh.header.Get("ETag") || !bytes.Contains(repeated.body, []byte(made.ConversationID.String())) {
 		t.Errorf("the stored response is %s", repeated.body)
 	}

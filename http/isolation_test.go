@@ -24,6 +24,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/limits"
@@ -606,10 +607,10 @@ func TestTheCheckerFindsEveryKindOfLeak(t *testing.T) {
 // from the document only.
 func TestTheWalkFindsARouteThatLeaks(t *testing.T) {
 	iso := newIsolation(t, func(iso *isolation) route.Route {
-		return route.Call("GET", "/planted/{conversation_id}", "planted", "", route.Reads, func(ctx context.Context, in *InConversation) (*body[protocol.ConversationPage], error) {
+		return route.Call("GET", "/planted/{conversation_id}", "planted", "", route.Reads, func(ctx context.Context, in *resource.InConversation) (*resource.Body[protocol.ConversationPage], error) {
 			for _, account := range iso.accounts {
 				if page, err := iso.DB.Conversations.ConversationPage(ctx, account.AccountID, in.ConversationID); err == nil {
-					return ok(*page), nil
+					return resource.OK(*page), nil
 				}
 			}
 			return nil, &protocol.Error{Code: protocol.CodeNotFound}

@@ -18,6 +18,7 @@ import (
 
 	"turnstone/actors/turn"
 	"turnstone/http/listener"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/protocol"
 )
@@ -82,8 +83,8 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	config := w.Config
 	config.Web = fstest.MapFS{"index.html": {Data: []byte("app")}, "assets/large.js": {Data: []byte(text)}}
 	server, err := newServer(config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/large", "getLarge", "", route.Reads, func(context.Context, *nothing) (*body[echoOutput], error) {
-			return ok(echoOutput{Title: text}), nil
+		return append(s.table(), route.Call("GET", "/large", "getLarge", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
+			return resource.OK(echoOutput{Title: text}), nil
 		}))
 	})
 	if err != nil {
@@ -179,10 +180,10 @@ func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 	w := newWorld(t, func(c *testConfig) { c.MaxRequests = most })
 	began, proceed := make(chan struct{}), make(chan struct{})
 	server, err := newServer(w.Config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *nothing) (*body[health], error) {
+		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[health], error) {
 			began <- struct{}{}
 			<-proceed
-			return ok(health{Status: "ok"}), nil
+			return resource.OK(health{Status: "ok"}), nil
 		}))
 	})
 	if err != nil {

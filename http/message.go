@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
@@ -30,8 +31,8 @@ const (
 )
 
 type listMessagesInput struct {
-	InConversation
-	PageInput
+	resource.InConversation
+	resource.PageInput
 	BranchID  protocol.BranchID  `query:"branch_id" doc:"The branch to list. Default: the active branch or, with around, a branch that contains the message."`
 	Direction string             `query:"direction" enum:"older,newer" doc:"The order of the pages: older (default) goes from the head of the branch to its first message, newer goes the other way. A cursor has a direction of its own."`
 	Around    protocol.MessageID `query:"around" doc:"Return the page with this message in the middle. Cannot be combined with a cursor."`
@@ -54,7 +55,7 @@ type messagePosition struct {
 	Newer  bool              `json:"n"`
 }
 
-func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInput) (*body[messageList], error) {
+func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInput) (*resource.Body[messageList], error) {
 	query, err := h.messageQuery(ctx, in)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInpu
 		list.NextCursor = list.NewerCursor
 	}
 	list.HasMore = list.NextCursor != nil
-	return ok(list), nil
+	return resource.OK(list), nil
 }
 
 // messageQuery returns the query of a request. A cursor determines the branch, the direction and the position; other
@@ -88,7 +89,7 @@ func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInpu
 	if !in.Around.IsZero() {
 		query.Around = &in.Around
 	}
-	at, err := openCursor[messagePosition](router.CallerOf(ctx), h.keys, in.Cursor, in.scope())
+	at, err := resource.OpenCursor[messagePosition](router.CallerOf(ctx), h.keys, in.Cursor, in.scope())
 	if err != nil || at == nil {
 		return query, err
 	}
@@ -112,5 +113,5 @@ func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInpu
 func (in *listMessagesInput) scope() string { return "messages " + in.ConversationID.String() }
 
 func (h *messageHandlers) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
-	return sealCursor(router.CallerOf(ctx), h.keys, in.scope(), &at)
+	return resource.SealCursor(router.CallerOf(ctx), h.keys, in.scope(), &at)
 }

@@ -13,6 +13,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/ready"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
@@ -105,7 +106,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.handlers(keys)
 	s.Router, err = router.New(router.Config{
 		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, Log: s.log, Now: s.now,
-		Created: createdResponse, Metrics: config.Metrics, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
+		Created: resource.StoredCreated, Metrics: config.Metrics, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))
 	if err != nil {
@@ -128,7 +129,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, sse: s.sse, maxStreams: s.MaxStreams, now: s.now}
-	s.conversations = conversationHandlers{s.Conversations, s.Turns, confirmations{keys, s.now}, keys}
+	s.conversations = conversationHandlers{s.Conversations, s.Turns, resource.Confirmations{keys, s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}

@@ -6,20 +6,21 @@ import (
 
 	"golang.org/x/text/language"
 
+	"turnstone/http/resource"
 	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
-func (h *accountHandlers) getSettings(ctx context.Context, _ *nothing) (*versioned[*protocol.Settings], error) {
+func (h *accountHandlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Settings], error) {
 	settings, err := h.settings.Settings(ctx, router.CallerOf(ctx).AccountID)
 	if err != nil {
 		return nil, err
 	}
-	return withETag(settings, settings.Version), nil
+	return resource.WithETag(settings, settings.Version), nil
 }
 
 type settingsInput struct {
-	IfMatch
+	resource.IfMatch
 	Body struct {
 		Language         string            `json:"language" doc:"A BCP 47 language tag, for example en, ar or ja." maxLength:"35"`
 		Theme            string            `json:"theme" enum:"system,light,dark"`
@@ -31,8 +32,8 @@ type settingsInput struct {
 	}
 }
 
-func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*versioned[*protocol.Settings], error) {
-	version, err := in.version(in.Body.Version)
+func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*resource.Versioned[*protocol.Settings], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +48,5 @@ func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*
 	if err != nil {
 		return nil, err
 	}
-	return withETag(stored, stored.Version), nil
+	return resource.WithETag(stored, stored.Version), nil
 }

@@ -23,6 +23,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
@@ -169,7 +170,7 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 }
 
 // serve streams the turn to the caller.
-func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *nothing) error {
+func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	router.ExchangeOf(r.Context()).Caller = s.caller
 	if err := s.server.chat.streams.acquire(s.caller.AccountID, defaultStreams); err != nil {
 		return err

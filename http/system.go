@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/ready"
+	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
 )
@@ -36,11 +37,11 @@ type health struct {
 }
 
 // getHealth reports that the process is running. It contacts no dependency.
-func (h *systemHandlers) getHealth(context.Context, *nothing) (*body[health], error) {
-	return ok(health{Status: "ok"}), nil
+func (h *systemHandlers) getHealth(context.Context, *resource.Nothing) (*resource.Body[health], error) {
+	return resource.OK(health{Status: "ok"}), nil
 }
 
-func (h *systemHandlers) getReady(ctx context.Context, _ *nothing) (*withStatus[ready.Readiness], error) {
+func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*resource.WithStatus[ready.Readiness], error) {
 	report := h.readiness.Check(ctx)
 	if h.draining != nil && h.draining() {
 		report.Status, report.Draining = ready.StatusNotReady, true
@@ -49,7 +50,7 @@ func (h *systemHandlers) getReady(ctx context.Context, _ *nothing) (*withStatus[
 	if report.Status != ready.StatusReady {
 		status = stdhttp.StatusServiceUnavailable
 	}
-	return &withStatus[ready.Readiness]{Status: status, Body: report}, nil
+	return &resource.WithStatus[ready.Readiness]{Status: status, Body: report}, nil
 }
 
 // mayReturnNotReady documents that /ready can respond 503 with the result of its checks instead of a problem.
@@ -85,10 +86,10 @@ type Version struct {
 	ModelFamily string  `json:"model_provider_family"`
 }
 
-func (h *systemHandlers) getVersion(context.Context, *nothing) (*body[Version], error) {
+func (h *systemHandlers) getVersion(context.Context, *resource.Nothing) (*resource.Body[Version], error) {
 	version := Version{Service: "turnstone", Environment: h.environment, ModelFamily: h.modelFamily}
 	if h.buildSHA != "" {
 		version.BuildSHA = &h.buildSHA
 	}
-	return ok(version), nil
+	return resource.OK(version), nil
 }

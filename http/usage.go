@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/usage"
@@ -41,13 +42,13 @@ func (h *usageHandlers) routes() []route.Route {
 }
 
 type listUsageInput struct {
-	InConversation
-	PageInput
+	resource.InConversation
+	resource.PageInput
 }
 
-func (h *usageHandlers) listUsage(ctx context.Context, in *listUsageInput) (*body[protocol.List[protocol.UsageRecord]], error) {
+func (h *usageHandlers) listUsage(ctx context.Context, in *listUsageInput) (*resource.Body[protocol.List[protocol.UsageRecord]], error) {
 	scope := "usage " + in.ConversationID.String()
-	after, err := openCursor[usage.Position](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[usage.Position](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +56,11 @@ func (h *usageHandlers) listUsage(ctx context.Context, in *listUsageInput) (*bod
 	if err != nil {
 		return nil, err
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
 type recordUsageInput struct {
-	InConversation
+	resource.InConversation
 	Body struct {
 		Kind       string     `json:"kind" minLength:"1" maxLength:"64"`
 		Quantity   float64    `json:"quantity" exclusiveMinimum:"0" maximum:"1000000000000000"`
@@ -68,7 +69,7 @@ type recordUsageInput struct {
 	}
 }
 
-func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (*created[protocol.UsageRecord], error) {
+func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (*resource.Created[protocol.UsageRecord], error) {
 	if at := in.Body.OccurredAt; at != nil && at.After(h.now().Add(clockSkew)) {
 		return nil, protocol.Invalid("body.occurred_at", "must not be in the future")
 	}
@@ -76,11 +77,11 @@ func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (
 	if err != nil {
 		return nil, err
 	}
-	return &created[protocol.UsageRecord]{Location: conversationPath(in.ConversationID) + "/usage", Body: *record}, nil
+	return &resource.Created[protocol.UsageRecord]{Location: resource.ConversationPath(in.ConversationID) + "/usage", Body: *record}, nil
 }
 
 type sumUsageInput struct {
-	PageInput
+	resource.PageInput
 	From    string `query:"from" maxLength:"40" doc:"The start of the period, inclusive: a time (RFC 3339) or a day (UTC). Default: 30 days before to."`
 	To      string `query:"to" maxLength:"40" doc:"The end of the period, exclusive: a time (RFC 3339) or a day (UTC). Default: now."`
 	GroupBy string `query:"group_by" enum:"day,profile,conversation" default:"day"`
@@ -93,9 +94,9 @@ type sumPosition struct {
 	Key  string    `json:"k"`
 }
 
-func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*body[protocol.List[protocol.UsageGroup]], error) {
+func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[protocol.List[protocol.UsageGroup]], error) {
 	scope := "usage by " + in.GroupBy + " " + in.From + " " + in.To
-	at, err := openCursor[sumPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	at, err := resource.OpenCursor[sumPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +113,9 @@ func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*body[
 		return nil, err
 	}
 	if next == "" {
-		return listed[protocol.UsageGroup, sumPosition](router.CallerOf(ctx), h.keys, scope, page, nil), nil
+		return resource.Listed[protocol.UsageGroup, sumPosition](router.CallerOf(ctx), h.keys, scope, page, nil), nil
 	}
-	return listed(router.CallerOf(ctx), h.keys, scope, page, &sumPosition{From: at.From, To: at.To, Key: next}), nil
+	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, &sumPosition{From: at.From, To: at.To, Key: next}), nil
 }
 
 // span returns the period that is summed, at most usageMaxSpan.

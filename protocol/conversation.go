@@ -116,3 +116,8 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 	HasMore    bool    `json:"has_more"`
 }
+
+// Address returns the path of a conversation and the version of its ETag.
+func (c *Conversation) Address() (path string, version int64) {
+	return "/conversations/" + c.ConversationID.String(), c.Version
+}

@@ -1,4 +1,4 @@
-package http
+package resource
 
 import (
 	"encoding/json"
@@ -10,32 +10,32 @@ import (
 // A cursor is an encrypted position in a list. A client can neither read nor create one, and it is valid only for the
 // account, the list and the filter for which it was created.
 
-// listed returns a page of a list. next is the position after which the next page starts; nil at the end.
-func listed[T, P any](caller *auth.Caller, keys *auth.Keys, scope string, page []T, next *P) *body[protocol.List[T]] {
+// Listed returns a page of a list. next is the position after which the next page starts; nil at the end.
+func Listed[T, P any](caller *auth.Caller, keys *auth.Keys, scope string, page []T, next *P) *Body[protocol.List[T]] {
 	list := protocol.List[T]{Data: page}
 	if next != nil {
-		list.NextCursor = sealCursor(caller, keys, scope, next)
+		list.NextCursor = SealCursor(caller, keys, scope, next)
 		list.HasMore = true
 	}
-	return ok(list)
+	return OK(list)
 }
 
-// sealCursor encrypts a position; nil stays nil. scope names the list and its filter.
-func sealCursor[P any](caller *auth.Caller, keys *auth.Keys, scope string, at *P) *string {
+// SealCursor encrypts a position; nil stays nil. scope names the list and its filter.
+func SealCursor[P any](caller *auth.Caller, keys *auth.Keys, scope string, at *P) *string {
 	if at == nil {
 		return nil
 	}
 	plain, err := json.Marshal(at)
 	if err != nil {
-		panic("http: encoding a cursor: " + err.Error())
+		panic("resource: encoding a cursor: " + err.Error())
 	}
 	text := keys.SealCursor(plain, cursorScope(caller, scope))
 	return &text
 }
 
-// openCursor decrypts a position; nil if there is no cursor. An invalid cursor and that of another account get the same
+// OpenCursor decrypts a position; nil if there is no cursor. An invalid cursor and that of another account get the same
 // error.
-func openCursor[P any](caller *auth.Caller, keys *auth.Keys, text, scope string) (*P, error) {
+func OpenCursor[P any](caller *auth.Caller, keys *auth.Keys, text, scope string) (*P, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // the start of a list has no position
 	}

@@ -1,4 +1,4 @@
-package http
+package resource
 
 import (
 	"strconv"
@@ -13,8 +13,8 @@ type IfMatch struct {
 	IfMatch string `header:"If-Match" doc:"The version that the change is based on, as in the ETag of the resource, for example \"v3\"."`
 }
 
-// version returns the version that a mutation is based on, from If-Match or from the body; nil if neither has one.
-func (m IfMatch) version(body *int64) (*int64, error) {
+// Version returns the version that a mutation is based on, from If-Match or from the body; nil if neither has one.
+func (m IfMatch) Version(body *int64) (*int64, error) {
 	if m.IfMatch == "" {
 		return body, nil
 	}

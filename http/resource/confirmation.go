@@ -1,4 +1,4 @@
-package http
+package resource
 
 import (
 	"crypto/hmac"
@@ -12,10 +12,10 @@ import (
 	"turnstone/protocol"
 )
 
-// confirmations issue and check the tokens of irreversible requests.
-type confirmations struct {
-	keys *auth.Keys
-	now  func() time.Time
+// Confirmations issue and check the tokens of irreversible requests.
+type Confirmations struct {
+	Keys *auth.Keys
+	Now  func() time.Time
 }
 
 // confirmationLifetime is the time for which the token of a confirmation is valid.
@@ -26,10 +26,10 @@ type confirmationCurrent struct {
 	Confirmation protocol.Confirmation `json:"confirmation"`
 }
 
-// confirm accepts an irreversible request that has the token of an earlier 409 response to it. The token is valid for
+// Confirm accepts an irreversible request that has the token of an earlier 409 response to it. The token is valid for
 // the account, the session, the resource, its version and the counts of what would be deleted. If any of these has
 // changed since, the response is another 409, with a new token and the current counts.
-func (c *confirmations) confirm(caller *auth.Caller, token, resource string, version int64, willDelete map[string]int) error {
+func (c *Confirmations) Confirm(caller *auth.Caller, token, resource string, version int64, willDelete map[string]int) error {
 	subject, err := json.Marshal([]any{caller.AccountID, caller.SessionID, resource, version, willDelete}) // the encoding sorts the counts
 	if err != nil {
 		return err
@@ -37,23 +37,23 @@ func (c *confirmations) confirm(caller *auth.Caller, token, resource string, ver
 	if c.confirmed(token, subject) {
 		return nil
 	}
-	expires := c.now().Add(confirmationLifetime)
+	expires := c.Now().Add(confirmationLifetime)
 	return protocol.Conflict(protocol.CodeConfirmation, confirmationCurrent{protocol.Confirmation{
 		Token: c.confirmationToken(0, expires.Unix(), subject), ExpiresAt: expires, WillDelete: willDelete,
 	}}, "This cannot be undone. To confirm, repeat the request with X-Confirm set to "+strconv.Quote("token")+" of current.confirmation.")
 }
 
-func (c *confirmations) confirmed(token string, subject []byte) bool {
+func (c *Confirmations) confirmed(token string, subject []byte) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	const stamp = 8
 	if err != nil || len(raw) <= stamp {
 		return false
 	}
 	expires := int64(binary.BigEndian.Uint64(raw[:stamp])) //nolint:gosec // if we did not write it, the HMAC differs
-	if c.now().Unix() > expires {
+	if c.Now().Unix() > expires {
 		return false
 	}
-	for version := range c.keys.Versions() {
+	for version := range c.Keys.Versions() {
 		if hmac.Equal([]byte(token), []byte(c.confirmationToken(version, expires, subject))) {
 			return true
 		}
@@ -61,7 +61,7 @@ func (c *confirmations) confirmed(token string, subject []byte) bool {
 	return false
 }
 
-func (c *confirmations) confirmationToken(version int, expires int64, subject []byte) string {
+func (c *Confirmations) confirmationToken(version int, expires int64, subject []byte) string {
 	stamp := binary.BigEndian.AppendUint64(nil, uint64(expires)) //nolint:gosec // seconds of our own clock
-	return base64.RawURLEncoding.EncodeToString(append(stamp, c.keys.ConfirmationMAC(version, stamp, subject)...))
+	return base64.RawURLEncoding.EncodeToString(append(stamp, c.Keys.ConfirmationMAC(version, stamp, subject)...))
 }
