@@ -134,7 +134,7 @@ describe("concurrent changes", () => {
     await dialog.getByText("This device: Steer").waitFor();
     await dialog.getByText("Other device: Interrupt").waitFor();
     await expectAccessibleInBothColorSchemes(page, "two values of a setting");
-    await dialog.getByRole("button", { name: "Use the other" }).press("Enter");
+    await dialog.getByRole("button", { name: "Use the other one" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
     await expect.poll(() => choice(/^Interrupt/).isChecked()).toBe(true);
     expect(await busyAction()).toBe("interrupt");

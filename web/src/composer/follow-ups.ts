@@ -29,7 +29,7 @@ export async function changeFollowUp(
     noticeSignOut(error);
     // 409 and 404: it was changed or started elsewhere in the meantime; the current state is refetched below.
     const elsewhere = error instanceof Refusal && (error.status === 409 || error.status === 404);
-    toast(t(elsewhere ? "composer.waiting.changed" : "composer.waiting.failed"), { kind: "problem" });
+    toast(t(elsewhere ? "composer.pending.changed" : "composer.pending.failed"), { kind: "problem" });
     return false;
   } finally {
     void refetchInAllTabs("conversation", conversation);
@@ -46,7 +46,7 @@ export async function discardFollowUp(conversation: string, item: FollowUp, t: L
     else restoreText(conversation, text);
     focusToWrite();
   };
-  toast(t("composer.waiting.discarded"), { action: { label: t("composer.waiting.undo"), run: undo } });
+  toast(t("composer.pending.discarded"), { action: { label: t("composer.pending.undo"), run: undo } });
   return true;
 }
 
@@ -70,7 +70,7 @@ export function steerWith(
     if (message.key !== key) return;
     stop();
     if (end !== "dropped") return;
-    toast(t("composer.waiting.changed"), { kind: "problem" });
+    toast(t("composer.pending.changed"), { kind: "problem" });
     void refetchInAllTabs("conversation", conversation);
   });
 }

@@ -69,7 +69,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
   const rows = steering.length + queued.length + held.length + unaccepted.length;
   if (rows === 0) return null;
   return (
-    <section aria-label={t("composer.waiting")} className="mb-2 rounded-md bg-sunken">
+    <section aria-label={t("composer.pending")} className="mb-2 rounded-md bg-sunken">
       <div
         className={
           queued.length + held.length > 1 ? "flex min-h-9 items-center gap-2 ps-3 pe-1 text-xs text-soft" : "sr-only"
@@ -77,8 +77,8 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
       >
         <p role="status" className="grow">
           {[
-            queued.length > 0 && t("composer.waiting.items", { count: queued.length }),
-            held.length > 0 && t("composer.waiting.held.items", { count: held.length }),
+            queued.length > 0 && t("composer.pending.items", { count: queued.length }),
+            held.length > 0 && t("composer.pending.held.items", { count: held.length }),
           ]
             .filter(Boolean)
             .join(" · ")}
@@ -87,7 +87,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
       </div>
       {/* The height cuts the row after the last visible one, which shows that the list scrolls. */}
       <ol
-        {...(rows > visibleRows ? { tabIndex: 0, "aria-label": t("composer.waiting") } : {})}
+        {...(rows > visibleRows ? { tabIndex: 0, "aria-label": t("composer.pending") } : {})}
         className="flex max-h-[min(10.375rem,40dvh)] short:max-h-none flex-col divide-y divide-line overflow-y-auto rounded-md pointer-coarse:max-h-[min(12.625rem,40dvh)] pointer-coarse:short:max-h-none"
       >
         {steering.map((one) => (
@@ -104,7 +104,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
             steerable={steerable}
             item={item}
             state={t(
-              at > 0 ? "composer.waiting.after" : turn === null ? "composer.waiting.starting" : "composer.waiting.next",
+              at > 0 ? "composer.pending.after" : turn === null ? "composer.pending.starting" : "composer.pending.next",
             )}
           />
         ))}
@@ -115,7 +115,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
             turn={turn}
             steerable={steerable}
             item={item}
-            state={t(at > 0 ? "composer.waiting.held" : "composer.waiting.held.hint")}
+            state={t(at > 0 ? "composer.pending.held" : "composer.pending.held.hint")}
           />
         ))}
       </ol>
@@ -146,7 +146,7 @@ function SendAll({ id, items, live }: { id: string; items: readonly FollowUp[]; 
   };
   return (
     <Button look="quiet" icon={live ? "queue" : "arrowUp"} disabled={sending} onClick={() => void send()}>
-      {t(live ? "composer.waiting.queue_all" : "composer.waiting.send_all")}
+      {t(live ? "composer.pending.queue_all" : "composer.pending.send_all")}
     </Button>
   );
 }
@@ -172,13 +172,13 @@ function FollowUpItem({ id, turn, steerable, item, state }: FollowUpItemProps) {
   };
   const release: RowAction = {
     icon: turn === null ? "arrowUp" : "queue",
-    label: t(turn === null ? "composer.waiting.send" : "composer.waiting.queue"),
+    label: t(turn === null ? "composer.pending.send" : "composer.pending.queue"),
     run: () => void change(changeFollowUp(id, item, "queued", t), focusComposer),
   };
   const steer: RowAction = {
     icon: "steer",
     mirrored: true,
-    label: t("composer.waiting.steer"),
+    label: t("composer.pending.steer"),
     run: () => {
       if (turn !== null) steerWith(id, turn, steers, item, t);
       focusComposer();

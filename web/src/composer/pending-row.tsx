@@ -64,7 +64,7 @@ export function PendingRow({
             trigger={
               <IconButton
                 icon="dots"
-                label={t("composer.waiting.actions")}
+                label={t("composer.pending.actions")}
                 target={name}
                 disabled={disabled}
                 className="-me-2"

@@ -50,8 +50,8 @@ export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, retu
           trigger={
             <button
               type="button"
-              aria-label={t("composer.verbs")}
-              data-tooltip={t("composer.verbs")}
+              aria-label={t("composer.send.more")}
+              data-tooltip={t("composer.send.more")}
               disabled={disabled}
               className="ms-px inline-flex h-9 w-7 items-center justify-center rounded-e-md bg-accent text-accent-ink transition-colors hover:brightness-110 disabled:bg-hover disabled:text-faint pointer-coarse:h-11 pointer-coarse:w-9"
             >

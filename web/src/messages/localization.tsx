@@ -10,7 +10,7 @@ import { chooseLanguage, english, languages, type MessageKey, type Messages } fr
 export interface Localization {
   language: string;
   direction: "ltr" | "rtl";
-  /** Formats a message of the app with its values, for example `t("composer.waiting.items", { count: 3 })`. */
+  /** Formats a message of the app with its values, for example `t("composer.pending.items", { count: 3 })`. */
   t(id: MessageKey, values?: Values): string;
   intl: IntlShape;
   /** Sets the preferred language and stores it in this browser. The language chosen by the account takes precedence. */
