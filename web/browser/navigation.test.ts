@@ -259,6 +259,28 @@ describe("the palette", () => {
     await page.getByRole("dialog", { name: "Delete “Two tides a day”?" }).waitFor();
     await visit.close();
   });
+
+  test("shows the actions of the open conversation without scrolling, however many conversations there are", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    for (let at = 1; at <= 12; at++)
+      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: `Number ${at}` });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.locator("[data-message]").last().waitFor();
+    await page.keyboard.press("ControlOrMeta+k");
+    const conversations = page.getByRole("group", { name: "Conversations" }).getByRole("option");
+    await expect
+      .poll(() => conversations.allTextContents())
+      .toEqual(["Number 12", "Number 11", "Number 10", "Number 9", "Number 8"]);
+    const list = await page.getByRole("listbox").boundingBox();
+    const last = await page.getByRole("option", { name: "Delete", exact: true }).boundingBox();
+    expect(last!.y + last!.height).toBeLessThanOrEqual(list!.y + list!.height);
+    await page.getByRole("combobox").fill("number");
+    await expect.poll(() => conversations.count()).toBe(12);
+    await visit.close();
+  });
 });
 
 describe("the conversation list", () => {

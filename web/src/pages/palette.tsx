@@ -18,8 +18,10 @@ import { useSignOut } from "../sidebar/sign-out";
 import { matcher } from "./palette-match";
 import { change } from "./settings-store";
 
-/** How many conversations are listed. More would be slow to draw, and a typed word finds the others. */
+/** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;
+/** How many are listed before a text is typed, so that the actions below them are visible without scrolling. */
+const maxRecent = 5;
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const { t, language } = useLocalization();
@@ -30,7 +32,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const found = all
     .toSorted((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at))
     .filter((one) => matches(titleOf(one)))
-    .slice(0, maxListed);
+    .slice(0, typed.trim() === "" ? maxRecent : maxListed);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const navigate = useNavigate();
   const signOut = useSignOut();
