@@ -95,7 +95,7 @@ const Message = memo(function Message({ row, last, edit }: { row: Row; last: boo
       data-kind={row.kind}
       data-message={row.key}
       tabIndex={-1}
-      className={`group/row flow-root scroll-mt-4 rounded-md outline-offset-8 ${question ? "pb-4.5" : "[&>h2+*]:mt-0"} ${question && row.message !== null ? "pointer-coarse:pb-0" : ""}`}
+      className={`group/row flow-root scroll-mt-4 rounded-md outline-offset-8 ${question ? "pb-4.5" : "[&>h2+*]:mt-0"} ${question && row.message !== null ? "pointer-coarse:pb-0" : ""} ${question ? "pointer-coarse:pt-4" : ""}`}
     >
       <h2 className="sr-only">{t(question ? "transcript.you_said" : "transcript.answer")}</h2>
       {question ? (
