@@ -181,6 +181,32 @@ describe("right-to-left text", () => {
     await visit.close();
   });
 
+  test("5 the values of a tool call are next to their labels", async () => {
+    const account = await Account.register();
+    const settings = await account.read<object>("/account/settings");
+    await account.request("PUT", "/account/settings", { ...settings, language: "ar" }, { "If-Match": '"v0"' });
+    const conversation = await account.chat("What is 48 * 365 + 17?");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const answer = messages(visit.page).nth(1);
+    await answer.getByRole("button", { name: /Calculate/ }).press("Enter");
+    const details = answer.locator("[data-details]");
+    const textBox = (what: Locator) =>
+      what.evaluate((element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        const { left, right } = range.getBoundingClientRect();
+        return { left, right };
+      });
+    const [name, value] = [await textBox(details.locator("dt")), await textBox(details.locator("dd"))];
+    expect(Math.abs(name.left - value.right)).toBeLessThan(20);
+    const [label, result] = [
+      await textBox(details.locator("> p").nth(1)),
+      await textBox(details.locator("> p").nth(2)),
+    ];
+    expect(Math.abs(label.right - result.right)).toBeLessThan(2);
+    await visit.close();
+  });
+
   test("5 the placeholder of the composer has the direction of the app, and text its own", async () => {
     const account = await Account.register();
     const settings = await account.read<object>("/account/settings");
@@ -325,6 +351,28 @@ describe("the distances between messages", () => {
       await visit.close();
     });
   }
+
+  test("on a touch screen, where every message has its actions below it, an answer is close to its question too", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`First. ${fast(30)}`);
+    await account.chat(`Second. ${fast(30)}`, { conversation_id: conversation });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account, {
+      viewport: phone,
+      isMobile: true,
+      hasTouch: true,
+    });
+    const { page } = visit;
+    await messages(page).nth(3).waitFor();
+    const [bubble, text, actions, next] = await Promise.all([
+      boxOf(messages(page).nth(0).locator(".bg-sunken")),
+      boxOf(messages(page).nth(1).locator(".prose")),
+      boxOf(messages(page).nth(1).getByRole("group", { name: "Actions for this message" })),
+      boxOf(messages(page).nth(2).locator(".bg-sunken")),
+    ]);
+    expect(text.y - (bubble.y + bubble.height)).toBeLessThanOrEqual(34);
+    expect(next.y - (actions.y + actions.height)).toBeGreaterThanOrEqual(14);
+    await visit.close();
+  });
 });
 
 describe("tool calls", () => {
@@ -343,6 +391,33 @@ describe("tool calls", () => {
     expect(await answer.getByRole("figure").count()).toBe(0);
     await visit.close();
   });
+
+  for (const [name, viewport, question] of [
+    ["a desktop", desktop, "What time is it?"],
+    ["a phone", phone, "What time is it in San Francisco?"],
+  ] as const) {
+    test(`a result is cut off only if the line has no space for it, on ${name}`, async () => {
+      const account = await Account.register();
+      const conversation = await account.chat(question);
+      const visit = await BrowserWindow.open(`/c/${conversation}`, account, { viewport });
+      const line = messages(visit.page).nth(1).getByRole("button", { name: /→/ });
+      const state = await line.evaluate((button) => {
+        const [, argument, result] = [...button.querySelectorAll("bdi")] as HTMLElement[];
+        const cut = (element: HTMLElement) => element.scrollWidth > element.clientWidth;
+        const chevron = [...button.children].at(-1)!.getBoundingClientRect();
+        return {
+          cut: [cut(argument!), cut(result!)],
+          chevronCovered: result!.getBoundingClientRect().right > chevron.left,
+          columnLeft: button.parentElement!.getBoundingClientRect().right - chevron.right,
+        };
+      });
+      expect(state.chevronCovered).toBe(false);
+      expect(state.columnLeft).toBeGreaterThanOrEqual(0);
+      if (viewport === desktop) expect(state.cut).toEqual([false, false]);
+      else expect(state.cut[0]).toBe(true);
+      await visit.close();
+    });
+  }
 });
 
 describe("code in a user message", () => {

@@ -58,11 +58,12 @@ export function Tool({ part }: { part: PartView }) {
         <>
           <bdi className="shrink-0">{part.title ?? part.tool_name}</bdi>
           <span className="sr-only">{t(style.message)}</span>
-          {summary !== "" && <bdi className="truncate font-mono text-xs text-faint">{summary}</bdi>}
+          {/* If the line has no space for both, the arguments are cut off before the result. */}
+          {summary !== "" && <bdi className="shrink-[99999] truncate font-mono text-xs text-faint">{summary}</bdi>}
           {result !== null && (
             <>
               <span className="inline-block shrink-0 text-faint rtl:-scale-x-100">→</span>
-              <bdi className="max-w-[60%] shrink-0 truncate text-ink">
+              <bdi className="max-w-[min(30rem,60vw)] truncate text-ink">
                 {part.kind === "compute" && exactInteger.test(result) ? intl.formatNumber(Number(result)) : result}
               </bdi>
             </>
@@ -115,6 +116,7 @@ function ToolProgress({ part: { toolProgress: step } }: { part: PartView }) {
   );
 }
 
+/** Values are next to their labels, whatever their direction: bdi isolates a value but does not move it. */
 function ToolDetails({ part }: { part: PartView }) {
   const { t } = useLocalization();
   return (
@@ -128,8 +130,8 @@ function ToolDetails({ part }: { part: PartView }) {
       {part.error !== undefined && (
         <>
           <p className="text-xs text-faint">{t("transcript.tool.error")}</p>
-          <p dir="auto" className="my-1 wrap-anywhere">
-            {part.error.detail === "" ? part.error.code : part.error.detail}
+          <p className="my-1 wrap-anywhere">
+            <bdi>{part.error.detail === "" ? part.error.code : part.error.detail}</bdi>
           </p>
         </>
       )}
@@ -153,8 +155,8 @@ function Arguments({ input }: { input: unknown }) {
       {entries.map(([name, value]) => (
         <Fragment key={name}>
           <dt className="text-faint">{name}</dt>
-          <dd dir="auto" className="wrap-anywhere">
-            {shortText(value)}
+          <dd className="wrap-anywhere">
+            <bdi>{shortText(value)}</bdi>
           </dd>
         </Fragment>
       ))}
@@ -167,8 +169,8 @@ function Value({ value }: { value: unknown }) {
   const short = shortText(value);
   if (short !== null)
     return (
-      <p dir="auto" className="my-1 font-mono text-xs wrap-anywhere">
-        {short}
+      <p className="my-1 font-mono text-xs wrap-anywhere">
+        <bdi>{short}</bdi>
       </p>
     );
   const code = typeof value === "string" ? value : JSON.stringify(value, null, 2);
