@@ -129,7 +129,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, sse: s.sse, maxStreams: s.MaxStreams, now: s.now}
-	s.conversations = conversationHandlers{s.Conversations, s.Turns, resource.Confirmations{keys, s.now}, keys}
+	s.conversations = conversationHandlers{s.Conversations, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}
