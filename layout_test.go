@@ -39,11 +39,11 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/turnlog", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/wire", "protocol/turnlog", "protocol/client", "protocol/typescript"},
 	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/usage", "persistence/turns",
+		"persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/usage", "persistence/turns", "persistence/exports",
 		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
@@ -51,7 +51,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/webapp", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/webapp", "http/portability", "http",
 	},
 	"cmd": {
 		"cmd/machine",

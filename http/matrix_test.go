@@ -74,6 +74,9 @@ var examples = map[string]example{
 		return route.Object{"language": "en", "theme": "dark", "send_key": "enter", "busy_action": "queue", "default_profile": "auto"}
 	}},
 
+	"GET /account/export":                         {},
+	"GET /conversations/{conversation_id}/export": {},
+
 	"GET /conversations":                         {},
 	"POST /conversations":                        {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }, names: []string{"project_id"}},
 	"GET /conversations/{conversation_id}":       {},

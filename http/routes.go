@@ -19,5 +19,6 @@ func (s *Server) table() []route.Route {
 		s.branches.routes(),
 		s.followUps.routes(),
 		s.usage.routes(),
+		s.portability.Routes(),
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/portability"
 	"turnstone/http/ready"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -70,6 +71,7 @@ type Server struct {
 	branches      branchHandlers
 	followUps     followUpHandlers
 	usage         usageHandlers
+	portability   *portability.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -135,4 +137,5 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.branches = branchHandlers{s.Branches, keys}
 	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
 	s.usage = usageHandlers{s.Usage, keys, s.now}
+	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Log: s.log, Now: s.now})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/portability"
 	"turnstone/http/router"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
@@ -29,6 +30,7 @@ type Stores struct {
 	FollowUps     FollowUps
 	Usage         Usage
 	Owners        router.Owners
+	Portability   portability.Stores
 }
 
 // NewStores returns the stores of a database.
@@ -37,6 +39,7 @@ func NewStores(db *persistence.Stores) Stores {
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: c, Usage: db.Usage, Owners: c,
+		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }
 

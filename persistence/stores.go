@@ -9,6 +9,7 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/exports"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
@@ -36,6 +37,7 @@ type Stores struct {
 	Idempotency   *idempotency.Store
 	Conversations *conversations.Store
 	Usage         *usage.Store
+	Exports       *exports.Store
 	Operator      *turns.Operator
 	queue         *jobs.Queue
 }
@@ -55,6 +57,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 		return nil, err
 	}
 	s.Conversations, s.Operator = conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.Usage)
 	return s, nil
 }
 

@@ -91,6 +91,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"hold and release", w.hold},
 				{"branches", w.branches},
 				{"usage", w.usage},
+				{"export", w.export},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"devices and passwords", w.devices},
@@ -459,6 +460,20 @@ func (w *walk) usage() {
 		Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	if turns := w.call("sumUsage", args{"group_by": "profile"}, nil).Value(w.t, http.StatusOK, "data", 0, "turns"); turns != 10.0 {
 		w.t.Errorf("%v turns, want 10", turns)
+	}
+}
+
+func (w *walk) export() {
+	archive := w.call("exportAccount", nil, nil)
+	if archive.Status != http.StatusOK || !strings.HasPrefix(string(archive.Body), "PK") {
+		w.t.Errorf("an export: %d, %d bytes", archive.Status, len(archive.Body))
+	}
+	if title := w.call("exportConversation", w.here(), nil).Text(w.t, http.StatusOK, "conversation", "title"); title != walkedTitle {
+		w.t.Errorf("an exported title is %q", title)
+	}
+	text := w.call("exportConversation", args{"conversation_id": w.conversation, "format": "markdown"}, nil)
+	if !strings.HasPrefix(string(text.Body), "# "+walkedTitle) {
+		w.t.Errorf("an export as Markdown starts with %.80s", text.Body)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 var tags = []struct{ name, description string }{
 	{"system", "Health, readiness and version of the service."},
 	{"auth", "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
-	{"account", "The preferences of the account."},
+	{"account", "The preferences of the account, and its export."},
 	{"chat", "Live turns: start, follow, steer and cancel them."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"usage", "Usage of the account."},
@@ -32,6 +32,7 @@ var headerDocs = map[string]struct{ description, kind, example string }{
 	"X-Turn-Id":           {"The turn whose events are streamed.", "string", "turn_01h2xcejqtf2nbrexx3vqjhp41"},
 	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41"},
 	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`},
+	"Content-Disposition": {"attachment, with a name for the file.", "string", `attachment; filename=turnstone-export-2026-03-01.zip`},
 	"Retry-After":         {"The number of seconds to wait before the next attempt.", "integer", "2"},
 	"RateLimit-Policy":    {"The limit that applies to the request: its quota (q) and its window in seconds (w). See draft-ietf-httpapi-ratelimit-headers.", "string", `"writes";q=120;w=60`},
 	"RateLimit":           {"The remaining quota of that limit (r), and the number of seconds until it is fully restored (t).", "string", `"writes";r=29;t=1`},

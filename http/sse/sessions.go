@@ -68,3 +68,16 @@ func (w *sessionStreams) all() map[protocol.SessionID]protocol.AccountID {
 	}
 	return owners
 }
+
+// watched is a sessionStream that calls a function.
+type watched struct{ end func() }
+
+func (w *watched) sessionEnded() { w.end() }
+
+// Watch calls end when a session ends, as for the streams of the session, until stop is called. end must not block. It
+// is for long responses that are not streams of events.
+func (s *Server) Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func()) {
+	one := &watched{end}
+	s.sessions.add(account, session, one)
+	return func() { s.sessions.remove(session, one) }
+}

@@ -17,6 +17,7 @@ const (
 	EventRegistered      SecurityEvent = "account.registered"
 	EventAccountDisabled SecurityEvent = "account.disabled"
 	EventAccountEnabled  SecurityEvent = "account.enabled"
+	EventAccountExported SecurityEvent = "account.exported"
 	EventSignedIn        SecurityEvent = "sign_in.succeeded"
 	EventSignInFailed    SecurityEvent = "sign_in.failed"
 	EventSignedOut       SecurityEvent = "sign_in.ended"

@@ -1,0 +1,94 @@
+package portability
+
+import (
+	"context"
+	stdhttp "net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+// writeStall is the time in which a reader must accept each write of at most 64 KiB. Otherwise the download is aborted.
+const writeStall = 30 * time.Second
+
+// Sessions ends downloads with their sessions.
+type Sessions interface {
+	// Watch calls end when the session ends, until stop is called. end must not block.
+	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
+}
+
+// download is the body of one response that is written while it is created.
+type download struct {
+	to      stdhttp.ResponseWriter
+	control *stdhttp.ResponseController
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	started bool // guarded by mu
+	ended   bool // guarded by mu; the session has ended
+}
+
+// Write implements io.Writer.
+func (d *download) Write(content []byte) (int, error) {
+	d.mu.Lock()
+	if d.ended {
+		d.mu.Unlock()
+		return 0, context.Canceled
+	}
+	d.started = true
+	_ = d.control.SetWriteDeadline(time.Now().Add(writeStall)) // the writers of some tests support no deadlines
+	d.mu.Unlock()
+	return d.to.Write(content)
+}
+
+// sessionEnded ends the download, also while it waits for a slow reader.
+func (d *download) sessionEnded() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	d.cancel()
+	_ = d.control.SetWriteDeadline(time.Unix(1, 0))
+}
+
+// serve responds with what write writes. name and media type are those of the file. If the session of the caller ends,
+// or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
+// not take what it has for the whole file.
+func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *zap.Logger, disposition, media string,
+	write func(ctx context.Context, to *download) error,
+) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	d := &download{to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
+	caller := router.CallerOf(ctx)
+	defer sessions.Watch(caller.AccountID, caller.SessionID, d.sessionEnded)()
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Disposition", disposition)
+	err := write(ctx, d)
+	if err == nil {
+		_ = d.control.SetWriteDeadline(time.Time{}) // the connection serves other requests
+		return nil
+	}
+	switch {
+	case d.started:
+	case d.isEnded():
+		err = protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
+		fallthrough
+	default:
+		w.Header().Del("Content-Disposition")
+		return err
+	}
+	if ctx.Err() == nil {
+		log.Info("a download was aborted", zap.String("request_id", router.RequestIDOf(ctx)), zap.Error(err))
+	}
+	panic(stdhttp.ErrAbortHandler)
+}
+
+func (d *download) isEnded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ended
+}

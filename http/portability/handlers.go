@@ -1,0 +1,43 @@
+package portability
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/http/route"
+	"turnstone/persistence/audit"
+	"turnstone/protocol"
+)
+
+// Stores are the stores that the handlers use. Their methods are documented in the packages that implement them.
+type Stores struct {
+	Exports Exports
+	Audit   Audit
+}
+
+// Audit stores security events.
+type Audit interface {
+	Record(ctx context.Context, account protocol.AccountID, event audit.SecurityEvent, session *protocol.SessionID, detail map[string]any, by audit.Requester) error
+}
+
+// Config has the dependencies of the handlers.
+type Config struct {
+	Stores
+	Sessions Sessions
+	Log      *zap.Logger
+	Now      func() time.Time
+}
+
+// Handlers handle the requests for exports. A Handlers has no state of its own.
+type Handlers struct{ Config }
+
+// New returns handlers.
+func New(config Config) *Handlers { return &Handlers{config} }
+
+// Routes returns the lines of the table of routes.
+func (h *Handlers) Routes() []route.Route {
+	return slices.Concat(h.exportRoutes())
+}

@@ -1,0 +1,29 @@
+package response
+
+import (
+	"mime"
+	"strings"
+	"unicode"
+)
+
+const maxFileName = 100 // characters, below the limits of file systems
+
+// Attachment returns the header Content-Disposition of a download. The name keeps the letters and digits of any
+// language, spaces and a few marks: no character of it has a meaning in a path, changes the direction of the text or is
+// invisible. An empty name is replaced by otherwise. extension starts with a dot.
+func Attachment(name, otherwise, extension string) string {
+	safe := strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsMark(c) || unicode.IsNumber(c) || strings.ContainsRune("-_.,()+'", c) {
+			return c
+		}
+		return ' '
+	}, name)
+	safe = strings.Join(strings.Fields(safe), " ")
+	if runes := []rune(safe); len(runes) > maxFileName {
+		safe = string(runes[:maxFileName])
+	}
+	if safe = strings.Trim(safe, ". -"); safe == "" {
+		safe = otherwise
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": safe + extension})
+}

@@ -1,0 +1,111 @@
+package exports
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/usage"
+	"turnstone/protocol"
+)
+
+// Store writes exports. Its methods may be called from any goroutine.
+type Store struct {
+	db            *pg.DB
+	accounts      *accounts.Store
+	conversations *conversations.Store
+	usage         *usage.Store
+}
+
+// New returns a store that reads from other stores.
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, usage *usage.Store) *Store {
+	return &Store{db, accounts, conversations, usage}
+}
+
+// consistency is the text of the manifest; doc.go explains it.
+const consistency = "A conversation that existed from started_at to finished_at is in the archive exactly once. Each file shows the account at the time when the file was written; messages that were added since then are missing. An answer with the status streaming was not finished. Temporary conversations and those in deleted projects are left out."
+
+// buffer is the size of the writes that the reader of an export gets.
+const buffer = 64 << 10
+
+// Export is an export of an account whose lease was taken.
+type Export struct {
+	store   *Store
+	account protocol.AccountID
+	lease   *lease
+	ctx     context.Context // ends when the lease is lost
+}
+
+// Begin starts the export of an account. If another one is running, the error is protocol.CodeConflict with a Running.
+// The caller calls Close in any case.
+func (s *Store) Begin(ctx context.Context, account protocol.AccountID) (*Export, error) {
+	ctx, lease, err := take(ctx, s.db, account)
+	if err != nil {
+		return nil, err
+	}
+	return &Export{s, account, lease, ctx}, nil
+}
+
+// Close lets the account start another export.
+func (e *Export) Close() { e.lease.release(e.ctx) }
+
+// WriteArchive writes the archive. After an error, what was written is not an archive: its end is missing. The speed of the
+// export is that of the reader, for which no transaction and no connection to the database waits.
+func (e *Export) WriteArchive(to io.Writer) error {
+	buffered := bufio.NewWriterSize(to, buffer)
+	manifest := &protocol.ExportManifest{
+		Format: protocol.ExportFormat, Version: protocol.ExportVersion, AccountID: e.account,
+		StartedAt: now(), Consistency: consistency,
+	}
+	archive := newArchive(buffered, manifest.StartedAt)
+	for _, section := range sections {
+		if err := section.write(e.store, e.ctx, e.account, archive); err != nil {
+			return fmt.Errorf("exporting the %s of an account: %w", section.what, err)
+		}
+	}
+	manifest.FinishedAt = now()
+	return errors.Join(archive.finish(manifest), buffered.Flush())
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// Document is one conversation that is ready to be written. Title and Temporary describe it.
+type Document struct {
+	Title     string
+	Temporary bool
+
+	source *source
+}
+
+// Conversation prepares the export of one conversation; protocol.CodeNotFound if the account does not have it.
+func (s *Store) Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*Document, error) {
+	source, err := s.open(ctx, account, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Document{source.page.Title, source.page.Temporary, source}, nil
+}
+
+// WriteJSON writes a protocol.ConversationExport.
+func (d *Document) WriteJSON(ctx context.Context, to io.Writer) error {
+	buffered := bufio.NewWriterSize(to, buffer)
+	if err := d.source.writeJSON(ctx, buffered); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// WriteMarkdown writes the conversation as text for people: the active branch, then the others.
+func (d *Document) WriteMarkdown(ctx context.Context, to io.Writer) error {
+	buffered := bufio.NewWriterSize(to, buffer)
+	if err := d.source.writeMarkdown(ctx, buffered); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
