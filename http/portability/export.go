@@ -43,7 +43,7 @@ func documentFile(description, media string) func(huma.API, *huma.Operation) {
 		op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{
 			Description: description,
 			Headers:     map[string]*huma.Param{"Content-Disposition": {Schema: &huma.Schema{Type: huma.TypeString}}},
-			Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+			Content:     map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 		}
 	}
 }
