@@ -10,6 +10,7 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/exports"
+	"turnstone/persistence/feed"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
@@ -38,6 +39,7 @@ type Stores struct {
 	Conversations *conversations.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
+	Feed          *feed.Store
 	Operator      *turns.Operator
 	queue         *jobs.Queue
 }
@@ -51,7 +53,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db), Feed: feed.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err
@@ -80,7 +82,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Feed.Expire),
 		s.Conversations.PurgeJob(), directory.PartitionJob(), s.Audit.ExpiryJob(),
 	}
 	if workers.CancelTurn != nil {

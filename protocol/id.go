@@ -156,7 +156,10 @@ func (id ID[K]) String() string {
 
 // AppendText appends the text form: the prefix, an underscore and 26 base32 digits.
 func (id ID[K]) AppendText(b []byte) []byte {
-	b = append(append(b, id.prefixOf()...), '_')
+	return appendBase32(append(append(b, id.prefixOf()...), '_'), id)
+}
+
+func appendBase32(b []byte, id [16]byte) []byte {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	for shift := 125; shift >= 0; shift -= 5 {
 		var v uint64
