@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/account/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the account
+         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; the preferences and the usage. Attachments are named. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations and those in deleted projects are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
+         */
+        get: operations["exportAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/account/settings": {
         parameters: {
             query?: never;
@@ -428,6 +448,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export a conversation
+         * @description Streams one conversation with all of its branches: as JSON, the form that `POST /account/imports` accepts and `GET /account/export` contains, or as Markdown for people. A temporary conversation cannot be exported (409).
+         */
+        get: operations["exportConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/follow-ups": {
         parameters: {
             query?: never;
@@ -742,6 +782,21 @@ export interface components {
             unread: boolean;
             /** Format: date-time */
             updated_at: string;
+            /** Format: int64 */
+            version: number;
+        };
+        ConversationExport: {
+            branches: components["schemas"]["Branch"][];
+            conversation: components["schemas"]["Conversation"];
+            draft: components["schemas"]["Draft"];
+            /** @description All items of the queue, including those that were started or cancelled. */
+            follow_ups: components["schemas"]["FollowUp"][];
+            /** @enum {string} */
+            format: "turnstone.conversation";
+            /** @description Why messages are missing: the conversation was deleted while it was exported. Absent: none are missing. */
+            incomplete?: string;
+            /** @description The messages of all branches: a tree by parent_message_id. Each branch has its own messages, from the first to the last, after those of the branches that were created before it. */
+            messages: components["schemas"]["Message"][];
             /** Format: int64 */
             version: number;
         };
@@ -1967,6 +2022,11 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
+         * @description attachment, with a name for the file.
+         * @example attachment; filename=turnstone-export-2026-03-01.zip
+         */
+        "Content-Disposition": string;
+        /**
          * @description The version of the resource, for use in If-Match.
          * @example "v3"
          */
@@ -2011,6 +2071,166 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    exportAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive. Large exports take minutes; the size is not known in advance. */
+            200: {
+                headers: {
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "application/zip": string;
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `reauth_required`. */
+            403: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "reauth_required",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getSettings: {
         parameters: {
             query?: never;
@@ -8160,6 +8380,341 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exportConversation: {
+        parameters: {
+            query?: {
+                format?: "json" | "markdown";
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversation. */
+            200: {
+                headers: {
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "branches": [
+                     *         {
+                     *           "active": false,
+                     *           "base_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "name": "Another way"
+                     *         }
+                     *       ],
+                     *       "conversation": {
+                     *         "active_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "archived_at": "2026-03-01T12:30:15.250Z",
+                     *         "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "created_at": "2026-03-01T12:30:15.250Z",
+                     *         "expires_at": "2026-03-01T12:30:15.250Z",
+                     *         "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "last_activity_at": "2026-03-01T12:30:15.250Z",
+                     *         "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "message_count": 1,
+                     *         "metadata": {
+                     *           "name": "a "
+                     *         },
+                     *         "pinned_at": "2026-03-01T12:30:15.250Z",
+                     *         "profile": "auto",
+                     *         "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "temporary": false,
+                     *         "title": "Six times seven",
+                     *         "title_source": "auto",
+                     *         "unread": false,
+                     *         "updated_at": "2026-03-01T12:30:15.250Z",
+                     *         "version": 3
+                     *       },
+                     *       "draft": {
+                     *         "attachments": [
+                     *           "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *         ],
+                     *         "content": "And seven times eight?",
+                     *         "updated_at": "2026-03-01T12:30:15.250Z",
+                     *         "version": 3
+                     *       },
+                     *       "follow_ups": [
+                     *         {
+                     *           "attachments": [
+                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
+                     *           "content": "And seven times eight?",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "follow_up_id": "fu_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "position": 1,
+                     *           "profile": "auto",
+                     *           "state": "queued",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "version": 3
+                     *         }
+                     *       ],
+                     *       "format": "turnstone.conversation",
+                     *       "incomplete": "a incomplete",
+                     *       "messages": [
+                     *         {
+                     *           "attachments": [
+                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
+                     *           "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "covers_sequence": 1,
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "feedback": {
+                     *             "comment": "a comment",
+                     *             "rating": "up",
+                     *             "reasons": [
+                     *               "a "
+                     *             ]
+                     *           },
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "model_id": "demo",
+                     *           "next_sibling": {
+                     *             "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           },
+                     *           "parent_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "parts": [
+                     *             {
+                     *               "citations": [
+                     *                 {
+                     *                   "index": 1,
+                     *                   "title": "Six times seven",
+                     *                   "url": "a url"
+                     *                 }
+                     *               ],
+                     *               "code": "a code",
+                     *               "duration_ms": 1,
+                     *               "error": {
+                     *                 "code": "a code",
+                     *                 "detail": "a detail"
+                     *               },
+                     *               "filename": "a filename",
+                     *               "input": {},
+                     *               "kind": "a kind",
+                     *               "language": "en",
+                     *               "open": false,
+                     *               "output": "a output",
+                     *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "state": "a state",
+                     *               "steering_id": "st_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "text": "What is 6*7?",
+                     *               "title": "Six times seven",
+                     *               "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "tool_name": "a tool name",
+                     *               "truncated": false,
+                     *               "type": "text"
+                     *             }
+                     *           ],
+                     *           "previous_sibling": {
+                     *             "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           },
+                     *           "profile": "a profile",
+                     *           "role": "user",
+                     *           "routing": {
+                     *             "reason": "a reason",
+                     *             "requested": "auto",
+                     *             "resolved": "auto"
+                     *           },
+                     *           "sibling_count": 1,
+                     *           "sibling_index": 1,
+                     *           "status": "complete",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "usage": {
+                     *             "cached_input_tokens": 0,
+                     *             "estimated": false,
+                     *             "input_tokens": 0,
+                     *             "output_tokens": 0,
+                     *             "reasoning_tokens": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "version": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConversationExport"];
+                    /** @example a */
+                    "text/markdown": string;
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
                      *       "type": "about:blank"
                      *     }
                      */
