@@ -43,7 +43,8 @@ var layers = map[string][]string{
 	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/usage", "persistence/turns", "persistence/exports",
+		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/usage", "persistence/turns", "persistence/followups",
+		"persistence/exports",
 		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {

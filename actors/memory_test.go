@@ -10,14 +10,15 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// memory implements TurnStore, TurnLog and Directory without a database, with hooks to inject faults.
+// memory implements TurnStore, FollowUpStore, TurnLog and Directory without a database, with hooks to inject faults.
 type memory struct {
-	mu        sync.Mutex
-	turns     map[protocol.TurnID]*memoryTurn
-	loadError error // the result of LoadTurn for every turn; RepairTurn still succeeds
-	nodes     map[protocol.NodeID]*memoryNode
-	history   []turnlog.HistoryMessage
-	reads     []historyLimits // the limits of each call of History
+	mu          sync.Mutex
+	turns       map[protocol.TurnID]*memoryTurn
+	interrupted *protocol.TurnID // the turn that PromoteFollowUp interrupts
+	loadError   error            // the result of LoadTurn for every turn; RepairTurn still succeeds
+	nodes       map[protocol.NodeID]*memoryNode
+	history     []turnlog.HistoryMessage
+	reads       []historyLimits // the limits of each call of History
 	// onAppend, when set, handles a batch: it calls store to store it and done to report the result.
 	onAppend func(batch *turnlog.Append, store func() error, done func(error))
 	onFinish func() error // called by FinishTurn, which returns its error and then stores nothing
@@ -133,6 +134,21 @@ func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChang
 	}
 	item.State, item.TurnID = protocol.FollowUpStarted, &started.Spec.TurnID
 	return item, &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
+}
+
+func (s *memory) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, *turnlog.Started, error) {
+	return s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued})
+}
+
+// PromoteFollowUp returns s.interrupted as the turn to cancel. If there is none, it starts the follow-up.
+func (s *memory) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+	*protocol.FollowUp, *protocol.TurnID, *turnlog.Started, error,
+) {
+	if s.interrupted != nil && promotion.Interrupt {
+		return &protocol.FollowUp{FollowUpID: promotion.FollowUpID, State: protocol.FollowUpQueued}, s.interrupted, nil, nil
+	}
+	item, started, err := s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: promotion.Queue, FollowUpID: promotion.FollowUpID})
+	return item, nil, started, err
 }
 
 func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {

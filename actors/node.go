@@ -23,6 +23,7 @@ import (
 // Config is the configuration and the dependencies of a node.
 type Config struct {
 	Store        TurnStore
+	FollowUps    FollowUpStore
 	Log          TurnLog
 	Directory    Directory
 	Model        llm.Model
@@ -45,6 +46,7 @@ type Node struct {
 	// Set by NewNode.
 	id           protocol.NodeID
 	store        TurnStore
+	followUps    FollowUpStore
 	turnLog      TurnLog
 	directory    Directory
 	model        llm.Model
@@ -86,7 +88,7 @@ type Stats struct {
 func NewNode(c Config) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		id: protocol.NewNodeID(), store: c.Store, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
+		id: protocol.NewNodeID(), store: c.Store, followUps: c.FollowUps, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
@@ -157,21 +159,6 @@ func (n *Node) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 		n.run(turnlog.Started{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
 	}
 	return result, nil
-}
-
-// ChangeFollowUp changes a follow-up. When that lets the queue continue, it starts the next turn on this node.
-func (n *Node) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error) {
-	if n.registry.acceptsTurns() { // otherwise another node, or the next process, continues the queue
-		change.Owner, change.Begin, change.MaxLiveTurns = n.id, n.Begin, n.maxLiveTurns
-	}
-	item, started, err := n.store.ChangeFollowUp(ctx, change)
-	if err != nil {
-		return nil, err
-	}
-	if started != nil {
-		n.run(*started)
-	}
-	return item, nil
 }
 
 // run starts the actor of a turn that was just committed.

@@ -35,7 +35,7 @@ func startNode(t *testing.T, store *memory, model llm.Model, change func(*Config
 func makeNode(t *testing.T, store *memory, model llm.Model, change func(*Config)) *Node {
 	t.Helper()
 	c := Config{
-		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
+		Store: store, FollowUps: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
 		Logger: zaptest.NewLogger(t),
 	}
 	if change != nil {
@@ -286,7 +286,7 @@ func (p *probe) Run(context.Context, json.RawMessage) (string, error) { return p
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 	n := startNode(t, newMemory(), scriptedAnswer("fine"), nil)
-	change := &turnlog.FollowUpChange{AccountID: protocol.NewAccountID(), FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
+	change := &turnlog.FollowUpChange{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
 	item, err := n.ChangeFollowUp(t.Context(), change)
 	if err != nil || item.TurnID == nil {
 		t.Fatalf("%+v, %v", item, err)

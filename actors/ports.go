@@ -27,9 +27,6 @@ type TurnStore interface {
 	// FinishTurn stores the last batch, the final message and the changes to the queue, in one transaction, and starts
 	// the next turn from the queue. It returns nil when it started none.
 	FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error)
-	// ChangeFollowUp changes a follow-up, in one transaction. When no turn of the conversation is live, it also starts
-	// the next turn from the queue. started is nil when it started none.
-	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (item *protocol.FollowUp, started *turnlog.Started, err error)
 	// LoadTurn reads everything that a node needs to adopt a turn.
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
 	// RepairTurn reads the readable part of a turn whose log LoadTurn cannot read. The returned frames are contiguous:
@@ -41,6 +38,20 @@ type TurnStore interface {
 	// cost depends on the size of the result, not on the length of the conversation.
 	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID,
 		message protocol.MessageID, maxMessages, maxBytes int) (messages []turnlog.HistoryMessage, more bool, err error)
+}
+
+// FollowUpStore changes the queues of follow-ups. Package persistence implements it on Postgres. Each method is one
+// transaction. If the change lets the queue continue and no turn of the conversation is live, the same transaction
+// starts the next turn; started is nil when it started none. Errors are those of a TurnStore.
+type FollowUpStore interface {
+	// CreateFollowUp adds a follow-up to the end of its queue.
+	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	// ChangeFollowUp edits, holds, releases or cancels a follow-up.
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	// PromoteFollowUp moves a follow-up to the front of its queue and releases it. live is the turn that has to be
+	// cancelled now, if there is one: at its end the follow-up starts. A repeat has no second effect.
+	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+		item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error)
 }
 
 // TurnLog reads the durable log. Readers and commands use it for a turn that does not run on this node.

@@ -35,7 +35,11 @@ func (h *branchHandlers) routes() []route.Route {
 			WithCodes(protocol.CodeTurnInProgress).
 			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
 		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Reads, h.listBranches).
-			DescribedAs("Lists the branches of a conversation, oldest first."),
+			DescribedAs("Lists the branches of a conversation, oldest first. They form a tree: `parent_branch_id` and `base_message_id` name the place at which a branch starts."),
+		route.Call("PATCH", path+"/branches/{branch_id}", "renameBranch", "Rename a branch", route.Writes, h.renameBranch).
+			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in `version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. Without a version, the last write wins.").
+			WithExample(route.Object{"name": "In Celsius", "version": 1}).
+			WithCodes(protocol.CodeStaleVersion),
 		route.Call("PUT", path+"/active-branch", "setActiveBranch", "Set the active branch", route.Writes, h.setActiveBranch).
 			DescribedAs("Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in `version`. While a turn is live, the request fails with 409 `turn_in_progress`.").
 			WithExample(route.Object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
@@ -72,9 +76,9 @@ type branchOrFork struct {
 }
 
 func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput) (*branchOrFork, error) {
-	name := strings.TrimSpace(in.Body.Name)
-	if utf8.RuneCountInString(name) > protocol.MaxTitle {
-		return nil, protocol.Invalid("body.name", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
+	name, err := branchName(in.Body.Name)
+	if err != nil {
+		return nil, err
 	}
 	account := router.CallerOf(ctx).AccountID
 	if in.Body.Mode == protocol.BranchFork {
@@ -89,7 +93,41 @@ func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput
 	if err != nil {
 		return nil, err
 	}
-	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches", Body: branch}, nil
+	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches", ETag: response.ETagOf(branch.Version), Body: branch}, nil
+}
+
+func branchName(text string) (string, error) {
+	name := strings.TrimSpace(text)
+	if utf8.RuneCountInString(name) > protocol.MaxTitle {
+		return "", protocol.Invalid("body.name", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
+	}
+	return name, nil
+}
+
+type renameBranchInput struct {
+	resource.InConversation
+	resource.IfMatch
+	BranchID protocol.BranchID `path:"branch_id"`
+	Body     struct {
+		Name    string `json:"name" doc:"Up to 200 characters."`
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
+	}
+}
+
+func (h *branchHandlers) renameBranch(ctx context.Context, in *renameBranchInput) (*resource.Versioned[protocol.Branch], error) {
+	version, err := in.Version(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	name, err := branchName(in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	branch, err := h.store.RenameBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*branch, branch.Version), nil
 }
 
 type listBranchesInput struct {

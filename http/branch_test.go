@@ -40,6 +40,9 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 	wantField(t, switched, "head_message_id", ids[3])
 	u.do(404, "PUT", path+"/active-branch", map[string]any{"branch_id": protocol.NewBranchID(), "version": 3})
 
+	wantField(t, u.do(200, "GET", path, nil), "active_branch_id", trunk) // as every other device sees it
+	wantField(t, u.do(200, "GET", path, nil), "version", 3.0)
+
 	fork := u.do(201, "POST", path+"/branches", map[string]any{"message_id": ids[1], "mode": "fork"})
 	wantField(t, fork, "title", "Tree (copy)")
 	wantField(t, fork, "message_count", 2.0)
@@ -62,6 +65,42 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 	wantField(t, busy, "code", "turn_in_progress")
 	wantField(t, busy, "current.turn_id", turn)
 	wantField(t, u.do(409, "PUT", path+"/active-branch", map[string]any{"branch_id": made.at("branch_id"), "version": 3}), "code", "turn_in_progress")
+}
+
+func TestBranchesAreRenamedAndFormATree(t *testing.T) {
+	w, _ := conversationWorld(t)
+	u := signUp(t, w)
+	id := u.conversation("Tree")
+	ids := u.storeMessages(id, "one", "two", "three", "four")
+	path := "/conversations/" + id + "/branches"
+	made := u.do(201, "POST", path, map[string]any{"message_id": ids[2], "mode": "edit", "name": " In Celsius "})
+	wantField(t, made, "name", "In Celsius")
+	wantField(t, made, "base_message_id", ids[1])
+	wantField(t, made, "base_depth", 2.0)
+	wantField(t, made, "head_depth", 2.0)
+	if made.header.Get("ETag") != `"v1"` {
+		t.Errorf("ETag %s", made.header.Get("ETag"))
+	}
+	list := u.do(200, "GET", path, nil)
+	wantField(t, list, "data.0.parent_branch_id", nil)
+	wantField(t, list, "data.1.parent_branch_id", list.at("data.0.branch_id"))
+
+	branch := path + "/" + made.at("branch_id").(string)
+	named := u.do(200, "PATCH", branch, map[string]any{"name": "In Kelvin"}, "If-Match", `"v1"`)
+	wantField(t, named, "name", "In Kelvin")
+	wantField(t, named, "version", 2.0)
+	stale := u.do(409, "PATCH", branch, map[string]any{"name": "In Fahrenheit", "version": 1})
+	wantField(t, stale, "code", "stale_version")
+	wantField(t, stale, "current.name", "In Kelvin")
+	wantField(t, u.do(200, "PATCH", branch, map[string]any{"name": ""}), "version", 3.0)
+	u.do(422, "PATCH", branch, map[string]any{"name": strings.Repeat("n", 201)})
+	u.do(422, "PATCH", branch, map[string]any{})
+	u.do(422, "PATCH", branch, map[string]any{"name": "x", "version": 2}, "If-Match", `"v3"`)
+	u.do(404, "PATCH", path+"/"+protocol.NewBranchID().String(), map[string]any{"name": "x"})
+	other := u.do(201, "POST", "/conversations", map[string]any{"title": "Other"})
+	u.do(404, "PATCH", path+"/"+other.at("active_branch_id").(string), map[string]any{"name": "x"})
+	stranger := signUp(t, w)
+	stranger.do(404, "PATCH", branch, map[string]any{"name": "x"})
 }
 
 func TestADraftIsReplacedUnderItsOwnVersion(t *testing.T) {

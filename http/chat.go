@@ -39,7 +39,9 @@ type chatHandlers struct {
 // Turns starts, commands and follows live turns. The node implements it: it runs a turn itself or finds its owner.
 type Turns interface {
 	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error)
 	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
+	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error)
 	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error)
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
 	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader

@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	stdhttp "net/http"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
 )
 
@@ -29,11 +31,27 @@ func (h *followUpHandlers) routes() []route.Route {
 		route.Call("GET", queue, "listFollowUps",
 			"List follow-ups", route.Reads, h.listFollowUps).
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
+		route.Call("POST", queue, "createFollowUp",
+			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).
+			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have.").
+			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
+			WithCodes(protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
+			WithStatus(stdhttp.StatusCreated),
+		route.Call("PUT", queue+"/order", "orderFollowUps",
+			"Reorder follow-ups", route.Writes, h.orderFollowUps).
+			DescribedAs("Puts the follow-ups that are queued or held into a new order. `order` names each of them once, `queue_version` is the version of the queue that the order is based on. If the queue has changed since, for example by another device or because a follow-up has started, the request fails with 409 `stale_version`, and `current` has the present order. The versions of the follow-ups do not change.").
+			WithExample(route.Object{"order": []string{"fu_01h2xcejqtf2nbrexx3vqjhp42", "fu_01h2xcejqtf2nbrexx3vqjhp41"}, "queue_version": 7}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Change a follow-up", route.Writes, h.changeFollowUp).
 			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.").
 			WithExample(route.Object{"state": "held", "version": 1}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeTooManyLiveTurns),
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),
+		route.Call("POST", queue+"/{follow_up_id}/promote", "promoteFollowUp",
+			"Promote a follow-up", route.Writes, h.promoteFollowUp).
+			DescribedAs("Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged.").
+			WithExample(route.Object{"mode": "interrupt"}).
+			WithCodes(protocol.CodeConflict, protocol.CodeBudgetReached),
 	}
 }
 
@@ -43,17 +61,59 @@ type listFollowUpsInput struct {
 	State string `query:"state" enum:"open,any" default:"any" doc:"open: only follow-ups that are queued or held."`
 }
 
-func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*resource.Body[protocol.List[protocol.FollowUp]], error) {
+func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*resource.Body[protocol.FollowUpList], error) {
 	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
 	after, err := resource.OpenCursor[conversations.FollowUpPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := h.store.ListFollowUps(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.State == "any", after, in.Limit)
+	caller := router.CallerOf(ctx)
+	page, err := h.store.ListFollowUps(ctx, caller.AccountID, in.ConversationID, in.State == "any", after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.OK(protocol.FollowUpList{List: resource.Listed(caller, h.keys, scope, page.Items, page.Next).Body, QueueVersion: page.QueueVersion}), nil
+}
+
+type createFollowUpInput struct {
+	resource.InConversation
+	Body struct {
+		Content string           `json:"content" doc:"The message."`
+		Profile protocol.Profile `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto."`
+	}
+}
+
+func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
+	if err := checkFollowUp(in.Body.Content); err != nil {
+		return nil, err
+	}
+	item, err := h.turns.CreateFollowUp(ctx, &turnlog.NewFollowUp{
+		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Profile: in.Body.Profile,
+	})
+	return followUpChanged(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
+}
+
+type orderFollowUpsInput struct {
+	resource.InConversation
+	Body struct {
+		Order        []protocol.FollowUpID `json:"order" maxItems:"500"`
+		QueueVersion *int64                `json:"queue_version,omitempty" doc:"The version of the queue that the order is based on. Required."`
+	}
+}
+
+func (h *followUpHandlers) orderFollowUps(ctx context.Context, in *orderFollowUpsInput) (*resource.Body[protocol.FollowUpOrder], error) {
+	seen := make(map[protocol.FollowUpID]bool, len(in.Body.Order))
+	for _, id := range in.Body.Order {
+		if seen[id] {
+			return nil, protocol.Invalid("body.order", "must not name a follow-up twice")
+		}
+		seen[id] = true
+	}
+	queue, err := h.store.OrderFollowUps(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Order, in.Body.QueueVersion)
+	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
+		return nil, err
+	}
+	return resource.OK(*queue), nil
 }
 
 type changeFollowUpInput struct {
@@ -73,17 +133,47 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 		return nil, err
 	}
 	if text := in.Body.Content; text != nil {
-		if strings.TrimSpace(*text) == "" {
-			return nil, protocol.Invalid("body.content", "must contain text")
-		}
-		if utf8.RuneCountInString(*text) > protocol.MaxInputRunes {
-			return nil, protocol.Invalid("body.content", "is too long")
+		if err := checkFollowUp(*text); err != nil {
+			return nil, err
 		}
 	}
 	item, err := h.turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
-		AccountID: router.CallerOf(ctx).AccountID, ConversationID: in.ConversationID, FollowUpID: in.FollowUpID,
-		State: in.Body.State, Content: in.Body.Content, Version: version, At: h.now(),
+		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Version: version,
 	})
+	return followUpChanged(item, err)
+}
+
+type promoteFollowUpInput struct {
+	resource.InConversation
+	FollowUpID protocol.FollowUpID `path:"follow_up_id"`
+	Body       struct {
+		Mode string `json:"mode,omitempty" enum:"next,interrupt" default:"next" doc:"next: the follow-up starts when the live turn completes. interrupt: the live turn is cancelled, and the follow-up starts when it has ended."`
+	}
+}
+
+func (h *followUpHandlers) promoteFollowUp(ctx context.Context, in *promoteFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
+	item, err := h.turns.PromoteFollowUp(ctx, &turnlog.FollowUpPromotion{
+		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, Interrupt: in.Body.Mode == "interrupt",
+	})
+	return followUpChanged(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
+}
+
+func (h *followUpHandlers) queue(ctx context.Context, conversation protocol.ConversationID) turnlog.Queue {
+	return turnlog.Queue{AccountID: router.CallerOf(ctx).AccountID, ConversationID: conversation, At: h.now()}
+}
+
+// checkFollowUp checks the text of a follow-up.
+func checkFollowUp(content string) error {
+	switch {
+	case strings.TrimSpace(content) == "":
+		return protocol.Invalid("body.content", "must contain text")
+	case utf8.RuneCountInString(content) > protocol.MaxInputRunes:
+		return protocol.Invalid("body.content", "is too long")
+	}
+	return nil
+}
+
+func followUpChanged(item *protocol.FollowUp, err error) (*resource.Versioned[protocol.FollowUp], error) {
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		t.Cleanup(store.Close)
 		const live = 50
 		node := actors.NewNode(actors.Config{
-			Store: store, Log: store, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+			Store: store, FollowUps: db.FollowUps, Log: store, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") },
 		})
@@ -421,6 +421,9 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 			ask(w, status, "POST", "/chat/steering", "/chat/steering", steer(w, body))
 		}
 		ask(w, status, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
+		for _, mode := range []string{"next", "interrupt"} {
+			ask(w, status, "POST", item+"/promote", "/conversations/{conversation_id}/follow-ups/{follow_up_id}/promote", route.Object{"mode": mode})
+		}
 	}
 	ask(owner, stdhttp.StatusOK, "PATCH", item, "/conversations/{conversation_id}/follow-ups/{follow_up_id}", held)
 	ask(owner, stdhttp.StatusAccepted, "POST", "/chat/steering", "/chat/steering", steer(owner, route.Object{"type": "input", "delivery": "interrupt"}))

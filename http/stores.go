@@ -10,6 +10,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
 )
@@ -38,7 +39,7 @@ func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: c, Usage: db.Usage, Owners: c,
+		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }
@@ -72,6 +73,7 @@ type Conversations interface {
 type Branches interface {
 	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
 	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
+	RenameBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID, name string, version *int64) (renamed *protocol.Branch, err error)
 	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
 	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string) (fork *protocol.Conversation, err error)
 }
@@ -87,9 +89,10 @@ type Drafts interface {
 	PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, content string, attachments []protocol.FileID, version *int64) (draft *protocol.Draft, err error)
 }
 
-// FollowUps reads the queues of conversations.
+// FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
 type FollowUps interface {
-	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page []protocol.FollowUp, next *conversations.FollowUpPosition, err error)
+	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
+	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
 }
 
 // Usage stores usage records.

@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/exports"
 	"turnstone/persistence/feed"
+	"turnstone/persistence/followups"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
@@ -37,6 +38,7 @@ type Stores struct {
 	Accounts      *accounts.Store
 	Idempotency   *idempotency.Store
 	Conversations *conversations.Store
+	FollowUps     *followups.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Feed          *feed.Store
@@ -58,8 +60,9 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 		db.Close()
 		return nil, err
 	}
+	s.FollowUps = followups.New(db, config.Logger)
 	s.Conversations, s.Operator = conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.Usage)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
 	return s, nil
 }
 

@@ -56,15 +56,23 @@ type Draft struct {
 	UpdatedAt   *time.Time `json:"updated_at"`
 }
 
-// Branch is one path of messages through a conversation.
+// Branch is one path of messages through a conversation. The branches of a conversation form a tree: each starts after a
+// message of its parent.
 type Branch struct {
-	BranchID      BranchID   `json:"branch_id"`
-	Name          string     `json:"name"`
-	BaseMessageID *MessageID `json:"base_message_id" doc:"The last message that this branch shares with the branch it was created from."`
-	HeadMessageID *MessageID `json:"head_message_id"`
-	Active        bool       `json:"active"`
-	CreatedAt     time.Time  `json:"created_at"`
+	BranchID       BranchID   `json:"branch_id"`
+	Name           string     `json:"name"`
+	ParentBranchID *BranchID  `json:"parent_branch_id" doc:"The branch on which base_message_id was written; null if the branch starts with a first message of its own."`
+	BaseMessageID  *MessageID `json:"base_message_id" doc:"The last message that this branch shares with the branch it was created from."`
+	BaseDepth      int        `json:"base_depth" doc:"The number of messages up to and including base_message_id; 0 if there is none."`
+	HeadMessageID  *MessageID `json:"head_message_id"`
+	HeadDepth      int        `json:"head_depth" doc:"The number of messages up to and including head_message_id; 0 if the branch is empty."`
+	Active         bool       `json:"active"`
+	Version        int64      `json:"version" doc:"Every change of the name raises it."`
+	CreatedAt      time.Time  `json:"created_at"`
 }
+
+// Address returns the version of a branch. It has no path of its own.
+func (b *Branch) Address() (path string, version int64) { return "", b.Version }
 
 // FollowUp is an item of a conversation's follow-up queue.
 type FollowUp struct {
@@ -77,6 +85,21 @@ type FollowUp struct {
 	Version     int64         `json:"version"`
 	TurnID      *TurnID       `json:"turn_id"`
 	CreatedAt   time.Time     `json:"created_at"`
+}
+
+// Address returns the version of a follow-up. It has no path of its own.
+func (f *FollowUp) Address() (path string, version int64) { return "", f.Version }
+
+// FollowUpList is one page of a queue.
+type FollowUpList struct {
+	List[FollowUp]
+	QueueVersion int64 `json:"queue_version" doc:"The version of the queue, which every change of one of its items or of their order raises. PUT …/follow-ups/order needs it."`
+}
+
+// FollowUpOrder is the order of the waiting items of a queue.
+type FollowUpOrder struct {
+	Order        []FollowUpID `json:"order" doc:"The queued and held items, the next one first; the first 501 of a longer queue."`
+	QueueVersion int64        `json:"queue_version"`
 }
 
 // UsageRecord is one recorded use of the service.

@@ -28,6 +28,7 @@ const (
 	MaxPendingInputs  = 10      // pending steering inputs of one turn
 	MaxTurnInputs     = 100     // steering inputs that one turn accepts
 	MaxFollowUps      = 50      // queued or held follow-ups of one conversation
+	MaxFollowUpOrder  = 500     // follow-ups that one order can name; inputs that turns returned can exceed MaxFollowUps
 	MaxClientIDLength = 128     // of client_steering_id and Idempotency-Key
 )
 

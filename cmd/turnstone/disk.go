@@ -144,6 +144,22 @@ func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *turnlog.Follow
 	return t.Turns.ChangeFollowUp(ctx, change)
 }
 
+// CreateFollowUp implements http.Turns. A new follow-up can start a turn.
+func (t guardedTurns) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
+	if err := t.checkSpace(); err != nil {
+		return nil, err
+	}
+	return t.Turns.CreateFollowUp(ctx, f)
+}
+
+// PromoteFollowUp implements http.Turns. A promoted follow-up can start a turn.
+func (t guardedTurns) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error) {
+	if err := t.checkSpace(); err != nil {
+		return nil, err
+	}
+	return t.Turns.PromoteFollowUp(ctx, promotion)
+}
+
 func (t guardedTurns) checkSpace() error {
 	if _, err := t.disk.check(); err != nil {
 		return &protocol.Error{

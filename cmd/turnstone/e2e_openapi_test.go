@@ -89,6 +89,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"queue", w.queue},
 				{"cancel", w.cancel},
 				{"hold and release", w.hold},
+				{"reorder and promote", w.promote},
 				{"branches", w.branches},
 				{"usage", w.usage},
 				{"export", w.export},
@@ -406,6 +407,47 @@ func (w *walk) hold() {
 	}
 }
 
+// promote checks that a follow-up which interrupts the live turn starts at its end, before the others.
+func (w *walk) promote() {
+	s := w.say("Tell me "+askWithoutEnd+".", nil)
+	s.AwaitKind(w.t, "answer.delta")
+	create := func(content string) string {
+		return w.call("createFollowUp", w.here(), map[string]any{"content": content}).Text(w.t, http.StatusCreated, "follow_up_id")
+	}
+	first, second, third := create("The first."), create("The second."), create("The third.")
+	open := args{"conversation_id": w.conversation, "state": "open"}
+	version := w.call("listFollowUps", open, nil).Value(w.t, http.StatusOK, "queue_version")
+	order := map[string]any{"order": []string{second, first, third}, "queue_version": version}
+	if front := w.call("orderFollowUps", w.here(), order).Text(w.t, http.StatusOK, "order", 0); front != second {
+		w.t.Errorf("the first item is %s, want %s", front, second)
+	}
+	if front := w.call("orderFollowUps", w.here(), order).Text(w.t, http.StatusConflict, "current", "order", 0); front != second {
+		w.t.Errorf("the conflict shows %s as the first item, want %s", front, second)
+	}
+	here := args{"conversation_id": w.conversation, "follow_up_id": third}
+	w.call("promoteFollowUp", here, map[string]any{"mode": "interrupt"}).Text(w.t, http.StatusOK, "state")
+	w.finish(s, protocol.TurnCancelled)
+	turn := ""
+	sitetest.Eventually(w.t, "the promoted follow-up starts", func() bool {
+		turn, _ = w.call("promoteFollowUp", here, map[string]any{"mode": "interrupt"}).Value(w.t, http.StatusOK, "turn_id").(string)
+		return turn != ""
+	})
+	events := w.finish(w.guest.stream(w.t, "followTurn", args{"turn_id": turn}, nil), protocol.TurnCompleted)
+	if said := w.saidIn(events); said != "You said: The third." {
+		w.t.Errorf("the promoted turn has the text %q", said)
+	}
+	waiting := w.call("listFollowUps", open, nil)
+	for n, want := range []string{second, first} {
+		id, state := waiting.Text(w.t, http.StatusOK, "data", n, "follow_up_id"), waiting.Text(w.t, http.StatusOK, "data", n, "state")
+		if id != want || state != string(protocol.FollowUpHeld) {
+			w.t.Errorf("item %d is %s, %s; want %s, held", n, id, state, want)
+		}
+		w.call("changeFollowUp", args{"conversation_id": w.conversation, "follow_up_id": id}, map[string]any{
+			"state": "cancelled", "version": waiting.Value(w.t, http.StatusOK, "data", n, "version"),
+		}).Value(w.t, http.StatusOK)
+	}
+}
+
 func (w *walk) branches() {
 	regenerated := w.finish(w.say("", map[string]any{
 		"input": []any{}, "branch": map[string]any{"message_id": w.reply, "mode": "regenerate"},
@@ -425,6 +467,11 @@ func (w *walk) branches() {
 	}
 	made := w.call("createBranch", w.here(), map[string]any{"message_id": w.question, "mode": "edit", "name": "A third way"}).
 		Text(w.t, http.StatusCreated, "branch_id")
+	branch := w.call("listBranches", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "branch_id")
+	here := args{"conversation_id": w.conversation, "branch_id": branch}
+	if name := w.call("renameBranch", here, map[string]any{"name": "First try"}).Text(w.t, http.StatusOK, "name"); name != "First try" {
+		w.t.Errorf("the branch is named %q", name)
+	}
 	fork := w.call("createBranch", w.here(), map[string]any{"message_id": w.reply, "mode": "fork"}).Text(w.t, http.StatusCreated, "conversation_id")
 	w.forked = append(w.forked, fork)
 	list := w.call("listBranches", w.here(), nil)

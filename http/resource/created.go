@@ -8,7 +8,8 @@ import (
 	"turnstone/persistence/idempotency"
 )
 
-// Addressed is a resource with a path of its own, as in Location. version is the one in its ETag; 0: it has no ETag.
+// Addressed is a resource with a path of its own, as in Location; empty: it has none. version is the one in its ETag; 0:
+// it has no ETag.
 type Addressed interface {
 	Address() (path string, version int64)
 }
@@ -41,7 +42,9 @@ func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
 	}
 	if addressed, is := made.(Addressed); is {
 		location, version := addressed.Address()
-		stored.Headers["Location"] = location
+		if location != "" {
+			stored.Headers["Location"] = location
+		}
 		if version != 0 {
 			stored.Headers["ETag"] = response.ETagOf(version)
 		}

@@ -15,6 +15,7 @@ import (
 // Owners reports whether an account owns an object; the error is protocol.CodeNotFound if not.
 type Owners interface {
 	OwnsConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) error
+	OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error
 	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
 }
 
@@ -32,7 +33,7 @@ var pathParams = map[string]pathParam{
 	"session_id":      {parse: identifier[protocol.SessionID]},
 	"turn_id":         {parse: identifier[protocol.TurnID]},
 	"message_id":      {parse: identifier[protocol.MessageID]},
-	"branch_id":       {parse: identifier[protocol.BranchID]},
+	"branch_id":       {parse: identifier[protocol.BranchID], owned: ownsBranch},
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
 	"provider":        {parse: func(string) error { return nil }},
 }
@@ -109,6 +110,14 @@ func ownsConversation(ctx context.Context, owners Owners, account protocol.Accou
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return owners.OwnsConversation(ctx, account, id)
+}
+
+func ownsBranch(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+	var id protocol.BranchID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return owners.OwnsBranch(ctx, account, id)
 }
 
 func ownsFollowUp(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {

@@ -144,12 +144,21 @@ func (s *Store) CreateBranch(ctx context.Context, account protocol.AccountID, co
 	return branch, err
 }
 
-const branchColumns = `b.branch_id, b.name, b.base_message_id, b.head_message_id, b.branch_id = c.active_branch_id as active, b.created_at`
+const (
+	// BranchColumns are the columns of protocol.Branch, of a branch b, its conversation c and JoinBase.
+	BranchColumns = `b.branch_id, b.name, base.branch_id as parent_branch_id, b.base_message_id, coalesce(base.depth, 0) as base_depth,
+		b.head_message_id, b.head_depth, b.branch_id = c.active_branch_id as active, b.version, b.created_at`
+	// JoinBase joins the place at which a branch b starts.
+	JoinBase = `
+	left join lateral (
+		select m.branch_id, m.depth from messages m
+		where m.account_id = b.account_id and m.message_id = b.base_message_id limit 1) base on true`
+)
 
 const selectBranchSQL = `
-	select ` + branchColumns + `
+	select ` + BranchColumns + `
 	from conversations c
-	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id and b.branch_id = @branch
+	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id and b.branch_id = @branch` + JoinBase + `
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
 
 func readBranch(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conversation protocol.ConversationID,
@@ -167,9 +176,9 @@ func readBranch(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conv
 }
 
 const listBranchesSQL = `
-	select ` + branchColumns + `
+	select ` + BranchColumns + `
 	from conversations c
-	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
+	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id` + JoinBase + `
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null and b.branch_id > @after
 	order by b.branch_id
 	limit @limit`
@@ -190,6 +199,36 @@ func (s *Store) ListBranches(ctx context.Context, account protocol.AccountID, co
 		return page, nil, err
 	}
 	return page, &page[len(page)-1].BranchID, nil
+}
+
+const renameBranchSQL = `
+	update branches set name = @name, version = version + 1
+	where account_id = @account and branch_id = @branch`
+
+// RenameBranch sets the name of a branch; an empty name removes it. A version that is not nil must be the current one;
+// otherwise the error is protocol.CodeStaleVersion with the branch. The same name again changes nothing.
+func (s *Store) RenameBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+	branch protocol.BranchID, name string, version *int64,
+) (renamed *protocol.Branch, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := LockConversation(ctx, tx, account, id); err != nil {
+			return err
+		}
+		if renamed, err = readBranch(ctx, tx, account, id, branch); err != nil {
+			return err
+		}
+		if version != nil && *version != renamed.Version {
+			return protocol.Conflict(protocol.CodeStaleVersion, renamed, "The branch has changed since that version.")
+		}
+		if renamed.Name == name {
+			return nil
+		}
+		renamed.Name, renamed.Version = name, renamed.Version+1
+		batch := &pgx.Batch{}
+		batch.Queue(renameBranchSQL, pgx.NamedArgs{"account": account, "branch": branch, "name": name})
+		return tx.CommitWith(ctx, batch)
+	})
+	return renamed, err
 }
 
 // SetActiveBranch switches a conversation to one of its branches. While a turn is live, the error is

@@ -62,6 +62,7 @@ func readConversation(ctx context.Context, tx *pg.Tx, account protocol.AccountID
 type LockedConversation struct {
 	ActiveBranchID protocol.BranchID
 	LiveTurnID     *protocol.TurnID
+	QueueVersion   int64
 	Version        int64
 	Title          string
 	TitleSource    string
@@ -70,7 +71,7 @@ type LockedConversation struct {
 }
 
 const lockConversationSQL = `
-	select active_branch_id, live_turn_id, version, title, title_source, profile, metadata
+	select active_branch_id, live_turn_id, queue_version, version, title, title_source, profile, metadata
 	from conversations
 	where account_id = @account and conversation_id = @conversation and deleted_at is null
 	for update`
@@ -189,12 +190,12 @@ const selectConversationPage = `
 // than one page of its list, the result contains the first page.
 func (s *Store) ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error) {
 	page := &protocol.ConversationPage{PendingApprovals: []protocol.Approval{}}
-	args := followUpArgs(account, id, nil, protocol.MaxFollowUps)
+	args := FollowUpArgs(account, id, nil, protocol.MaxFollowUps)
 	batch := &pgx.Batch{}
 	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
 		return scanConversationPage(row, page)
 	})
-	batch.Queue(listOpenFollowUpsSQL, args).Query(func(rows pgx.Rows) error {
+	batch.Queue(ListOpenFollowUpsSQL, args).Query(func(rows pgx.Rows) error {
 		items, err := pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
 		if err != nil {
 			return err

@@ -476,25 +476,25 @@ func TestFollowUpsAreListedInTheirOrder(t *testing.T) {
 	var got []protocol.FollowUpState
 	var after *conversations.FollowUpPosition
 	for {
-		page, next, err := db.Conversations.ListFollowUps(t.Context(), account, id, true, after, 2)
+		page, err := db.FollowUps.ListFollowUps(t.Context(), account, id, true, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, item := range page {
+		for _, item := range page.Items {
 			got = append(got, item.State)
 		}
-		if after = next; next == nil {
+		if after = page.Next; after == nil {
 			break
 		}
 	}
 	if !slices.Equal(got, states) {
 		t.Errorf("listed %v, want %v", got, states)
 	}
-	open, _, err := db.Conversations.ListFollowUps(t.Context(), account, id, false, nil, 10)
-	if err != nil || len(open) != 3 || open[0].State != protocol.FollowUpQueued || open[1].State != protocol.FollowUpHeld {
+	open, err := db.FollowUps.ListFollowUps(t.Context(), account, id, false, nil, 10)
+	if err != nil || len(open.Items) != 3 || open.QueueVersion != 1 || open.Items[0].State != protocol.FollowUpQueued || open.Items[1].State != protocol.FollowUpHeld {
 		t.Errorf("the waiting follow-ups are %+v, %v", open, err)
 	}
-	_, _, err = db.Conversations.ListFollowUps(t.Context(), pgtest.Account(t, db), id, true, nil, 2)
+	_, err = db.FollowUps.ListFollowUps(t.Context(), pgtest.Account(t, db), id, true, nil, 2)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 }
 

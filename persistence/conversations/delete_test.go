@@ -194,7 +194,7 @@ func wantHidden(t *testing.T, db *persistence.Stores, account protocol.AccountID
 			return err
 		},
 		"fork":       func() error { _, err := db.Conversations.ForkConversation(ctx, account, id, message, ""); return err },
-		"follow-ups": func() error { _, _, err := db.Conversations.ListFollowUps(ctx, account, id, true, nil, 1); return err },
+		"follow-ups": func() error { _, err := db.FollowUps.ListFollowUps(ctx, account, id, true, nil, 1); return err },
 		"usage":      func() error { _, _, err := db.Usage.ListUsage(ctx, account, id, nil, 1); return err },
 		"use":        func() error { _, err := db.Usage.RecordUsage(ctx, account, id, "k", 1, "u", nil); return err },
 		"delete": func() error {

@@ -1,8 +1,6 @@
 package conversations
 
 import (
-	"context"
-
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
@@ -38,13 +36,14 @@ const (
 	) sized
 	where n <= 2 or bytes - octet_length(content) <= @page_bytes
 	order by position, follow_up_id`
-	listFollowUpsSQL = selectFollowUps + withinPage
-	// The condition is that of the index follow_ups_open.
-	listOpenFollowUpsSQL = selectFollowUps + ` and state in ('queued', 'held')` + withinPage
+	// ListFollowUpsSQL lists the items of a queue, with the arguments of FollowUpArgs.
+	ListFollowUpsSQL = selectFollowUps + withinPage
+	// ListOpenFollowUpsSQL lists the waiting ones. Its condition is that of the index follow_ups_open.
+	ListOpenFollowUpsSQL = selectFollowUps + ` and state in ('queued', 'held')` + withinPage
 )
 
-// followUpArgs returns the arguments for a page that starts after a position; nil starts at the beginning.
-func followUpArgs(account protocol.AccountID, id protocol.ConversationID, after *FollowUpPosition, limit int) pgx.NamedArgs {
+// FollowUpArgs returns the arguments for a page that starts after a position; nil starts at the beginning.
+func FollowUpArgs(account protocol.AccountID, id protocol.ConversationID, after *FollowUpPosition, limit int) pgx.NamedArgs {
 	if after == nil {
 		after = &FollowUpPosition{Position: -1 << 63}
 	}
@@ -52,25 +51,4 @@ func followUpArgs(account protocol.AccountID, id protocol.ConversationID, after 
 		"account": account, "conversation": id, "limit": limit + 1, "page_bytes": pg.PageBytes,
 		"after_position": after.Position, "after": after.FollowUpID,
 	}
-}
-
-// ListFollowUps returns a page of the follow-ups of a conversation in queue order: the waiting ones or, if all is set,
-// also those that were started or cancelled.
-func (s *Store) ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool,
-	after *FollowUpPosition, limit int,
-) (page []protocol.FollowUp, next *FollowUpPosition, err error) {
-	sql := listOpenFollowUpsSQL
-	if all {
-		sql = listFollowUpsSQL
-	}
-	page, err = RowsOfConversation[protocol.FollowUp](ctx, s.db, account, sql, followUpArgs(account, id, after, limit))
-	if err != nil {
-		return nil, nil, err
-	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &FollowUpPosition{Position: last.Position, FollowUpID: last.FollowUpID}, nil
 }

@@ -19,6 +19,14 @@ func (s *Store) OwnsConversation(ctx context.Context, account protocol.AccountID
 	return err
 }
 
+const ownsBranchSQL = `select true from branches where account_id = $1 and branch_id = $2`
+
+// OwnsBranch returns protocol.CodeNotFound unless the account has the branch, in any conversation.
+func (s *Store) OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsBranchSQL, account, id)
+	return err
+}
+
 const ownsFollowUpSQL = `select true from follow_ups where account_id = $1 and follow_up_id = $2`
 
 // OwnsFollowUp returns protocol.CodeNotFound unless the account has the item, in any conversation.

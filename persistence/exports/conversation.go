@@ -87,14 +87,14 @@ func (s *source) writeJSON(ctx context.Context, to io.Writer) error {
 func (s *source) followUps(ctx context.Context, each func(*protocol.FollowUp)) error {
 	var after *conversations.FollowUpPosition
 	for {
-		items, next, err := s.store.conversations.ListFollowUps(ctx, s.account, s.page.ConversationID, true, after, page)
+		queue, err := s.store.followUps.ListFollowUps(ctx, s.account, s.page.ConversationID, true, after, page)
 		if err != nil {
 			return err
 		}
-		for i := range items {
-			each(&items[i])
+		for i := range queue.Items {
+			each(&queue.Items[i])
 		}
-		if after = next; after == nil {
+		if after = queue.Next; after == nil {
 			return nil
 		}
 	}
@@ -109,18 +109,18 @@ type exportedBranch struct {
 
 // A branch always has its own segment, the last one. Segments that name it as their source show messages of it.
 const branchesSQL = `
-	select b.branch_id, b.name, b.base_message_id, b.head_message_id, b.branch_id = c.active_branch_id as active, b.created_at,
+	select ` + conversations.BranchColumns + `,
 		own.from_depth as first_depth,
 		coalesce((select to_depth from branch_segments
 			where account_id = @account and source_branch_id = b.branch_id and branch_id = c.active_branch_id), 0) as shown_depth
 	from conversations c
 	cross join lateral (
-		select branch_id, name, base_message_id, head_message_id, created_at from branches
+		select account_id, branch_id, name, base_message_id, head_message_id, head_depth, version, created_at from branches
 		where account_id = @account and conversation_id = @conversation and branch_id > @after and created_at <= @at
 		order by account_id, conversation_id, branch_id limit @limit) b
 	cross join lateral (
 		select from_depth from branch_segments
-		where account_id = @account and branch_id = b.branch_id order by from_depth desc limit 1) own
+		where account_id = @account and branch_id = b.branch_id order by from_depth desc limit 1) own` + conversations.JoinBase + `
 	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
 	order by b.branch_id`
 

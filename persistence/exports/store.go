@@ -10,6 +10,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -20,12 +21,13 @@ type Store struct {
 	db            *pg.DB
 	accounts      *accounts.Store
 	conversations *conversations.Store
+	followUps     *followups.Store
 	usage         *usage.Store
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, usage *usage.Store) *Store {
-	return &Store{db, accounts, conversations, usage}
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, usage *usage.Store) *Store {
+	return &Store{db, accounts, conversations, followUps, usage}
 }
 
 // consistency is the text of the manifest; doc.go explains it.

@@ -236,6 +236,18 @@ func (w *World) Queued(conversation protocol.ConversationID, text string) *proto
 	return result.FollowUp
 }
 
+// QueueOf returns the queue of a conversation and the node of the World, as a node passes them to the store.
+func (w *World) QueueOf(conversation protocol.ConversationID) turnlog.Queue {
+	return turnlog.Queue{
+		AccountID: w.Account, ConversationID: conversation, At: time.Now(), Owner: w.Node, MaxLiveTurns: MaxLiveTurns, Begin: BeginTurn,
+	}
+}
+
+// Change returns the change of a follow-up to a state.
+func (w *World) Change(conversation protocol.ConversationID, item *protocol.FollowUp, state protocol.FollowUpState) *turnlog.FollowUpChange {
+	return &turnlog.FollowUpChange{Queue: w.QueueOf(conversation), FollowUpID: item.FollowUpID, State: state, Version: &item.Version}
+}
+
 // Count returns the number that a statement selects on behalf of the account.
 func (w *World) Count(sql string) int {
 	w.Helper()

@@ -318,9 +318,11 @@ func (d *Directory) startQueue(ctx context.Context, node protocol.NodeID, accoun
 		if err != nil || locked.LiveTurnID != nil {
 			return err
 		}
-		plan := turnPlan{account: account, conversation: conversation, owner: node, at: millis(time.Now())}
+		queue := turnlog.Queue{
+			AccountID: account, ConversationID: conversation, At: time.Now(), Owner: node, MaxLiveTurns: d.options.MaxLiveTurns, Begin: begin,
+		}
 		var batch *pgx.Batch
-		if started, batch, err = startNext(ctx, tx, plan, d.options.MaxLiveTurns, begin, d.options.Logger); err != nil || started == nil {
+		if started, batch, err = StartNext(ctx, tx, &queue, d.options.Logger); err != nil || started == nil {
 			return err
 		}
 		return tx.CommitWith(ctx, batch)

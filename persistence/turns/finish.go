@@ -87,6 +87,7 @@ type turnFinish struct {
 	deleted   bool
 	position  journal.Position
 	next      *queueItem
+	promoted  *queueItem // the first item that interrupts this turn; nil after a turn that completed
 }
 
 const (
@@ -129,14 +130,22 @@ func (f *turnFinish) read(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	batch.Queue(lockEndingSQL, f.AccountID, conversation).QueryRow(fencedRow(&f.skipTitle, &f.deleted))
 	batch.Queue(lockTurnSQL, f.AccountID, f.TurnID).QueryRow(fencedRow(&f.position.Owner, &f.position.Epoch, &f.position.Next, &f.position.State))
-	batch.Queue(nextQueuedSQL, f.AccountID, conversation).Query(func(rows pgx.Rows) error {
+	batch.Queue(nextQueuedSQL, f.AccountID, conversation).Query(firstItem(&f.next))
+	if f.State != protocol.TurnCompleted {
+		batch.Queue(promotedSQL, f.AccountID, conversation, f.TurnID).Query(firstItem(&f.promoted))
+	}
+	return f.tx.Run(ctx, batch)
+}
+
+// firstItem returns a callback that reads at most one item of a queue.
+func firstItem(into **queueItem) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		items, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[queueItem])
 		if len(items) > 0 {
-			f.next = items[0]
+			*into = items[0]
 		}
 		return err
-	})
-	return f.tx.Run(ctx, batch)
+	}
 }
 
 // fencedRow scans a row; if there is none, the conversation was purged, and the error is turnlog.ErrFenced.
@@ -197,8 +206,15 @@ select @account, p.follow_up_id, @conversation, 'held', p.content,
        (select coalesce(max(position), 0) from follow_ups where account_id = @account and conversation_id = @conversation) + p.place,
        'steering', @at
 from unnest(@parked::uuid[], @texts::text[]) with ordinality as p (follow_up_id, content, place)`
-	settleQueueSQL = `
-update follow_ups set state = @queue_state, version = version + 1
+	promotedSQL = `
+select follow_up_id, content, attachments, profile
+from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued' and interrupts_turn_id = $3
+order by position, follow_up_id limit 1`
+	holdQueueSQL = `
+update follow_ups set state = 'held', version = version + 1
+where account_id = @account and conversation_id = @conversation and state = 'queued' and interrupts_turn_id is distinct from @turn`
+	cancelQueueSQL = `
+update follow_ups set state = 'cancelled', version = version + 1
 where account_id = @account and conversation_id = @conversation and state = 'queued'`
 )
 
@@ -244,10 +260,10 @@ func nullable(text string) *string {
 	return &text
 }
 
-// queueFollowUps stores returned steering inputs as held follow-ups. If this end stops the queue, it also holds or
-// cancels the queued items.
+// queueFollowUps stores returned steering inputs as held follow-ups. If this end stops the queue, it also cancels the
+// queued items, or holds those that do not interrupt this turn.
 func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
-	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "at": millis(f.At)}
+	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": millis(f.At)}
 	if len(f.Parked) > 0 {
 		ids, texts := make([]protocol.FollowUpID, len(f.Parked)), make([]string, len(f.Parked))
 		for i, parked := range f.Parked {
@@ -257,27 +273,30 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 		batch.Queue(parkSQL, args)
 	}
 	settles := f.next != nil && (f.DropQueue || f.PauseQueue)
-	if settles {
-		args["queue_state"] = protocol.FollowUpHeld
-		if f.DropQueue {
-			args["queue_state"] = protocol.FollowUpCancelled
-		}
-		batch.Queue(settleQueueSQL, args)
+	switch {
+	case settles && f.DropQueue:
+		batch.Queue(cancelQueueSQL, args)
+	case settles:
+		batch.Queue(holdQueueSQL, args)
 	}
 	if settles || len(f.Parked) > 0 {
-		batch.Queue(touchQueueSQL, f.AccountID, f.Spec.ConversationID)
+		batch.Queue(TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
 	}
 }
 
-// queueNext starts the turn of the first queued item, if this end lets the queue continue. If the turn cannot start,
-// the item stays queued and a sweep starts it.
+// queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that
+// interrupts this turn. If the turn cannot start, the item stays queued and a sweep starts it.
 func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) error {
-	if f.next == nil || f.deleted || f.State != protocol.TurnCompleted || f.PauseQueue || f.DropQueue || f.Begin == nil {
+	next := f.promoted
+	if f.State == protocol.TurnCompleted && !f.PauseQueue {
+		next = f.next
+	}
+	if next == nil || f.deleted || f.DropQueue || f.Begin == nil {
 		return nil
 	}
 	plan, err := queuedTurn(ctx, f.tx, turnPlan{
 		account: f.AccountID, conversation: f.Spec.ConversationID, owner: f.Owner, at: millis(f.At),
-	}, f.next, 1, f.MaxLiveTurns)
+	}, next, 1, f.MaxLiveTurns)
 	if err != nil || plan == nil {
 		return err
 	}

@@ -193,23 +193,23 @@ func readingAQueueSkipsStartedFollowUps(t *testing.T, w meteredWorld) {
 		}
 	})
 	wantPages(w.World, "the list", 30, func() {
-		page, next, err := w.DB.Conversations.ListFollowUps(t.Context(), w.Account, conversation, false, nil, 20)
+		page, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, conversation, false, nil, 20)
 		w.Must(err)
-		if len(page) == 0 || page[0].FollowUpID != item.FollowUpID || next != nil {
-			t.Errorf("the list has %d items", len(page))
+		if len(page.Items) == 0 || page.Items[0].FollowUpID != item.FollowUpID || page.Next != nil {
+			t.Errorf("the list has %d items", len(page.Items))
 		}
 	})
 	wantPages(w.World, "a page of all follow-ups", 60, func() {
-		page, next, err := w.DB.Conversations.ListFollowUps(t.Context(), w.Account, conversation, true, nil, 20)
+		page, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, conversation, true, nil, 20)
 		w.Must(err)
-		if len(page) != 20 || next == nil {
-			t.Errorf("the list has %d items", len(page))
+		if len(page.Items) != 20 || page.Next == nil {
+			t.Errorf("the list has %d items", len(page.Items))
 		}
 	})
 	wantPages(w.World, "queueing", 150, func() { queue() })
 	wantPages(w.World, "changing an item", 80, func() {
 		item.Version++
-		_, _, err := w.Turns.ChangeFollowUp(t.Context(), change(w.World, conversation, item, protocol.FollowUpHeld))
+		_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpHeld))
 		if err != nil && protocol.CodeOf(err) != protocol.CodeStaleVersion {
 			t.Error(err)
 		}
@@ -385,10 +385,10 @@ func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 		select m.account_id, gen_random_uuid(), m.conversation_id, 'held', m.parts ->> 0, m.depth from messages m where m.depth between 3 and 102`)
 	w.analyze()
 	wantPages(w.World, "follow-ups", 600, func() {
-		page, next, err := w.DB.Conversations.ListFollowUps(t.Context(), w.Account, conversation, true, nil, messages)
+		page, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, conversation, true, nil, messages)
 		w.Must(err)
-		if len(page) != 2 || next == nil {
-			t.Errorf("%d follow-ups", len(page))
+		if len(page.Items) != 2 || page.Next == nil {
+			t.Errorf("%d follow-ups", len(page.Items))
 		}
 	})
 }

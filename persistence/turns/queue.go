@@ -20,39 +20,54 @@ select (select count(*) from (
 	insertFollowUpSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, profile, position, created_at)
 values (@account, @follow_up, @conversation, 'queued', @content, @profile, @position, @at)`
-	touchQueueSQL = `
+	// TouchQueueSQL raises the version of a queue. Every transaction that changes a queue runs it.
+	TouchQueueSQL = `
 update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
 )
 
 // enqueue adds the input to the end of the conversation's queue, under the lock that ending the live turn takes. So the
 // end of the turn either sees the item or was committed before it.
 func (s *turnStart) enqueue(ctx context.Context) error {
-	var waiting int
-	var last int64
-	if err := s.tx.QueryRow(ctx, queueLengthSQL, s.AccountID, *s.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
+	batch := &pgx.Batch{}
+	item, err := Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
+		Queue:   turnlog.Queue{AccountID: s.AccountID, ConversationID: *s.ConversationID, At: s.At},
+		Content: s.Input, Profile: s.Profile,
+	})
+	if err != nil {
 		return err
 	}
-	if waiting >= protocol.MaxFollowUps {
-		return protocol.Errorf(protocol.CodeTooManyFollowUps, "%d follow-ups wait, which is the limit", waiting)
-	}
-	item := &protocol.FollowUp{
-		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: s.Input, Attachments: []protocol.FileID{},
-		Position: last + 1, Version: 1, CreatedAt: millis(s.At),
-	}
-	if s.Profile != "" {
-		item.Profile = &s.Profile
-	}
-	batch := &pgx.Batch{}
-	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
-		"account": s.AccountID, "conversation": *s.ConversationID, "follow_up": item.FollowUpID, "content": item.Content,
-		"profile": item.Profile, "position": item.Position, "at": item.CreatedAt,
-	})
-	batch.Queue(touchQueueSQL, s.AccountID, *s.ConversationID)
 	if err := s.queueFollowUpResponse(batch, item); err != nil {
 		return err
 	}
 	s.result = &turnlog.StartResult{FollowUp: item}
 	return s.tx.CommitWith(ctx, batch)
+}
+
+// Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
+// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full.
+func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
+	var waiting int
+	var last int64
+	if err := tx.QueryRow(ctx, queueLengthSQL, f.AccountID, f.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
+		return nil, err
+	}
+	if waiting >= protocol.MaxFollowUps {
+		return nil, protocol.Errorf(protocol.CodeTooManyFollowUps,
+			"%d follow-ups wait in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
+	}
+	item := &protocol.FollowUp{
+		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: []protocol.FileID{},
+		Position: last + 1, Version: 1, CreatedAt: millis(f.At),
+	}
+	if f.Profile != "" {
+		item.Profile = &f.Profile
+	}
+	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
+		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content,
+		"profile": item.Profile, "position": item.Position, "at": item.CreatedAt,
+	})
+	batch.Queue(TouchQueueSQL, f.AccountID, f.ConversationID)
+	return item, nil
 }
 
 // queueItem is the first queued item of a conversation.
@@ -103,11 +118,10 @@ func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, 
 	return &plan, nil
 }
 
-// startNext plans a turn for the first queued item of a conversation. The caller has locked the conversation, and no
-// turn is live in it. The batch stores the turn; it is nil if nothing is queued or the turn has to wait.
-func startNext(ctx context.Context, tx *pg.Tx, plan turnPlan, maxLive int, begin func(*turnlog.Spec) (turnlog.Begin, error),
-	log *zap.Logger,
-) (*turnlog.Started, *pgx.Batch, error) {
+// StartNext plans a turn for the first queued item of a conversation. The caller has locked the conversation, and no
+// turn is live in it. The batch stores the turn; both results are nil if nothing is queued or the turn has to wait.
+func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, log *zap.Logger) (*turnlog.Started, *pgx.Batch, error) {
+	plan := turnPlan{account: queue.AccountID, conversation: queue.ConversationID, owner: queue.Owner, at: millis(queue.At)}
 	rows, err := tx.Query(ctx, nextQueuedSQL, plan.account, plan.conversation)
 	if err != nil {
 		return nil, nil, err
@@ -116,11 +130,11 @@ func startNext(ctx context.Context, tx *pg.Tx, plan turnPlan, maxLive int, begin
 	if err != nil || len(items) == 0 {
 		return nil, nil, err
 	}
-	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, maxLive)
+	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, queue.MaxLiveTurns)
 	if err != nil || planned == nil {
 		return nil, nil, err
 	}
-	spec, first, err := planned.begin(begin)
+	spec, first, err := planned.begin(queue.Begin)
 	if err != nil {
 		log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
 		return nil, nil, nil
@@ -138,6 +152,6 @@ func (p *turnPlan) queueStarted(batch *pgx.Batch, spec *turnlog.Spec, begin turn
 		return err
 	}
 	batch.Queue(startFollowUpSQL, p.account, p.conversation, *p.followUp, p.turn)
-	batch.Queue(touchQueueSQL, p.account, p.conversation)
+	batch.Queue(TouchQueueSQL, p.account, p.conversation)
 	return nil
 }

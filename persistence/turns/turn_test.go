@@ -470,8 +470,9 @@ func TestTheNextFollowUpStartsWhenATurnEnds(t *testing.T) {
 	}); more != nil {
 		t.Errorf("the end of a cancelled turn started %+v", more)
 	}
-	items, _, err := w.DB.Conversations.ListFollowUps(t.Context(), w.Account, *conversation, true, nil, 10)
+	queue, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, *conversation, true, nil, 10)
 	w.Must(err)
+	items := queue.Items
 	var got []string
 	for _, item := range items {
 		got = append(got, item.Content+" "+string(item.State))

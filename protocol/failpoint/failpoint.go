@@ -40,6 +40,8 @@ const (
 	ToolAfterEffect            Point = "tool.after_effect_before_result"
 	SteerAfterCommit           Point = "steer.after_commit_before_202"
 	CancelAfterCommit          Point = "cancel.after_commit_before_202"
+	FollowUpAfterCommit        Point = "follow_up.after_commit_before_response" // it was created, ordered or promoted
+	PromoteAfterCommit         Point = "promote.after_commit_before_cancel"
 	SessionAfterRevoke         Point = "session.after_revoke_before_204"
 	LeaseBeforeRenew           Point = "lease.before_renew"
 	IdemAfterClaim             Point = "idem.after_claim_before_work"
@@ -52,6 +54,6 @@ const (
 var Points = []Point{
 	ChatBeforeTurnRow, ChatAfterTurnRowBefore200, TurnBeforeClaim, TurnAfterClaim, TurnAfterModelFirstByte,
 	DeltaAfterCommitBeforeSend, EndAfterCommitBeforeSend, ToolAfterIntent, ToolAfterEffect, SteerAfterCommit,
-	CancelAfterCommit, SessionAfterRevoke, LeaseBeforeRenew, IdemAfterClaim, DeleteAfterRow, JournalBeforeAppend,
+	CancelAfterCommit, FollowUpAfterCommit, PromoteAfterCommit, SessionAfterRevoke, LeaseBeforeRenew, IdemAfterClaim, DeleteAfterRow, JournalBeforeAppend,
 	TxBeforeCommit,
 }

@@ -83,20 +83,39 @@ type StoredStart struct {
 	Receipt  *protocol.SteeringReceipt
 }
 
-// FollowUpChange is a change that an account makes to one of its follow-ups.
-type FollowUpChange struct {
+// Queue names the follow-up queue of a conversation and the node that would run its next turn.
+type Queue struct {
 	AccountID      protocol.AccountID
 	ConversationID protocol.ConversationID
-	FollowUpID     protocol.FollowUpID
-	State          protocol.FollowUpState // queued, held or cancelled
-	Content        *string                // nil: unchanged
-	Version        *int64                 // the version that the client saw; nil: the client did not send one
 	At             time.Time
 
 	// Set by the node that would run the next turn of the queue. Without Begin, no turn is started.
 	Owner        protocol.NodeID
 	MaxLiveTurns int
 	Begin        func(spec *Spec) (Begin, error)
+}
+
+// NewFollowUp is a follow-up that is added to the end of its queue.
+type NewFollowUp struct {
+	Queue
+	Content string
+	Profile protocol.Profile // empty: that of the conversation when its turn starts
+}
+
+// FollowUpChange is a change that an account makes to one of its follow-ups.
+type FollowUpChange struct {
+	Queue
+	FollowUpID protocol.FollowUpID
+	State      protocol.FollowUpState // queued, held or cancelled
+	Content    *string                // nil: unchanged
+	Version    *int64                 // the version that the client saw; nil: the client did not send one
+}
+
+// FollowUpPromotion moves a follow-up to the front of its queue.
+type FollowUpPromotion struct {
+	Queue
+	FollowUpID protocol.FollowUpID
+	Interrupt  bool // the follow-up starts at the next end of the live turn, even if that turn does not complete
 }
 
 // Append is one batch of a turn's log: events, which become visible once the batch is durable, and the state and

@@ -1,32 +1,23 @@
-package turns_test
+package followups_test
 
 import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// change returns the change of a follow-up to a state, as a node submits it.
-func change(w *storetest.World, conversation protocol.ConversationID, item *protocol.FollowUp, state protocol.FollowUpState) *turnlog.FollowUpChange {
-	return &turnlog.FollowUpChange{
-		AccountID: w.Account, ConversationID: conversation, FollowUpID: item.FollowUpID, State: state, Version: &item.Version,
-		At: time.Now(), Owner: w.Node, MaxLiveTurns: storetest.MaxLiveTurns, Begin: storetest.BeginTurn,
-	}
-}
-
 // itemsOf returns the follow-ups of a conversation by their content.
 func itemsOf(w *storetest.World, conversation protocol.ConversationID) map[string]*protocol.FollowUp {
 	w.Helper()
-	list, _, err := w.DB.Conversations.ListFollowUps(w.Context(), w.Account, conversation, true, nil, 100)
+	page, err := w.DB.FollowUps.ListFollowUps(w.Context(), w.Account, conversation, true, nil, 100)
 	w.Must(err)
 	items := map[string]*protocol.FollowUp{}
-	for i := range list {
-		items[list[i].Content] = &list[i]
+	for i := range page.Items {
+		items[page.Items[i].Content] = &page.Items[i]
 	}
 	return items
 }
@@ -42,7 +33,7 @@ func TestAHeldFollowUpStartsWhenItIsReleased(t *testing.T) {
 	})
 	held := itemsOf(w, conversation)
 
-	item, started, err := w.Turns.ChangeFollowUp(t.Context(), change(w, conversation, held["two"], protocol.FollowUpQueued))
+	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, held["two"], protocol.FollowUpQueued))
 	w.Must(err)
 	if started == nil || started.Spec.Input != "two" || started.Epoch != 1 || *started.Spec.FollowUpID != item.FollowUpID {
 		t.Fatalf("releasing it started %+v", started)
@@ -57,10 +48,10 @@ func TestAHeldFollowUpStartsWhenItIsReleased(t *testing.T) {
 		t.Errorf("a held follow-up started: %+v", more)
 	}
 
-	change := change(w, conversation, held["three"], protocol.FollowUpQueued)
+	change := w.Change(conversation, held["three"], protocol.FollowUpQueued)
 	edited := "four"
 	change.Content = &edited
-	if _, started, err = w.Turns.ChangeFollowUp(t.Context(), change); err != nil || started == nil || started.Spec.Input != edited {
+	if _, started, err = w.DB.FollowUps.ChangeFollowUp(t.Context(), change); err != nil || started == nil || started.Spec.Input != edited {
 		t.Errorf("editing and releasing it started %+v, %v", started, err)
 	}
 }
@@ -71,7 +62,7 @@ func TestAReleasedFollowUpWaitsForTheLiveTurnAndForItsNode(t *testing.T) {
 	conversation := turn.Spec.ConversationID
 	second, third := w.Queued(conversation, "two"), w.Queued(conversation, "three")
 	for _, state := range []protocol.FollowUpState{protocol.FollowUpHeld, protocol.FollowUpQueued, protocol.FollowUpHeld} {
-		item, started, err := w.Turns.ChangeFollowUp(t.Context(), change(w, conversation, second, state))
+		item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, second, state))
 		if err != nil || started != nil || item.State != state || item.Version != second.Version+1 {
 			t.Fatalf("%s while a turn is live: %+v started %+v, %v", state, item, started, err)
 		}
@@ -82,9 +73,9 @@ func TestAReleasedFollowUpWaitsForTheLiveTurnAndForItsNode(t *testing.T) {
 	} else {
 		w.Simulate(started.Spec, started.Begin).End(nil)
 	}
-	draining := change(w, conversation, second, protocol.FollowUpQueued)
+	draining := w.Change(conversation, second, protocol.FollowUpQueued)
 	draining.Begin = nil
-	item, started, err := w.Turns.ChangeFollowUp(t.Context(), draining)
+	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), draining)
 	if err != nil || started != nil || item.State != protocol.FollowUpQueued {
 		t.Errorf("by a draining node: %+v started %+v, %v", item, started, err)
 	}
@@ -97,33 +88,33 @@ func TestAFollowUpChangeNeedsTheCurrentVersion(t *testing.T) {
 	item := w.Queued(conversation, "two")
 	refused := func(what string, change *turnlog.FollowUpChange, code protocol.Code) {
 		t.Helper()
-		if _, _, err := w.Turns.ChangeFollowUp(t.Context(), change); protocol.CodeOf(err) != code {
+		if _, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), change); protocol.CodeOf(err) != code {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	without := change(w, conversation, item, protocol.FollowUpHeld)
+	without := w.Change(conversation, item, protocol.FollowUpHeld)
 	without.Version = nil
 	refused("without a version", without, protocol.CodeVersionRequired)
 	stale := *item
 	stale.Version--
-	refused("with an old version", change(w, conversation, &stale, protocol.FollowUpHeld), protocol.CodeStaleVersion)
-	refused("in another conversation", change(w, protocol.NewConversationID(), item, protocol.FollowUpHeld), protocol.CodeNotFound)
-	foreign := change(w, conversation, item, protocol.FollowUpHeld)
+	refused("with an old version", w.Change(conversation, &stale, protocol.FollowUpHeld), protocol.CodeStaleVersion)
+	refused("in another conversation", w.Change(protocol.NewConversationID(), item, protocol.FollowUpHeld), protocol.CodeNotFound)
+	foreign := w.Change(conversation, item, protocol.FollowUpHeld)
 	foreign.AccountID = protocol.NewAccountID()
 	refused("by another account", foreign, protocol.CodeNotFound)
-	missing := change(w, conversation, item, protocol.FollowUpHeld)
+	missing := w.Change(conversation, item, protocol.FollowUpHeld)
 	missing.FollowUpID = protocol.NewFollowUpID()
 	refused("an unknown follow-up", missing, protocol.CodeNotFound)
 
-	same, _, err := w.Turns.ChangeFollowUp(t.Context(), change(w, conversation, item, protocol.FollowUpQueued))
+	same, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpQueued))
 	if err != nil || same.Version != item.Version {
 		t.Errorf("in the state that it has: %+v, %v", same, err)
 	}
-	cancelled, _, err := w.Turns.ChangeFollowUp(t.Context(), change(w, conversation, item, protocol.FollowUpCancelled))
+	cancelled, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpCancelled))
 	if err != nil || cancelled.State != protocol.FollowUpCancelled {
 		t.Fatalf("cancelled: %+v, %v", cancelled, err)
 	}
-	refused("after it was cancelled", change(w, conversation, cancelled, protocol.FollowUpQueued), protocol.CodeConflict)
+	refused("after it was cancelled", w.Change(conversation, cancelled, protocol.FollowUpQueued), protocol.CodeConflict)
 	if started := turn.End(nil); started != nil {
 		t.Errorf("a cancelled follow-up started: %+v", started)
 	}
@@ -140,7 +131,7 @@ func TestConcurrentReleasesOfAFollowUpStartOneTurn(t *testing.T) {
 	begun := make(chan *turnlog.Started, 8)
 	for range cap(begun) {
 		all.Go(func() {
-			_, started, err := w.Turns.ChangeFollowUp(context.Background(), change(w, conversation, item, protocol.FollowUpQueued))
+			_, started, err := w.DB.FollowUps.ChangeFollowUp(context.Background(), w.Change(conversation, item, protocol.FollowUpQueued))
 			if err != nil && protocol.CodeOf(err) != protocol.CodeStaleVersion {
 				t.Error(err)
 			}

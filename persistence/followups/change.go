@@ -1,0 +1,83 @@
+package followups
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/persistence/turns"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// changeFollowUpSQL ends a promotion when the item is no longer queued.
+const changeFollowUpSQL = `
+	update follow_ups
+	set state = @state, content = @content, version = version + 1,
+		interrupts_turn_id = case when @state = 'queued' then interrupts_turn_id end
+	where account_id = @account and follow_up_id = @follow_up`
+
+// ChangeFollowUp changes an item of the queue if it still has the version that the account saw. If the item is now
+// queued and no turn is live, the transaction also starts the first queued item. started is nil if it started none.
+func (s *Store) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (
+	item *protocol.FollowUp, started *turnlog.Started, err error,
+) {
+	err = s.db.InTx(ctx, change.AccountID, func(ctx context.Context, tx *pg.Tx) (err error) {
+		item, started, err = s.change(ctx, tx, change)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("changing a follow-up: %w", err)
+	}
+	return item, started, nil
+}
+
+func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpChange) (
+	item *protocol.FollowUp, started *turnlog.Started, err error,
+) {
+	locked, item, err := lockFollowUp(ctx, tx, &change.Queue, change.FollowUpID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := refuseFollowUpChange(item, change); err != nil {
+		return nil, nil, err
+	}
+	before := *item
+	item.State = change.State
+	if change.Content != nil {
+		item.Content = *change.Content
+	}
+	if item.State == before.State && item.Content == before.Content {
+		return item, nil, nil
+	}
+	item.Version++
+	batch := &pgx.Batch{}
+	batch.Queue(changeFollowUpSQL, pgx.NamedArgs{
+		"account": change.AccountID, "follow_up": item.FollowUpID, "state": item.State, "content": item.Content,
+	})
+	batch.Queue(turns.TouchQueueSQL, change.AccountID, change.ConversationID)
+	if err := tx.Run(ctx, batch); err != nil {
+		return nil, nil, err
+	}
+	started, batch, err = s.startNext(ctx, tx, &change.Queue, locked.LiveTurnID, item)
+	if err != nil {
+		return nil, nil, err
+	}
+	return item, started, commitWith(ctx, tx, batch)
+}
+
+// refuseFollowUpChange returns the conflict between a change and the stored item; nil if the change is allowed.
+func refuseFollowUpChange(item *protocol.FollowUp, change *turnlog.FollowUpChange) error {
+	same := item.State == change.State && (change.Content == nil || *change.Content == item.Content)
+	switch {
+	case change.Version == nil:
+		return protocol.Conflict(protocol.CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
+	case *change.Version != item.Version:
+		return protocol.Conflict(protocol.CodeStaleVersion, item, "The follow-up has changed since that version.")
+	case !same && item.State.Terminal():
+		return protocol.Conflict(protocol.CodeConflict, item, "The follow-up was already started or cancelled.")
+	}
+	return nil
+}

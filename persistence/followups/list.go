@@ -1,0 +1,51 @@
+package followups
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// Page is a page of a queue.
+type Page struct {
+	Items        []protocol.FollowUp
+	Next         *conversations.FollowUpPosition // after which the next page starts; nil at the end
+	QueueVersion int64
+}
+
+const queueVersionSQL = `
+	select queue_version from conversations
+	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+
+// ListFollowUps returns a page of the follow-ups of a conversation in queue order: the waiting ones or, if all is set,
+// also those that were started or cancelled. The items are at least as new as the version of the queue, so a change that
+// is based on that version never overwrites a change that the items lack.
+func (s *Store) ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool,
+	after *conversations.FollowUpPosition, limit int,
+) (*Page, error) {
+	sql := conversations.ListOpenFollowUpsSQL
+	if all {
+		sql = conversations.ListFollowUpsSQL
+	}
+	page, args, batch := &Page{}, conversations.FollowUpArgs(account, id, after, limit), &pgx.Batch{}
+	batch.Queue(queueVersionSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&page.QueueVersion) })
+	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		page.Items, err = pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
+		return err
+	})
+	if err := s.db.Send(ctx, account, batch); err != nil {
+		return nil, fmt.Errorf("reading a queue: %w", err)
+	}
+	items, more, err := pg.CutPage(page.Items, limit)
+	if page.Items = items; err != nil || !more {
+		return page, err
+	}
+	last := &items[len(items)-1]
+	page.Next = &conversations.FollowUpPosition{Position: last.Position, FollowUpID: last.FollowUpID}
+	return page, nil
+}
