@@ -20,5 +20,6 @@ func (s *Server) table() []route.Route {
 		s.followUps.routes(),
 		s.usage.routes(),
 		s.portability.Routes(),
+		s.feedback.Routes(),
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/feedback"
 	"turnstone/http/portability"
 	"turnstone/http/ready"
 	"turnstone/http/resource"
@@ -72,6 +73,7 @@ type Server struct {
 	followUps     followUpHandlers
 	usage         usageHandlers
 	portability   *portability.Handlers
+	feedback      feedback.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -138,4 +140,5 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
 	s.usage = usageHandlers{s.Usage, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Log: s.log, Now: s.now})
+	s.feedback = feedback.Handlers{Store: s.Feedback}
 }

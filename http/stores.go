@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/feedback"
 	"turnstone/http/portability"
 	"turnstone/http/router"
 	"turnstone/persistence"
@@ -30,6 +31,7 @@ type Stores struct {
 	Drafts        Drafts
 	FollowUps     FollowUps
 	Usage         Usage
+	Feedback      feedback.Store
 	Owners        router.Owners
 	Portability   portability.Stores
 }
@@ -40,6 +42,7 @@ func NewStores(db *persistence.Stores) Stores {
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
+		Feedback:    db.Feedback,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }

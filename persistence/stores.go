@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/exports"
 	"turnstone/persistence/feed"
+	"turnstone/persistence/feedback"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
@@ -39,6 +40,7 @@ type Stores struct {
 	Idempotency   *idempotency.Store
 	Conversations *conversations.Store
 	FollowUps     *followups.Store
+	Feedback      *feedback.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Feed          *feed.Store
@@ -55,7 +57,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db), Feed: feed.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err

@@ -84,7 +84,7 @@ func samples() []Payload {
 			Role: RoleAssistant, Status: MessageStreaming, Attachments: []FileID{mustParse[fileKind]("file_01h2xcejqtf2nbrexx3vqjhp47")},
 			TurnID: &goldenTurn, Profile: pointerTo(ProfileBalanced), ModelID: pointerTo("demo"), Usage: &usage,
 			Routing:  &MessageRouting{Requested: ProfileAuto, Resolved: ProfileBalanced, Reason: "Nothing in the message asks for a specialised profile."},
-			Feedback: &Feedback{Rating: "up", Reasons: []string{"correct"}, Comment: "Thanks"}, CoversSequence: 24, CreatedAt: goldenTime,
+			Feedback: &Feedback{Rating: "up", Reasons: []FeedbackReason{ReasonAccurate}, Comment: "Thanks"}, CoversSequence: 24, CreatedAt: goldenTime,
 			Parts: []Part{{
 				Type: PartTool, PartID: part, Text: "text", Citations: []Citation{{Index: 1, Title: "A source", URL: "https://example.org/"}},
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",

@@ -60,13 +60,6 @@ type Sibling struct {
 	BranchID  BranchID  `json:"branch_id" doc:"A branch that shows this version: where there are few branches, the newest one that has messages of its own. PUT …/active-branch with this identifier activates it."`
 }
 
-// Feedback is the account's rating of an answer.
-type Feedback struct {
-	Rating  string   `json:"rating" enum:"up,down"`
-	Reasons []string `json:"reasons"`
-	Comment string   `json:"comment"`
-}
-
 // PartType is the kind of a part.
 type PartType string
 

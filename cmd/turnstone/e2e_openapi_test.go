@@ -91,6 +91,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"hold and release", w.hold},
 				{"reorder and promote", w.promote},
 				{"branches", w.branches},
+				{"feedback", w.feedback},
 				{"usage", w.usage},
 				{"export", w.export},
 				{"write a conversation", w.write},
@@ -489,6 +490,17 @@ func (w *walk) branches() {
 	if id := w.call("listMessages", w.here(), nil).Text(w.t, http.StatusOK, "data", 1, "message_id"); id != w.reply {
 		w.t.Errorf("the answer of the first branch is %s", id)
 	}
+}
+
+func (w *walk) feedback() {
+	rated := w.call("putFeedback", w.here(), map[string]any{"rating": "up", "reasons": []any{"clear"}, "comment": "Good"})
+	latest := rated.Text(w.t, http.StatusOK, "message_id")
+	page := w.call("listMessages", w.here(), nil)
+	if comment := page.Value(w.t, http.StatusOK, "data", -1, "feedback", "comment"); comment != "Good" {
+		w.t.Errorf("the comment on the last answer is %v", comment)
+	}
+	w.call("putFeedback", w.here(), map[string]any{"rating": "down", "message_id": w.question}).Text(w.t, http.StatusConflict, "current", "message_id")
+	w.call("deleteFeedback", args{"conversation_id": w.conversation, "message_id": latest}, nil).Want(w.t, http.StatusNoContent, nil)
 }
 
 func (w *walk) usage() {

@@ -166,7 +166,7 @@ func (p *MessagePage) depths(start int) []int {
 // node has already folded (@turns up to @covers) are not read again.
 const messageColumns = `
 	m.message_id, m.conversation_id, m.branch_id, m.parent_message_id, m.role, m.status, m.parts, m.attachments,
-	m.turn_id, m.profile, m.model_id, m.routing, m.usage, m.created_at, m.sibling_index, last.sibling_index + 1,
+	m.turn_id, m.profile, m.model_id, m.routing, m.usage, m.feedback, m.created_at, m.sibling_index, last.sibling_index + 1,
 	previous.message_id, ` + newestBranch + `previous.branch_id` + newestFirst + `previous.branch_id),
 	next.message_id, ` + newestBranch + `next.branch_id` + newestFirst + `next.branch_id),
 	case when m.status = 'streaming'
@@ -177,7 +177,7 @@ const messageColumns = `
 
 // messageFields are the columns of messages that messageColumns and its joins use, for a subquery m.
 const messageFields = `account_id, message_id, conversation_id, branch_id, parent_message_id, role, status, parts, attachments,
-			turn_id, profile, model_id, routing, usage, created_at, sibling_index, depth`
+			turn_id, profile, model_id, routing, usage, feedback, created_at, sibling_index, depth`
 
 // newestBranch is the beginning of the sub-query for the branch on which a sibling was last continued: the newest
 // branch that shows the sibling and has messages of its own. The sub-query looks at the newest 64 of the branches that
@@ -286,7 +286,7 @@ func (s *Store) messageScanner(known *knownMessages) pgx.RowToFunc[messageWithDe
 		var previousMessage, nextMessage *protocol.MessageID
 		var previousBranch, nextBranch *protocol.BranchID
 		err = row.Scan(&m.MessageID, &m.ConversationID, &m.BranchID, &m.ParentMessageID, &m.Role, &m.Status, &m.Parts,
-			&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Routing, &m.Usage, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
+			&m.Attachments, &m.TurnID, &m.Profile, &m.ModelID, &m.Routing, &m.Usage, &m.Feedback, &m.CreatedAt, &m.SiblingIndex, &m.SiblingCount,
 			&previousMessage, &previousBranch, &nextMessage, &nextBranch, &frames, &m.depth)
 		if err != nil {
 			return m, err

@@ -291,3 +291,35 @@ func disablingAnAccountReadsOnlyWhatItStops(t *testing.T, w meteredWorld) {
 		})
 	}
 }
+
+// Feedback is searched among a bounded number of messages, even if no turn of the branch ever succeeded.
+func TestFeedbackReadsTheEndOfTheBranchOnly(t *testing.T) {
+	metered(t, feedbackReadsTheEndOfTheBranchOnly)
+}
+
+func feedbackReadsTheEndOfTheBranchOnly(t *testing.T, w meteredWorld) {
+	turn := w.Start(w.Request(nil, "hello"))
+	turn.End(nil)
+	id := turn.Spec.ConversationID
+	grow := func(status string) {
+		w.Database.Admin(t, `
+			with head as (
+				update branches set head_depth = head_depth + 2 * $3::int where account_id = $1 and conversation_id = $2 returning branch_id, head_depth - 2 * $3::int as depth
+			)
+			insert into messages (account_id, message_id, conversation_id, branch_id, depth, role, status, parts)
+			select $1, gen_random_uuid(), $2, branch_id, depth + n, case n % 2 when 0 then 'assistant' else 'user' end, case n % 2 when 0 then $4 else 'complete' end, '[]'
+			from head, generate_series(1, 2 * $3::int) n`, w.Account, id, historyRows, status)
+		w.analyze()
+	}
+	rate := func(code protocol.Code) func() {
+		return func() {
+			if _, err := w.DB.Feedback.Set(t.Context(), w.Account, id, nil, nil); err != nil && protocol.CodeOf(err) != code {
+				t.Error(err)
+			}
+		}
+	}
+	grow("failed")
+	wantPages(w.World, "feedback without a response that could be rated", 2_500, rate(protocol.CodeConflict))
+	grow("complete")
+	wantPages(w.World, "feedback", 60, rate(""))
+}

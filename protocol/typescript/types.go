@@ -134,7 +134,7 @@ func comment(indent, text string) string {
 
 func quote(text string) string { return `"` + text + `"` }
 
-// typeOf returns the TypeScript type of a field. A field with an enum tag allows only those values.
+// typeOf returns the TypeScript type of a field. A field with an enum tag, or its items, have only those values.
 func (g *generator) typeOf(field reflect.StructField) (string, error) {
 	t := field.Type
 	if t.Kind() == reflect.Pointer {
@@ -146,6 +146,8 @@ func (g *generator) typeOf(field reflect.StructField) (string, error) {
 		return g.named(t)
 	case t.Kind() == reflect.String:
 		return union(strings.Split(values, ",")), nil
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return "(" + union(strings.Split(values, ",")) + ")[]", nil
 	default: // numbers
 		return strings.ReplaceAll(values, ",", " | "), nil
 	}

@@ -339,7 +339,7 @@ export interface MessageRouting {
 
 export interface Feedback {
   rating: "up" | "down";
-  reasons: string[];
+  reasons: ("accurate" | "complete" | "clear" | "followed_instructions" | "inaccurate" | "incomplete" | "unclear" | "ignored_instructions" | "outdated" | "unsafe" | "other")[];
   comment: string;
 }
 
