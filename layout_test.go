@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/conversations", "persistence/feedback", "persistence/usage", "persistence/turns", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/usage", "persistence/turns", "persistence/followups",
 		"persistence/exports",
 		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
@@ -52,7 +52,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/webapp", "http/portability", "http/feedback", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/webapp", "http/portability", "http/feedback", "http",
 	},
 	"cmd": {
 		"cmd/machine",

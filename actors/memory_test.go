@@ -19,6 +19,8 @@ type memory struct {
 	nodes       map[protocol.NodeID]*memoryNode
 	history     []turnlog.HistoryMessage
 	reads       []historyLimits // the limits of each call of History
+	// instructions are those of every project, by version.
+	instructions map[int64]string
 	// onAppend, when set, handles a batch: it calls store to store it and done to report the result.
 	onAppend func(batch *turnlog.Append, store func() error, done func(error))
 	onFinish func() error // called by FinishTurn, which returns its error and then stores nothing
@@ -193,6 +195,14 @@ func (s *memory) History(_ context.Context, _ protocol.AccountID, _ protocol.Con
 		return s.history, true, nil
 	}
 	return []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
+}
+
+func (s *memory) Instructions(_ context.Context, _ protocol.AccountID, _ protocol.ProjectID, version int64) (string, error) {
+	text, found := s.instructions[version]
+	if !found {
+		return "", protocol.Errorf(protocol.CodeNotFound, "there is no version %d", version)
+	}
+	return text, nil
 }
 
 func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error) {

@@ -38,6 +38,8 @@ type TurnStore interface {
 	// cost depends on the size of the result, not on the length of the conversation.
 	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID,
 		message protocol.MessageID, maxMessages, maxBytes int) (messages []turnlog.HistoryMessage, more bool, err error)
+	// Instructions reads a version of the instructions of a project. A version never changes.
+	Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version int64) (string, error)
 }
 
 // FollowUpStore changes the queues of follow-ups. Package persistence implements it on Postgres. Each method is one

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
@@ -26,7 +27,11 @@ const (
 // buildRequest builds the request of one model step: the newest earlier messages, then the messages of this turn so
 // far, whose size reduces the space for the earlier ones. trimmed reports that older messages were left out.
 func buildRequest(ctx context.Context, store TurnStore, p turn.Prompt, route routing.Route, tools []llm.Tool) (request llm.Request, trimmed bool, err error) {
-	size := 0
+	instructions, err := readInstructions(ctx, store, p.Spec)
+	if err != nil {
+		return request, false, err
+	}
+	size := len(instructions)
 	for _, message := range p.OwnMessages() {
 		size += len(message.Text)
 	}
@@ -36,9 +41,30 @@ func buildRequest(ctx context.Context, store TurnStore, p turn.Prompt, route rou
 	}
 	messages, input := p.Messages(history, trimmed)
 	return llm.Request{
-		Model: route.Model, System: turn.SystemPrompt(trimmed), Messages: messages, TurnInput: input, Tools: tools,
+		Model: route.Model, System: turn.SystemPrompt(trimmed, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(tools, p.Spec),
 		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
 	}, trimmed, nil
+}
+
+// readInstructions reads the instructions that the project of the conversation had when the turn started; empty if there
+// are none.
+func readInstructions(ctx context.Context, store TurnStore, s *turnlog.Spec) (string, error) {
+	if s.ProjectID == nil || s.InstructionsVersion == 0 {
+		return "", nil
+	}
+	instructions, err := store.Instructions(ctx, s.AccountID, *s.ProjectID, s.InstructionsVersion)
+	if err != nil {
+		return "", fmt.Errorf("reading the instructions: %w", err)
+	}
+	return instructions, nil
+}
+
+// allowedTools returns the tools that the project of the conversation had not disabled when the turn started.
+func allowedTools(tools []llm.Tool, s *turnlog.Spec) []llm.Tool {
+	if len(s.DisabledTools) == 0 {
+		return tools
+	}
+	return slices.DeleteFunc(slices.Clone(tools), func(t llm.Tool) bool { return slices.Contains(s.DisabledTools, t.Name) })
 }
 
 // readHistory reads the earlier messages and the user's message of this turn. In the first turn of a conversation that

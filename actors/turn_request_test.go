@@ -125,3 +125,32 @@ func TestThatMessagesWereLeftOutIsStoredWithTheFirstOutput(t *testing.T) {
 		})
 	}
 }
+
+func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testing.T) {
+	project := protocol.NewProjectID()
+	store := newMemory()
+	store.instructions = map[int64]string{3: strings.Repeat("i", 90), 4: "newer"}
+	tools := []llm.Tool{{Name: "calculate"}, {Name: "clock"}}
+	spec := &turnlog.Spec{TurnID: protocol.NewTurnID(), Input: "hello", ProjectID: &project, InstructionsVersion: 3, DisabledTools: []string{"clock"}}
+	restored, err := turn.Restore(&turnlog.Stored{Spec: spec}, map[string]turn.Tool{"calculate": {}, "clock": {}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, machine := range map[string]*turn.Machine{"started": turn.New(spec, map[string]turn.Tool{"calculate": {}, "clock": {}}, true), "adopted": restored} {
+		request, _, err := buildRequest(t.Context(), store, machine.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, tools)
+		if err != nil || !strings.HasSuffix(request.System, "\n\n"+store.instructions[3]) || len(request.Tools) != 1 || request.Tools[0].Name != "calculate" {
+			t.Errorf("%s: the system prompt is %q, the tools are %+v, %v", name, request.System, request.Tools, err)
+		}
+	}
+	spec.ParentMessageID = new(protocol.MessageID)
+	if _, _, err = buildRequest(t.Context(), store, restored.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, tools); err != nil {
+		t.Fatal(err)
+	}
+	if limits := (historyLimits{maxContextMessages, 1000*bytesPerToken - 90}); store.reads[0] != limits {
+		t.Errorf("History got the limits %+v, want %+v: instructions reduce the space for messages", store.reads[0], limits)
+	}
+	spec.InstructionsVersion = 9
+	if _, _, err := buildRequest(t.Context(), store, restored.Prompt(), routing.Route{}, tools); err == nil {
+		t.Error("a turn continued without its instructions")
+	}
+}

@@ -82,7 +82,7 @@ func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput
 	}
 	account := router.CallerOf(ctx).AccountID
 	if in.Body.Mode == protocol.BranchFork {
-		fork, err := h.store.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name)
+		fork, err := h.store.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name, &router.CallerOf(ctx).SessionID)
 		if err != nil {
 			return nil, err
 		}

@@ -61,9 +61,9 @@ type chatRequest struct {
 	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"The message of the user. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered."`
 	ExpectedHead   optionalMessageID        `json:"expected_head_message_id,omitempty" doc:"The last message of the branch, as known to the client; null for an empty branch. If the branch has another head, the request fails with 409 conversation_head_moved. Absent: not checked."`
 	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Start a new branch with another version of a message: edit replaces a user message, regenerate replaces an answer."`
-	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of the account, else auto."`
+	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of its project, else that of the account, else auto."`
 	IfBusy         string                   `json:"if_busy,omitempty" enum:"reject,queue,steer" default:"reject" doc:"What to do if a turn is live: reject fails with 409 turn_in_progress, queue adds the input to the follow-ups of the conversation, steer adds the input to the live turn."`
-	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty"`
+	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty" nullable:"true" doc:"The active project of a new conversation. Has no effect on an existing conversation."`
 	Temporary      bool                     `json:"temporary,omitempty" doc:"Make the new conversation temporary. Has no effect on an existing conversation."`
 }
 
@@ -109,8 +109,8 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err != nil {
 		return err
 	}
-	if in.Body.ProjectID != nil { // there are no projects yet, so the account does not have this one
-		return &protocol.Error{Code: protocol.CodeNotFound}
+	if in.Body.ProjectID != nil && in.Body.Temporary && in.Body.ConversationID == nil {
+		return protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
 	key := in.key(r)
 	bounded, cancel := router.UntilFirstByte(ctx)
@@ -134,7 +134,7 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 		return err
 	}
 	start := in.Body.start(account, text, key, h.now())
-	start.RequestID = router.RequestIDOf(ctx)
+	start.RequestID, start.SessionID = router.RequestIDOf(ctx), &router.CallerOf(ctx).SessionID
 	return h.startOrSteer(bounded, w, r, start)
 }
 
@@ -207,7 +207,7 @@ func (h *chatHandlers) storedStart(ctx context.Context, account protocol.Account
 func (c *chatRequest) start(account protocol.AccountID, text string, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
 	return &turnlog.Start{
 		AccountID: account, ConversationID: c.ConversationID, Input: text, Expected: c.ExpectedHead.expected(),
-		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, Idempotency: key, At: at,
+		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, ProjectID: c.ProjectID, Idempotency: key, At: at,
 	}
 }
 
@@ -343,7 +343,7 @@ func (h *chatHandlers) routes() []route.Route {
 		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).
 			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt.").
 			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
-			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs).
+			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs, protocol.CodeConflict).
 			Documented(func(api huma.API, op *huma.Operation) {
 				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
 				op.Responses["202"] = &huma.Response{

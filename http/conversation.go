@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	stdhttp "net/http"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,6 +20,7 @@ import (
 // conversationHandlers handle the requests for conversations.
 type conversationHandlers struct {
 	store         Conversations
+	organiser     Organiser
 	turns         Turns // a deletion cancels the live turn
 	confirmations resource.Confirmations
 	keys          *auth.Keys
@@ -34,12 +34,13 @@ const (
 
 func (h *conversationHandlers) routes() []route.Route {
 	const path = "/conversations/{conversation_id}"
-	return []route.Route{
+	return append(h.organisingRoutes(path),
 		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Reads, h.listConversations).
 			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed."),
 		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
 			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").
-			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated),
+			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
+			WithCodes(protocol.CodeConflict),
 		route.Call("GET", path, "getConversation", "Get a conversation", route.Reads, h.getConversation).
 			DescribedAs("Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request."),
 		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).
@@ -57,7 +58,7 @@ func (h *conversationHandlers) routes() []route.Route {
 		route.Call("DELETE", path, "deleteConversation", "Delete a conversation", route.Writes, h.deleteConversation).
 			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.").
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeConfirmation),
-	}
+	)
 }
 
 // mayCreate documents the 201 of the one route whose path may name a conversation that the account does not have yet,
@@ -69,78 +70,44 @@ func mayCreate(api huma.API, op *huma.Operation) {
 }
 
 type listConversationsInput struct {
-	resource.PageInput
-	Archived  string             `query:"archived" enum:"true,false,any" default:"false"`
-	Pinned    string             `query:"pinned" enum:"true,false,any" default:"any"`
+	resource.ConversationListInput
 	ProjectID protocol.ProjectID `query:"project_id"`
 }
 
-// flag converts a filter with three values; nil is any.
-func flag(value string) *bool {
-	if value == "any" {
-		return nil
-	}
-	wanted := value == "true"
-	return &wanted
-}
-
 func (h *conversationHandlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
-	filter := &conversations.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned)}
+	var project *protocol.ProjectID
 	if !in.ProjectID.IsZero() {
-		filter.ProjectID = &in.ProjectID
+		project = &in.ProjectID
 	}
-	scope := fmt.Sprintf("conversations %s %s %s", in.Archived, in.Pinned, in.ProjectID)
-	after, err := resource.OpenCursor[conversations.ConversationPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.store.ListConversations(ctx, router.CallerOf(ctx).AccountID, filter, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.ListConversations(ctx, h.store, h.keys, &in.ConversationListInput, project)
 }
 
 type createConversationInput struct {
 	Body struct {
 		Title     string              `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without a title, the service generates one after the first turn."`
-		ProjectID *protocol.ProjectID `json:"project_id,omitempty" nullable:"true"`
+		ProjectID *protocol.ProjectID `json:"project_id,omitempty" nullable:"true" doc:"An active project. A temporary conversation cannot be in a project."`
 		Profile   *protocol.Profile   `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
 		Temporary bool                `json:"temporary,omitempty" doc:"A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity."`
 	}
 }
 
 func (h *conversationHandlers) createConversation(ctx context.Context, in *createConversationInput) (*resource.Created[protocol.Conversation], error) {
-	if in.Body.ProjectID != nil { // there are no projects yet, so the account does not have this one
-		return nil, protocol.Errorf(protocol.CodeNotFound, "no such project")
+	if in.Body.ProjectID != nil && in.Body.Temporary {
+		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
-	title, err := optionalTitle(in.Body.Title)
+	title, err := resource.OptionalTitle("body.title", in.Body.Title)
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := h.store.CreateConversation(ctx, router.CallerOf(ctx).AccountID, &conversations.NewConversation{
+	caller := router.CallerOf(ctx)
+	conversation, err := h.store.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, Temporary: in.Body.Temporary,
+		ProjectID: in.Body.ProjectID, SessionID: &caller.SessionID,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return resource.NewCreated(conversation), nil
-}
-
-// optionalTitle trims and checks a title that may be empty.
-func optionalTitle(title string) (string, error) {
-	if title == "" {
-		return "", nil
-	}
-	return requiredTitle(title)
-}
-
-func requiredTitle(title string) (string, error) {
-	title = strings.TrimSpace(title)
-	if n := utf8.RuneCountInString(title); n < 1 || n > protocol.MaxTitle {
-		return "", protocol.Invalid("body.title", fmt.Sprintf("must have 1 to %d characters after trimming", protocol.MaxTitle))
-	}
-	return title, nil
 }
 
 func (h *conversationHandlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
@@ -175,7 +142,7 @@ func (h *conversationHandlers) putConversation(ctx context.Context, in *putConve
 	if err != nil {
 		return nil, err
 	}
-	title, err := optionalTitle(in.Body.Title)
+	title, err := resource.OptionalTitle("body.title", in.Body.Title)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +187,7 @@ func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) 
 	if err != nil {
 		return nil, err
 	}
-	title, err := requiredTitle(in.Body.Title)
+	title, err := resource.RequiredTitle("body.title", in.Body.Title)
 	if err != nil {
 		return nil, err
 	}

@@ -338,6 +338,8 @@ func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
 		{"PATCH", "/follow-ups/" + protocol.NewFollowUpID().String(), map[string]any{"state": "held", "version": 1}},
 		{"GET", "/usage", nil},
 		{"PUT", "/title", map[string]any{"title": "x"}},
+		{"PUT", "/archive", map[string]any{"archived": true, "version": 1}},
+		{"PUT", "/pin", map[string]any{"pinned": true, "version": 1}},
 		{"PUT", "/read", map[string]any{"message_id": ids[1]}},
 		{"PUT", "/draft", map[string]any{"content": "x"}},
 		{"POST", "/branches", map[string]any{"message_id": ids[0], "mode": "edit"}},

@@ -82,6 +82,12 @@ var examples = map[string]example{
 	"GET /conversations/{conversation_id}":       {},
 	"PUT /conversations/{conversation_id}":       {success: 201, creates: true, identifiers: missingConversation, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "Mine"} }},
 	"PUT /conversations/{conversation_id}/title": {body: func(*matrix, identifiers) route.Object { return route.Object{"title": "Named"} }},
+	"PUT /conversations/{conversation_id}/archive": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"archived": true, "version": m.versionOf(of)}
+	}},
+	"PUT /conversations/{conversation_id}/pin": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"pinned": true, "version": m.versionOf(of)}
+	}},
 	"PUT /conversations/{conversation_id}/read": {
 		body: func(_ *matrix, of identifiers) route.Object { return route.Object{"message_id": of["message_id"]} }, names: []string{"message_id"},
 	},
@@ -122,6 +128,33 @@ var examples = map[string]example{
 	}},
 	"DELETE /conversations/{conversation_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.conversation(m.owner) }},
 	"GET /usage": {},
+	"PUT /conversations/{conversation_id}/project": {names: []string{"project_id"}, body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"project_id": of["project_id"], "version": m.versionOf(of)}
+	}},
+	"GET /conversations/{conversation_id}/move-targets": {},
+
+	"GET /projects":              {},
+	"POST /projects":             {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"name": "New"} }},
+	"GET /projects/{project_id}": {},
+	"PUT /projects/{project_id}/name": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"name": "Named", "version": m.versionOfProject(of, "version")}
+	}},
+	"PUT /projects/{project_id}/archive": {body: func(*matrix, identifiers) route.Object { return route.Object{"archived": false} }},
+	"DELETE /projects/{project_id}":      {success: 409}, // without a version; see project_test.go
+	"POST /projects/{project_id}/restore": {success: 409, body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"version": m.versionOfProject(of, "version")}
+	}},
+	"GET /projects/{project_id}/settings": {},
+	"PUT /projects/{project_id}/settings": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"default_profile": "auto", "version": m.versionOfProject(of, "settings_version")}
+	}},
+	"GET /projects/{project_id}/instructions": {},
+	"PUT /projects/{project_id}/instructions": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"content": "Be brief.", "version": m.versionOfProject(of, "instructions_version")}
+	}},
+	"GET /projects/{project_id}/work-history":   {},
+	"GET /projects/{project_id}/conversations":  {},
+	"POST /projects/{project_id}/conversations": {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }},
 
 	"POST /chat": {names: []string{"conversation_id", "branch.message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"conversation_id": of["conversation_id"], "input": []route.Object{{"type": "text", "text": "Hello"}}}
@@ -154,7 +187,7 @@ func unusedID(name string) string {
 	case "session_id":
 		return protocol.NewSessionID().String()
 	case "project_id":
-		return "proj_" + strings.TrimPrefix(protocol.NewTurnID().String(), "turn_")
+		return protocol.NewProjectID().String()
 	}
 	panic("the identifier type of " + name + " is unknown: add it to unusedID")
 }
@@ -273,6 +306,9 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["message_id"], of["turn_id"] = started.UserMessageID.String(), resp.header.Get("X-Turn-Id")
 	of["follow_up_id"] = m.storeHeldFollowUp(c.account.AccountID, started.ConversationID).String()
 	of["provider"] = "none"
+	var project protocol.Project
+	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
+	of["project_id"] = project.ProjectID.String()
 	return of
 }
 
@@ -305,6 +341,15 @@ func (m *matrix) versionOf(of identifiers) int64 {
 		return 0
 	}
 	return query[int64](m.world, `select coalesce(max(version), 0) from conversations where conversation_id = $1`, id)[0]
+}
+
+// versionOfProject returns a version of a project: its own (column version), or that of its settings or instructions.
+func (m *matrix) versionOfProject(of identifiers, column string) int64 {
+	var id protocol.ProjectID
+	if id.UnmarshalText([]byte(of["project_id"])) != nil {
+		return 0
+	}
+	return query[int64](m.world, `select coalesce(max(`+column+`), 0) from projects where project_id = $1`, id)[0]
 }
 
 // disposableClient returns the client of a new account, for requests that end or change its session.

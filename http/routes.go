@@ -20,6 +20,7 @@ func (s *Server) table() []route.Route {
 		s.followUps.routes(),
 		s.usage.routes(),
 		s.portability.Routes(),
+		s.projects.Routes(),
 		s.feedback.Routes(),
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/feedback"
 	"turnstone/http/portability"
+	"turnstone/http/projects"
 	"turnstone/http/ready"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -73,6 +74,7 @@ type Server struct {
 	followUps     followUpHandlers
 	usage         usageHandlers
 	portability   *portability.Handlers
+	projects      projects.Handlers
 	feedback      feedback.Handlers
 }
 
@@ -133,12 +135,16 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, sse: s.sse, maxStreams: s.MaxStreams, now: s.now}
-	s.conversations = conversationHandlers{s.Conversations, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
+	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}
 	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
 	s.usage = usageHandlers{s.Usage, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Log: s.log, Now: s.now})
+	s.projects = projects.Handlers{
+		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns,
+		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
+	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}
 }

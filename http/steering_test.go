@@ -46,7 +46,7 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 }
 
 func TestATurnInAMissingProjectDoesNotStart(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	c.expect(404, "POST", "/chat", route.Object{
 		"input": []route.Object{{"type": "text", "text": "x"}}, "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",

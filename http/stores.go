@@ -7,6 +7,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/feedback"
 	"turnstone/http/portability"
+	"turnstone/http/projects"
 	"turnstone/http/router"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
@@ -19,21 +20,26 @@ import (
 // Stores are the stores that a Server uses: one interface for each noun. Their methods are documented in the packages
 // that implement them.
 type Stores struct {
-	Sessions      Sessions
-	Credentials   auth.Credentials
-	Flows         auth.Flows
-	Audit         auth.Audit
-	Settings      Settings
-	Idempotency   router.Idempotency
-	Conversations Conversations
-	Branches      Branches
-	Messages      Messages
-	Drafts        Drafts
-	FollowUps     FollowUps
-	Usage         Usage
-	Feedback      feedback.Store
-	Owners        router.Owners
-	Portability   portability.Stores
+	Sessions             Sessions
+	Credentials          auth.Credentials
+	Flows                auth.Flows
+	Audit                auth.Audit
+	Settings             Settings
+	Idempotency          router.Idempotency
+	Conversations        Conversations
+	Organiser            Organiser
+	Branches             Branches
+	Messages             Messages
+	Drafts               Drafts
+	FollowUps            FollowUps
+	Usage                Usage
+	Projects             projects.Store
+	ProjectTexts         projects.Texts
+	ProjectConversations projects.Conversations
+	ProjectOrganiser     projects.Organiser
+	Feedback             feedback.Store
+	Portability          portability.Stores
+	Owners               router.Owners
 }
 
 // NewStores returns the stores of a database.
@@ -41,7 +47,8 @@ func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
+		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
+		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback:    db.Feedback,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
@@ -72,13 +79,19 @@ type Conversations interface {
 	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
 }
 
+// Organiser changes where lists show conversations.
+type Organiser interface {
+	SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, archived bool, version *int64) (conversation *protocol.Conversation, err error)
+	SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, pinned bool, version *int64) (conversation *protocol.Conversation, err error)
+}
+
 // Branches stores the branches of conversations.
 type Branches interface {
 	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
 	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
 	RenameBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID, name string, version *int64) (renamed *protocol.Branch, err error)
 	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
-	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string) (fork *protocol.Conversation, err error)
+	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string, session *protocol.SessionID) (fork *protocol.Conversation, err error)
 }
 
 // Messages reads messages.

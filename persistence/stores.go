@@ -18,6 +18,7 @@ import (
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/persistence/turns"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -38,8 +39,10 @@ type Stores struct {
 	Audit         *audit.Log
 	Accounts      *accounts.Store
 	Idempotency   *idempotency.Store
+	Projects      *projects.Store
 	Conversations *conversations.Store
 	FollowUps     *followups.Store
+	Organiser     *conversations.Organiser
 	Feedback      *feedback.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
@@ -63,7 +66,8 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 		return nil, err
 	}
 	s.FollowUps = followups.New(db, config.Logger)
-	s.Conversations, s.Operator = conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
+	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
+	s.Organiser = conversations.NewOrganiser(db, s.queue)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
 	return s, nil
 }
@@ -88,7 +92,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
 		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Feed.Expire),
-		s.Conversations.PurgeJob(), directory.PartitionJob(), s.Audit.ExpiryJob(),
+		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

@@ -21,6 +21,7 @@ var FeedKinds = []FeedKind{
 	{"follow_up", followUpKind{}.prefix(), "A follow-up was created or changed. `version` and `state` are those of the follow-up."},
 	{"branch", branchKind{}.prefix(), "A branch was created or renamed."},
 	{"turn", turnKind{}.prefix(), "A turn was started, or its state changed. `state` is the state of the turn."},
+	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
 }
 

@@ -31,6 +31,7 @@ type (
 	projectKind      struct{}
 	fileKind         struct{}
 	usageKind        struct{}
+	workKind         struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -46,6 +47,7 @@ func (steeringKind) prefix() string     { return "st" }
 func (projectKind) prefix() string      { return "proj" }
 func (fileKind) prefix() string         { return "file" }
 func (usageKind) prefix() string        { return "use" }
+func (workKind) prefix() string         { return "work" }
 
 // The identifiers of the API.
 type (
@@ -62,6 +64,7 @@ type (
 	ProjectID      = ID[projectKind]
 	FileID         = ID[fileKind]
 	UsageID        = ID[usageKind]
+	WorkID         = ID[workKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -85,6 +88,8 @@ func NewTurnID() TurnID                 { return newID[turnKind]() }
 func NewPartID() PartID                 { return newID[partKind]() }
 func NewSteeringID() SteeringID         { return newID[steeringKind]() }
 func NewUsageID() UsageID               { return newID[usageKind]() }
+func NewProjectID() ProjectID           { return newID[projectKind]() }
+func NewWorkID() WorkID                 { return newID[workKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()

@@ -3,6 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
@@ -120,10 +121,23 @@ const (
 	budgetFactor = 4 // a turn starts no further step once its output tokens reach this multiple of its MaxOutputTokens
 )
 
+// allowed returns the tools that the project of the conversation had not disabled when the turn started. A call of another
+// tool fails, as one of a tool that does not exist.
+func allowed(tools map[string]Tool, spec *turnlog.Spec) map[string]Tool {
+	if len(spec.DisabledTools) == 0 {
+		return tools
+	}
+	tools = maps.Clone(tools)
+	for _, name := range spec.DisabledTools {
+		delete(tools, name)
+	}
+	return tools
+}
+
 // New returns the machine of a new turn. continues reports whether the model can continue a cut-off answer.
 func New(spec *turnlog.Spec, tools map[string]Tool, continues bool) *Machine {
 	return &Machine{
-		spec: spec, tools: tools, continues: continues,
+		spec: spec, tools: allowed(tools, spec), continues: continues,
 		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, splitter: newFenceSplitter(),
 	}
 }

@@ -114,8 +114,17 @@ func messageText(message turnlog.HistoryMessage) string {
 	return strings.TrimSpace(string(text))
 }
 
-// SystemPrompt returns the instructions of every request. trimmed means that older messages were left out.
-func SystemPrompt(trimmed bool) string {
+// SystemPrompt returns the system prompt of every request. trimmed means that older messages were left out; instructions
+// are those of the project, or empty.
+func SystemPrompt(trimmed bool, instructions string) string {
+	prompt := basePrompt(trimmed)
+	if instructions != "" {
+		prompt += "\n\nThe user gave these instructions for all conversations of this project:\n\n" + instructions
+	}
+	return prompt
+}
+
+func basePrompt(trimmed bool) string {
 	const base = "You are a helpful, honest assistant. Answer in the language of the user. Use Markdown; put code into fenced blocks with their language."
 	if trimmed {
 		return base + " The beginning of this conversation was left out because it is too long; say so when the user refers to it."

@@ -85,12 +85,14 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"resume", w.resume},
 				{"lists and messages", w.lists},
 				{"title, draft and read mark", w.titleAndDraft},
+				{"archive and pin", w.organise},
 				{"steer", w.steer},
 				{"queue", w.queue},
 				{"cancel", w.cancel},
 				{"hold and release", w.hold},
 				{"reorder and promote", w.promote},
 				{"branches", w.branches},
+				{"projects", w.projects},
 				{"feedback", w.feedback},
 				{"usage", w.usage},
 				{"export", w.export},
@@ -313,6 +315,55 @@ func (w *walk) titleAndDraft() {
 	if unread := w.call("markRead", w.here(), map[string]any{"message_id": w.reply}).Value(w.t, http.StatusOK, "unread"); unread != false {
 		w.t.Errorf("unread %v", unread)
 	}
+}
+
+// organise archives and pins the conversation and undoes both.
+func (w *walk) organise() {
+	for id, field := range map[string]string{"setArchived": "archived", "setPinned": "pinned"} {
+		w.call(id, w.here(), map[string]any{field: true}).Text(w.t, http.StatusConflict, "code")
+		for _, value := range []bool{true, false} {
+			version := w.call("getConversation", w.here(), nil).Value(w.t, http.StatusOK, "version")
+			changed := w.call(id, w.here(), map[string]any{field: value, "version": version})
+			if at := changed.Value(w.t, http.StatusOK, field+"_at"); (at != nil) != value {
+				w.t.Errorf("%s is %v", field, at)
+			}
+		}
+	}
+}
+
+// projects creates, changes, deletes and restores a project, and checks that its instructions reach the model.
+func (w *walk) projects() {
+	const instructions = "Answer every question with a number " + sitetest.Canary
+	id := w.call("createProject", args{"Idempotency-Key": uuid.NewString()}, map[string]any{"name": "A project"}).Text(w.t, http.StatusCreated, "project_id")
+	here := args{"project_id": id}
+	w.call("putInstructions", here, map[string]any{"content": instructions, "version": 0}).Value(w.t, http.StatusOK, "updated_at")
+	w.call("getInstructions", here, nil).Value(w.t, http.StatusOK, "content")
+	w.call("putProjectSettings", here, map[string]any{"default_profile": "coding", "tools": map[string]any{"calculate": false}, "version": 0}).Value(w.t, http.StatusOK, "tools")
+	w.call("getProjectSettings", here, nil).Text(w.t, http.StatusOK, "default_profile")
+	w.call("listMoveTargets", w.here(), nil).Value(w.t, http.StatusOK, "data", 0, "name")
+	version := w.call("getConversation", w.here(), nil).Value(w.t, http.StatusOK, "version")
+	w.call("moveConversation", w.here(), map[string]any{"project_id": id, "version": version}).Value(w.t, http.StatusOK, "project_id")
+	w.call("moveConversation", w.here(), map[string]any{"project_id": nil, "version": version}).Value(w.t, http.StatusConflict, "current")
+	w.finish(w.say("Hello from a project.", nil), protocol.TurnCompleted)
+	requests := w.model.Requests()
+	if last := requests[len(requests)-1]; !strings.HasSuffix(last.System, instructions) || slices.Contains(last.Tools, "calculate") {
+		w.t.Errorf("the model got the instructions %q and the tools %v", last.System, last.Tools)
+	}
+	made := w.call("createProjectConversation", here, map[string]any{"title": "In the project"}).Text(w.t, http.StatusCreated, "conversation_id")
+	w.forked = append(w.forked, made)
+	w.call("listProjectConversations", here, nil).Value(w.t, http.StatusOK, "data", 1)
+	w.call("listWorkHistory", here, nil).Value(w.t, http.StatusOK, "data", 0, "kind")
+	w.call("renameProject", here, map[string]any{"name": "Renamed", "version": 1}).Value(w.t, http.StatusOK, "version")
+	w.call("archiveProject", here, map[string]any{"archived": true, "version": 2}).Text(w.t, http.StatusOK, "state")
+	w.call("archiveProject", here, map[string]any{"archived": false, "version": 3}).Text(w.t, http.StatusOK, "state")
+	token := w.call("deleteProject", args{"project_id": id, "If-Match": `"v4"`}, nil).Text(w.t, http.StatusConflict, "current", "confirmation", "token")
+	w.call("deleteProject", args{"project_id": id, "If-Match": `"v4"`, "X-Confirm": token}, nil).Value(w.t, http.StatusOK, "purge_at")
+	w.call("getConversation", w.here(), nil).Value(w.t, http.StatusNotFound, "code")
+	w.call("getProject", here, nil).Text(w.t, http.StatusOK, "state")
+	w.call("restoreProject", here, map[string]any{"version": 5}).Text(w.t, http.StatusOK, "state")
+	w.call("listProjects", nil, nil).Value(w.t, http.StatusOK, "data", 0)
+	version = w.call("getConversation", w.here(), nil).Value(w.t, http.StatusOK, "version")
+	w.call("moveConversation", w.here(), map[string]any{"project_id": nil, "version": version}).Value(w.t, http.StatusOK, "version")
 }
 
 // steer checks that the next request to the model contains the input, after the answer so far.

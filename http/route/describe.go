@@ -23,6 +23,7 @@ var tags = []struct{ name, description string }{
 	{"account", "The preferences of the account, and its export."},
 	{"chat", "Live turns: start, follow, steer and cancel them."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
+	{"projects", "Projects: groups of conversations with common settings and instructions."},
 	{"usage", "Usage of the account."},
 }
 

@@ -16,6 +16,7 @@ import (
 type Owners interface {
 	OwnsConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) error
 	OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error
+	OwnsProject(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) error
 	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
 }
 
@@ -35,6 +36,7 @@ var pathParams = map[string]pathParam{
 	"message_id":      {parse: identifier[protocol.MessageID]},
 	"branch_id":       {parse: identifier[protocol.BranchID], owned: ownsBranch},
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
+	"project_id":      {parse: identifier[protocol.ProjectID], owned: ownsProject},
 	"provider":        {parse: func(string) error { return nil }},
 }
 
@@ -118,6 +120,14 @@ func ownsBranch(ctx context.Context, owners Owners, account protocol.AccountID, 
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return owners.OwnsBranch(ctx, account, id)
+}
+
+func ownsProject(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+	var id protocol.ProjectID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return owners.OwnsProject(ctx, account, id)
 }
 
 func ownsFollowUp(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {

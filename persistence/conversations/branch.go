@@ -159,7 +159,7 @@ const selectBranchSQL = `
 	select ` + BranchColumns + `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id and b.branch_id = @branch` + JoinBase + `
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 func readBranch(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conversation protocol.ConversationID,
 	branch protocol.BranchID,
@@ -179,7 +179,7 @@ const listBranchesSQL = `
 	select ` + BranchColumns + `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id` + JoinBase + `
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null and b.branch_id > @after
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + ` and b.branch_id > @after
 	order by b.branch_id
 	limit @limit`
 

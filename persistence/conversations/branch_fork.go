@@ -49,9 +49,10 @@ const copyPathSQL = `
 	where s.account_id = @account and s.branch_id = @source and s.from_depth <= @depth`
 
 // ForkConversation creates a new conversation from the path up to and including a message. The copy is independent:
-// later changes of the original, including its deletion, do not affect it.
+// later changes of the original, including its deletion, do not affect it. It is in the same project; if that is archived,
+// the error is a conflict with the project.
 func (s *Store) ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
-	message protocol.MessageID, name string,
+	message protocol.MessageID, name string, session *protocol.SessionID,
 ) (fork *protocol.Conversation, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		locked, err := LockConversation(ctx, tx, account, id)
@@ -69,6 +70,9 @@ func (s *Store) ForkConversation(ctx context.Context, account protocol.AccountID
 			return protocol.Invalid("body.message_id", fmt.Sprintf("has more than %d messages before it", maxForkDepth))
 		}
 		forkID := protocol.NewConversationID()
+		if err := enterProject(ctx, tx, account, locked.ProjectID, forkID, session); err != nil {
+			return err
+		}
 		if err := copyPath(ctx, tx, account, id, point, forkID, locked.forkTitle(name)); err != nil {
 			return err
 		}

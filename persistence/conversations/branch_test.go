@@ -29,12 +29,12 @@ func TestInvalidBranchRequestsAreRefused(t *testing.T) {
 	storetest.WantCode(t, branch(messages[0], protocol.BranchEdit), protocol.CodeTurnInProgress)
 	_, err := db.Conversations.SetActiveBranch(t.Context(), account, id, c.ActiveBranchID, &c.Version)
 	storetest.WantCode(t, err, protocol.CodeTurnInProgress)
-	_, err = db.Conversations.ForkConversation(t.Context(), account, id, assistant, "")
+	_, err = db.Conversations.ForkConversation(t.Context(), account, id, assistant, "", nil)
 	storetest.WantCode(t, err, protocol.CodeTurnInProgress)
 	if current := err.(*protocol.Error).Current.(map[string]protocol.TurnID); current["turn_id"] != turn {
 		t.Errorf("current is %v", current)
 	}
-	if _, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[1], ""); err != nil {
+	if _, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[1], "", nil); err != nil {
 		t.Errorf("a fork at a complete message while a turn is live: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestAForkIsIndependentOfItsOriginal(t *testing.T) {
 	}
 	again := addMessages(t, db, account, id, "three again", "four again", "five")
 
-	fork, err := db.Conversations.ForkConversation(t.Context(), account, id, again[1], "")
+	fork, err := db.Conversations.ForkConversation(t.Context(), account, id, again[1], "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestAForkIsIndependentOfItsOriginal(t *testing.T) {
 	if want := []string{"one", "two", "three again", "four again"}; !slices.Equal(texts, want) || *fork.HeadMessageID != found[3].MessageID {
 		t.Errorf("the copy is %q, want %q", texts, want)
 	}
-	named, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[0], "Mine")
+	named, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[0], "Mine", nil)
 	if err != nil || named.Title != "Mine" || named.TitleSource != "user" || named.MessageCount != 1 {
 		t.Errorf("%+v (%v)", named, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,11 +36,17 @@ const conversationColumns = `
 const conversationFields = `account_id, conversation_id, title, provisional_title, title_source, project_id, pinned_at, archived_at, active_branch_id,
 		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, version, created_at, updated_at`
 
-// conversationRows is the from clause for conversationColumns: the conversations of the account that were not deleted.
+// Visible is the condition under which any read may return something of conversation c: neither the conversation nor its
+// project was deleted. It costs one lookup by key for a conversation in a project, and nothing for the others. The
+// sub-query is a scalar, so that Postgres never turns it into a join.
+const Visible = `c.deleted_at is null and coalesce((
+		select p.deleted_at is null from projects p where p.account_id = c.account_id and p.project_id = c.project_id), true)`
+
+// conversationRows is the from clause for conversationColumns: the visible conversations of the account.
 const conversationRows = `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
-	where c.account_id = @account and c.deleted_at is null`
+	where c.account_id = @account and ` + Visible
 
 const selectConversation = `select ` + conversationColumns + conversationRows + ` and c.conversation_id = @conversation`
 
@@ -68,13 +75,17 @@ type LockedConversation struct {
 	TitleSource    string
 	Profile        *protocol.Profile
 	Metadata       map[string]string
+	PinnedAt       *time.Time
+	ArchivedAt     *time.Time
+	ProjectID      *protocol.ProjectID
+	Temporary      bool
 }
 
 const lockConversationSQL = `
-	select active_branch_id, live_turn_id, queue_version, version, title, title_source, profile, metadata
-	from conversations
-	where account_id = @account and conversation_id = @conversation and deleted_at is null
-	for update`
+	select active_branch_id, live_turn_id, queue_version, version, title, title_source, profile, metadata, pinned_at, archived_at, project_id, temporary
+	from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
+	for update of c`
 
 // LockConversation locks the row of a conversation. Starting and ending turns, branching, switching branches and
 // deleting take the same lock. The errors are those of readConversation.
@@ -116,14 +127,16 @@ type NewConversation struct {
 	Profile        *protocol.Profile
 	Metadata       map[string]string
 	Temporary      bool
+	ProjectID      *protocol.ProjectID // nil: in no project
+	SessionID      *protocol.SessionID // of the request, for the work history of the project
 }
 
 // insertConversationSQL creates the conversation with its first, empty branch. It inserts nothing if the account has
 // ever used the identifier.
 const insertConversationSQL = `
 	with made as (
-		insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, temporary, active_branch_id)
-		values (@account, @conversation, @title, @title_source, @profile, @metadata, @temporary, @branch)
+		insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, temporary, project_id, active_branch_id)
+		values (@account, @conversation, @title, @title_source, @profile, @metadata, @temporary, @project, @branch)
 		on conflict do nothing
 		returning account_id, conversation_id, active_branch_id
 	), branch as (
@@ -145,7 +158,7 @@ func insertConversation(ctx context.Context, tx *pg.Tx, account protocol.Account
 	tag, err := tx.Exec(ctx, insertConversationSQL, pgx.NamedArgs{
 		"account": account, "conversation": conversation.ConversationID, "branch": protocol.NewBranchID(),
 		"title": conversation.Title, "title_source": source, "profile": conversation.Profile,
-		"metadata": metadata, "temporary": conversation.Temporary,
+		"metadata": metadata, "temporary": conversation.Temporary, "project": conversation.ProjectID,
 	})
 	if err != nil {
 		return false, fmt.Errorf("creating a conversation: %w", err)
@@ -153,9 +166,13 @@ func insertConversation(ctx context.Context, tx *pg.Tx, account protocol.Account
 	return tag.RowsAffected() == 1, nil
 }
 
-// CreateConversation creates a conversation under an identifier that the service generated.
+// CreateConversation creates a conversation under an identifier that the service generated. If its project is archived,
+// the error is a conflict with the project.
 func (s *Store) CreateConversation(ctx context.Context, account protocol.AccountID, conversation *NewConversation) (made *protocol.Conversation, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if err := enterProject(ctx, tx, account, conversation.ProjectID, conversation.ConversationID, conversation.SessionID); err != nil {
+			return err
+		}
 		ok, err := insertConversation(ctx, tx, account, conversation)
 		if err != nil {
 			return err
@@ -184,7 +201,7 @@ const selectConversationPage = `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 	left join turns t on t.account_id = c.account_id and t.turn_id = c.live_turn_id
-	where c.account_id = @account and c.deleted_at is null and c.conversation_id = @conversation`
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // ConversationPage reads everything that the page of a conversation shows, in one round trip. If the queue is longer
 // than one page of its list, the result contains the first page.
@@ -350,7 +367,7 @@ const markReadSQL = `
 		from messages
 		where account_id = @account and conversation_id = @conversation and message_id = @message
 	) seen
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // MarkRead stores how far the account has read, for all of its devices. The mark never moves back. A message that is
 // still streaming has not been read to its end; the mark is then the message before it.
@@ -372,8 +389,8 @@ func (s *Store) MarkRead(ctx context.Context, account protocol.AccountID, id pro
 }
 
 const conversationExistsSQL = `
-	select 1 from conversations
-	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+	select 1 from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // RowsOfConversation runs a statement that reads rows of one conversation, in one round trip. If the conversation does
 // not exist, the error is protocol.CodeNotFound. args name the account and the conversation.

@@ -9,6 +9,7 @@ import (
 
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -54,6 +55,13 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 		if !proceed {
 			live, err = countLiveWork(ctx, tx, account, id, locked)
 			return err
+		}
+		if locked.ProjectID != nil {
+			work := &pgx.Batch{}
+			projects.Work{Kind: protocol.WorkConversationDeleted, SessionID: deletion.SessionID, ConversationID: &id}.Queue(work, account, *locked.ProjectID)
+			if err := tx.Run(ctx, work); err != nil {
+				return fmt.Errorf("recording a deletion: %w", err)
+			}
 		}
 		return s.leaveTombstone(ctx, tx, account, deletion)
 	})

@@ -177,9 +177,11 @@ func wantHidden(t *testing.T, db *persistence.Stores, account protocol.AccountID
 			_, _, err := db.Conversations.PutConversation(ctx, account, id, &conversations.ConversationWrite{}, nil)
 			return err
 		},
-		"title": func() error { _, err := db.Conversations.SetTitle(ctx, account, id, "x", nil); return err },
-		"read":  func() error { _, err := db.Conversations.MarkRead(ctx, account, id, message); return err },
-		"draft": func() error { _, err := db.Conversations.PutDraft(ctx, account, id, "x", nil, nil); return err },
+		"title":   func() error { _, err := db.Conversations.SetTitle(ctx, account, id, "x", nil); return err },
+		"archive": func() error { _, err := db.Organiser.SetArchived(ctx, account, id, true, nil); return err },
+		"pin":     func() error { _, err := db.Organiser.SetPinned(ctx, account, id, true, nil); return err },
+		"read":    func() error { _, err := db.Conversations.MarkRead(ctx, account, id, message); return err },
+		"draft":   func() error { _, err := db.Conversations.PutDraft(ctx, account, id, "x", nil, nil); return err },
 		"messages": func() error {
 			_, err := db.Conversations.Messages(ctx, account, &conversations.MessageQuery{ConversationID: id, Limit: 1})
 			return err
@@ -193,7 +195,10 @@ func wantHidden(t *testing.T, db *persistence.Stores, account protocol.AccountID
 			_, _, err := db.Conversations.ListBranches(ctx, account, id, protocol.BranchID{}, 1)
 			return err
 		},
-		"fork":       func() error { _, err := db.Conversations.ForkConversation(ctx, account, id, message, ""); return err },
+		"fork": func() error {
+			_, err := db.Conversations.ForkConversation(ctx, account, id, message, "", nil)
+			return err
+		},
 		"follow-ups": func() error { _, err := db.FollowUps.ListFollowUps(ctx, account, id, true, nil, 1); return err },
 		"usage":      func() error { _, _, err := db.Usage.ListUsage(ctx, account, id, nil, 1); return err },
 		"use":        func() error { _, err := db.Usage.RecordUsage(ctx, account, id, "k", 1, "u", nil); return err },

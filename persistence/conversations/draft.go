@@ -12,16 +12,16 @@ import (
 )
 
 const updateDraftSQL = `
-	update conversations
+	update conversations c
 	set draft = @content, draft_attachments = @attachments, draft_version = draft_version + 1, draft_updated_at = now()
-	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
 	  and (@version::bigint is null or draft_version = @version)
 	returning draft as content, draft_attachments as attachments, draft_version as version, draft_updated_at as updated_at`
 
 const selectDraftSQL = `
 	select draft as content, draft_attachments as attachments, draft_version as version, draft_updated_at as updated_at
-	from conversations
-	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+	from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // PutDraft replaces the draft. Without a version, the last writer wins. A stale version is refused with
 // protocol.CodeStaleVersion and the current draft. The order of arrival decides which write wins, never a clock.

@@ -42,9 +42,17 @@ const (
 	conversationOrder = `
 		order by (c.pinned_at is not null) desc, c.last_activity_at desc, c.conversation_id desc
 		limit @limit`
-	openConversations     = conversationKeys + ` and c.archived_at is null`
-	archivedConversations = conversationKeys + ` and c.archived_at is not null`
-	inProject             = ` and c.project_id = @project`
+	openConversations     = ` and c.archived_at is null`
+	archivedConversations = ` and c.archived_at is not null`
+	// The indexes of all conversations skip those of deleted projects. Until a deleted project was removed from them, its
+	// conversations are read and left out.
+	anyOpen     = conversationKeys + openConversations + ` and not c.hidden and ` + Visible
+	anyArchived = conversationKeys + archivedConversations + ` and not c.hidden and ` + Visible
+	// A list of one project checks the project once.
+	inProject = ` and c.project_id = @project
+		  and (select p.deleted_at is null from projects p where p.account_id = @account and p.project_id = @project)`
+	projectOpen     = conversationKeys + openConversations + inProject
+	projectArchived = conversationKeys + archivedConversations + inProject
 
 	listConversationsHead = `
 	select ` + conversationColumns + `
@@ -56,12 +64,12 @@ const (
 	cross join lateral (select head_message_id from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
 	order by keys.pinned desc, keys.last_activity_at desc, keys.conversation_id desc`
 
-	listOpenSQL            = listConversationsHead + openConversations + conversationOrder + listConversationsTail
-	listArchivedSQL        = listConversationsHead + archivedConversations + conversationOrder + listConversationsTail
-	listAllSQL             = listConversationsHead + `(` + openConversations + conversationOrder + `) union all (` + archivedConversations + conversationOrder + `)` + listConversationsTail
-	listProjectOpenSQL     = listConversationsHead + openConversations + inProject + conversationOrder + listConversationsTail
-	listProjectArchivedSQL = listConversationsHead + archivedConversations + inProject + conversationOrder + listConversationsTail
-	listProjectAllSQL      = listConversationsHead + `(` + openConversations + inProject + conversationOrder + `) union all (` + archivedConversations + inProject + conversationOrder + `)` + listConversationsTail
+	listOpenSQL            = listConversationsHead + anyOpen + conversationOrder + listConversationsTail
+	listArchivedSQL        = listConversationsHead + anyArchived + conversationOrder + listConversationsTail
+	listAllSQL             = listConversationsHead + `(` + anyOpen + conversationOrder + `) union all (` + anyArchived + conversationOrder + `)` + listConversationsTail
+	listProjectOpenSQL     = listConversationsHead + projectOpen + conversationOrder + listConversationsTail
+	listProjectArchivedSQL = listConversationsHead + projectArchived + conversationOrder + listConversationsTail
+	listProjectAllSQL      = listConversationsHead + `(` + projectOpen + conversationOrder + `) union all (` + projectArchived + conversationOrder + `)` + listConversationsTail
 )
 
 // sql returns the statement that lists the conversations of the filter.

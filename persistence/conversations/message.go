@@ -81,7 +81,7 @@ const findBranchSQL = `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
 		and b.branch_id = coalesce(@branch::uuid, c.active_branch_id)
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null`
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // findAroundSQL finds a branch that shows the message. If the query names a branch, it is that branch or none.
 // Otherwise it is the active branch or, if that does not show the message, the branch on which the message was written,
@@ -100,7 +100,7 @@ const findAroundSQL = `
 		select source_branch_id from branch_segments
 		where account_id = @account and branch_id = b.branch_id and to_depth >= m.depth
 		order by to_depth limit 1) s on s.source_branch_id = m.branch_id
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
 	  and m.conversation_id = c.conversation_id and b.conversation_id = c.conversation_id
 	order by b.branch_id = c.active_branch_id desc
 	limit 1`
@@ -256,7 +256,7 @@ const readMessagesSQL = `
 const getMessageSQL = `
 	select ` + messageColumns + `
 	from messages m
-	join conversations c on c.account_id = m.account_id and c.conversation_id = m.conversation_id and c.deleted_at is null` +
+	join conversations c on c.account_id = m.account_id and c.conversation_id = m.conversation_id and ` + Visible +
 	knownStreaming + messageSiblings + `
 	where m.account_id = @account and m.message_id = @message`
 

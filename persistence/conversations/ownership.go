@@ -10,7 +10,7 @@ import (
 )
 
 const ownsConversationSQL = `
-	select true from conversations where account_id = $1 and conversation_id = $2 and deleted_at is null`
+	select true from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + Visible
 
 // OwnsConversation returns protocol.CodeNotFound unless the account has the conversation. It is called before a body is
 // read.
@@ -32,5 +32,13 @@ const ownsFollowUpSQL = `select true from follow_ups where account_id = $1 and f
 // OwnsFollowUp returns protocol.CodeNotFound unless the account has the item, in any conversation.
 func (s *Store) OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error {
 	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsFollowUpSQL, account, id)
+	return err
+}
+
+const ownsProjectSQL = `select true from projects where account_id = $1 and project_id = $2`
+
+// OwnsProject returns protocol.CodeNotFound unless the account has the project, in any state.
+func (s *Store) OwnsProject(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsProjectSQL, account, id)
 	return err
 }

@@ -41,9 +41,9 @@ func ProvisionalTitle(message string) string {
 }
 
 const setAutoTitleSQL = `
-	update conversations
+	update conversations c
 	set title = @title, updated_at = now()
-	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
 	  and title_source = 'auto' and title <> @title`
 
 // SetAutoTitle stores a title that the service generated, unless the user chose one. The version does not change: it
@@ -70,7 +70,7 @@ const titleInputSQL = `
 		select role, parts, depth from messages
 		where account_id = @account and branch_id = s.source_branch_id and depth between s.from_depth and least(s.to_depth, 2)
 		order by depth limit 2) m
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
+	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
 	order by m.depth`
 
 // TitleInput reads the text that a title is generated from: the first user message and its answer, both truncated to

@@ -121,7 +121,7 @@ const branchesSQL = `
 	cross join lateral (
 		select from_depth from branch_segments
 		where account_id = @account and branch_id = b.branch_id order by from_depth desc limit 1) own` + conversations.JoinBase + `
-	where c.account_id = @account and c.conversation_id = @conversation and c.deleted_at is null
+	where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `
 	order by b.branch_id`
 
 func (s *source) branches(ctx context.Context, each func(*exportedBranch) error) error {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/wire"
@@ -57,9 +58,9 @@ func (s *Store) settings(ctx context.Context, account protocol.AccountID, to *Ar
 
 // Temporary conversations are never exported. The order by identifier does not change while the account is in use.
 const conversationIDsSQL = `
-	select conversation_id from conversations
-	where account_id = @account and conversation_id > @after and deleted_at is null and not temporary
-	order by conversation_id
+	select c.conversation_id from conversations c
+	where c.account_id = @account and c.conversation_id > @after and ` + conversations.Visible + ` and not c.temporary
+	order by c.conversation_id
 	limit @limit`
 
 func (s *Store) allConversations(ctx context.Context, account protocol.AccountID, to *Archive) error {

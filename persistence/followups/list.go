@@ -19,8 +19,8 @@ type Page struct {
 }
 
 const queueVersionSQL = `
-	select queue_version from conversations
-	where account_id = @account and conversation_id = @conversation and deleted_at is null`
+	select c.queue_version from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
 
 // ListFollowUps returns a page of the follow-ups of a conversation in queue order: the waiting ones or, if all is set,
 // also those that were started or cancelled. The items are at least as new as the version of the queue, so a change that

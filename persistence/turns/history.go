@@ -72,3 +72,16 @@ func (t *Store) History(ctx context.Context, account protocol.AccountID, convers
 	}
 	return messages, rows[len(rows)-1].depth > 1, nil
 }
+
+const instructionsSQL = `
+select content from project_instructions where account_id = $1 and project_id = $2 and version = $3`
+
+// Instructions returns a version of the instructions of a project. It is read again in every step of a turn, also after
+// the turn was adopted, and never changes.
+func (t *Store) Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version int64) (string, error) {
+	content, err := pg.Row(ctx, t.db, account, pgx.RowTo[string], instructionsSQL, account, project, version)
+	if err != nil {
+		return "", fmt.Errorf("reading the instructions of a project: %w", err)
+	}
+	return content, nil
+}

@@ -1,6 +1,8 @@
 package turns
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -8,6 +10,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -34,6 +37,8 @@ type turnPlan struct {
 	newConversation bool
 	temporary       bool
 	followUp        *protocol.FollowUpID
+	project         *projectFacts       // nil: no project
+	session         *protocol.SessionID // of the request; nil: the service starts the turn
 }
 
 // answerExisting plans a turn that answers an existing message.
@@ -53,8 +58,36 @@ func (p *turnPlan) begin(begin func(*turnlog.Spec) (turnlog.Begin, error)) (*tur
 	} else { // generated first, so that it sorts first
 		spec.UserMessageID, spec.AssistantMessageID = spec.AssistantMessageID, protocol.NewMessageID()
 	}
+	p.project.specify(spec)
 	first, err := begin(spec)
 	return spec, first, err
+}
+
+// specify stores in the spec what the project determines for the whole turn.
+func (p *projectFacts) specify(spec *turnlog.Spec) {
+	if p == nil || p.id == nil {
+		return
+	}
+	spec.ProjectID, spec.InstructionsVersion = p.id, p.instructions
+	for _, name := range slices.Sorted(maps.Keys(p.tools)) {
+		if !p.tools[name] {
+			spec.DisabledTools = append(spec.DisabledTools, name)
+		}
+	}
+}
+
+// queueWork adds the statements that record the turn in the work history of its project.
+func (p *turnPlan) queueWork(batch *pgx.Batch) {
+	if p.project == nil || p.project.id == nil {
+		return
+	}
+	work := projects.Work{SessionID: p.session, ConversationID: &p.conversation}
+	if p.newConversation {
+		work.Kind = protocol.WorkConversationCreated
+		work.Queue(batch, p.account, *p.project.id)
+	}
+	work.Kind, work.TurnID = protocol.WorkTurnStarted, &p.turn
+	work.Queue(batch, p.account, *p.project.id)
 }
 
 // The rows of a start. storeTurnSQL adds a turn to an existing conversation: the user's message, if it is new, the
@@ -100,15 +133,15 @@ where account_id = @account and conversation_id = @conversation`
 with start as materialized (
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::bool[], $9::text[],
                          $10::text[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::bigint[], $16::bytea[], $17::timestamptz[],
-                         $18::bytea[], $19::bytea[], $20::text[], $21::text[])
+                         $18::bytea[], $19::bytea[], $20::text[], $21::text[], $22::uuid[])
         as start (account_id, conversation_id, branch_id, turn_id, question, answer, owner, temporary, parts,
-                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title)
+                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title, project_id)
 ), claims as (
     insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
     select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
 ), conversations as (
-    insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at, provisional_title)
-    select account_id, conversation_id, branch_id, turn_id, 2, temporary, at, title from start
+    insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at, provisional_title, project_id)
+    select account_id, conversation_id, branch_id, turn_id, 2, temporary, at, title, project_id from start
 ), branches as (
     insert into branches (account_id, branch_id, conversation_id, head_message_id, head_depth)
     select account_id, branch_id, conversation_id, answer, 2 from start
@@ -131,6 +164,7 @@ func (p *turnPlan) queue(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Beg
 		var columns startColumns
 		err := columns.add(p, spec, begin, nil)
 		batch.Queue(storeNewTurnsSQL, columns.arguments()...)
+		p.queueWork(batch)
 		return err
 	}
 	text, err := pg.JSONText(spec)
@@ -158,6 +192,7 @@ func (p *turnPlan) queue(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Beg
 		"routing": routing, "title": conversations.ProvisionalTitle(p.input),
 		"state": string(begin.State), "accepts": begin.Accepts, "owner": p.owner, "last": begin.Last, "at": p.at, "frames": begin.Frames,
 	})
+	p.queueWork(batch)
 	return nil
 }
 
@@ -193,6 +228,7 @@ type startColumns struct {
 	hashes             [][]byte
 	routings           []*string
 	titles             []string
+	projects           []*protocol.ProjectID
 	ats                []time.Time
 }
 
@@ -211,6 +247,11 @@ func (c *startColumns) add(p *turnPlan, spec *turnlog.Spec, begin turnlog.Begin,
 		return err
 	}
 	c.routings, c.titles = append(c.routings, routing), append(c.titles, conversations.ProvisionalTitle(p.input))
+	var project *protocol.ProjectID
+	if p.project != nil {
+		project = p.project.id
+	}
+	c.projects = append(c.projects, project)
 	c.accounts, c.conversations = append(c.accounts, p.account), append(c.conversations, p.conversation)
 	c.branches, c.turns = append(c.branches, p.branch), append(c.turns, p.turn)
 	c.questions, c.answers = append(c.questions, spec.UserMessageID), append(c.answers, spec.AssistantMessageID)
@@ -231,7 +272,7 @@ func (c *startColumns) arguments() []any {
 	return []any{
 		c.accounts, c.conversations, c.branches, c.turns, c.questions, c.answers, c.owners, c.temporary, c.parts,
 		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.keys, c.hashes,
-		c.routings, c.titles,
+		c.routings, c.titles, c.projects,
 	}
 }
 

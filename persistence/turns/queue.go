@@ -89,32 +89,29 @@ where account_id = $1 and conversation_id = $2 and follow_up_id = $3`
 )
 
 // queuedTurn reads what a turn from the queue depends on and plans the turn. It returns nil if the turn has to wait,
-// because the account is at its limit or the node accepts no turns. ending is the number of live turns that end in this
+// because the account is at its limit, the node accepts no turns, or the project of the conversation is not active. ending is the number of live turns that end in this
 // transaction.
 func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, ending, maxLive int) (*turnPlan, error) {
 	var c startConversation
 	var f startFacts
 	batch := &pgx.Batch{}
 	batch.Queue(accounts.LockAccountSQL, plan.account)
-	batch.Queue(startFactsSQL, plan.account, plan.owner).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&f.liveTurns, &f.ownerAlive, &f.defaultProfile)
-	})
-	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&c.branch, &c.live, &c.profile, &c.queueVersion)
-	})
+	batch.Queue(startFactsSQL, plan.account, plan.owner, plan.conversation, nil).QueryRow(f.scan)
+	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 	batch.Queue(branchHeadSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts)
 	})
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, err
 	}
-	if !f.ownerAlive || f.liveTurns-ending >= maxLive {
+	if !f.ownerAlive || f.liveTurns-ending >= maxLive || !c.found || !f.project.takesTurns() {
 		return nil, nil
 	}
 	plan.turn, plan.followUp = protocol.NewTurnID(), &item.FollowUpID
 	plan.input, plan.attachments = item.Content, item.Attachments
-	plan.requested = firstProfile(item.Profile, c.profile, f.defaultProfile)
+	plan.requested = firstProfile(item.Profile, c.profile, f.project.defaultProfile, f.defaultProfile)
 	plan.branch, plan.parent, plan.depth = c.branch, c.head, c.headDepth
+	plan.project = &f.project
 	return &plan, nil
 }
 

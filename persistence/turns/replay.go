@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
 
+	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
 
@@ -98,7 +99,7 @@ select t.turn_id, r.raw_bytes, coalesce(r.last_sequence, 0), coalesce(b.before, 
        case when b.last is null then r.frames
             else substr(r.frames, b.first_byte + 1, coalesce(b.next_byte, length(r.frames)) - b.first_byte) end
 from turns t
-join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 left join turn_replays r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.last_sequence > $3
 left join lateral (
     select coalesce(r.block_ends[i - 1], 0) as before, r.block_ends[i] as last,

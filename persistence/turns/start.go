@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -101,14 +102,32 @@ type startConversation struct {
 type startFacts struct {
 	liveTurns      int
 	ownerAlive     bool
-	defaultProfile *protocol.Profile
+	defaultProfile *protocol.Profile // of the account
+	project        projectFacts
 }
+
+// projectFacts holds what a start depends on in the project of its conversation. The zero value is no project.
+type projectFacts struct {
+	id             *protocol.ProjectID
+	state          *protocol.ProjectState
+	defaultProfile *protocol.Profile
+	instructions   int64 // their current version
+	tools          map[string]bool
+}
+
+func (f *startFacts) scan(row pgx.Row) error {
+	p := &f.project
+	return row.Scan(&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &p.id, &p.state, &p.defaultProfile, &p.instructions, &p.tools)
+}
+
+// takesTurns reports whether turns may start: there is no project, or it is active.
+func (p *projectFacts) takesTurns() bool { return p.state == nil || *p.state == protocol.ProjectActive }
 
 const (
 	lockForTurnSQL = `
 select active_branch_id, live_turn_id, profile, queue_version
-from conversations where account_id = $1 and conversation_id = $2 and deleted_at is null
-for update`
+from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + conversations.Visible + `
+for update of c`
 	// A separate statement, so that it sees what the previous holder of the lock committed.
 	branchHeadSQL = `
 select b.head_message_id, b.head_depth, m.role, m.parent_message_id, case when m.role = 'user' then m.parts end
@@ -116,10 +135,20 @@ from conversations c
 join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 left join messages m on m.account_id = b.account_id and m.message_id = b.head_message_id
 where c.account_id = $1 and c.conversation_id = $2`
+	// $3 is the conversation and $4 the project of a new one; either may be null. The project is read after the account
+	// was locked: a deletion of the project locks the account too.
 	startFactsSQL = `
 select (select count(*) from turns where account_id = $1 and ` + conversations.LiveStates + `),
        exists (select from nodes where node_id = $2 and not dead and not draining),
-       (select settings ->> 'default_profile' from account_settings where account_id = $1)`
+       (select settings ->> 'default_profile' from account_settings where account_id = $1),
+       p.project_id, p.state, p.settings ->> 'default_profile', coalesce(p.instructions_version, 0), p.settings -> 'tools'
+from (values (1)) one
+left join lateral (
+    select project_id, state, settings, instructions_version from projects
+    where account_id = $1 and project_id = (
+        select project_id from conversations where account_id = $1 and conversation_id = $3
+        union all select $4::uuid where $3::uuid is null)
+    limit 1) p on true`
 )
 
 func (s *turnStart) run(ctx context.Context) error {
@@ -130,6 +159,9 @@ func (s *turnStart) run(ctx context.Context) error {
 	}
 	if s.ConversationID != nil && !s.conversation.found {
 		return pg.Classify(pgx.ErrNoRows)
+	}
+	if err := s.checkProject(ctx); err != nil {
+		return err
 	}
 	if live := s.conversation.live; live != nil {
 		return s.busy(ctx, *live)
@@ -165,10 +197,23 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts))
 		batch.Queue(accounts.LockAccountSQL, s.AccountID)
 	}
-	f := &s.facts
-	batch.Queue(startFactsSQL, s.AccountID, s.Owner).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&f.liveTurns, &f.ownerAlive, &f.defaultProfile)
-	})
+	batch.Queue(startFactsSQL, s.AccountID, s.Owner, s.ConversationID, s.ProjectID).QueryRow(s.facts.scan)
+}
+
+// checkProject returns an error unless the project of the conversation, if there is one, takes turns.
+func (s *turnStart) checkProject(ctx context.Context) error {
+	id := s.facts.project.id
+	switch {
+	case id == nil && s.ConversationID == nil && s.ProjectID != nil:
+		return pg.Classify(pgx.ErrNoRows)
+	case s.facts.project.takesTurns():
+		return nil
+	}
+	project, err := projects.Read(ctx, s.tx, s.AccountID, *id)
+	if err != nil {
+		return err
+	}
+	return projects.CheckActive(project)
 }
 
 // optional returns a callback that scans a row that may be missing.
@@ -244,9 +289,10 @@ func (s *turnStart) steer(ctx context.Context, live protocol.TurnID) error {
 	return s.bind(ctx, 202, live)
 }
 
-// profile returns the profile of the turn: the requested one, else the conversation's, else the account's, else auto.
+// profile returns the profile of the turn: the requested one, else the conversation's, else the project's, else the
+// account's, else auto.
 func (s *turnStart) profile() protocol.Profile {
-	return firstProfile(&s.Profile, s.conversation.profile, s.facts.defaultProfile)
+	return firstProfile(&s.Profile, s.conversation.profile, s.facts.project.defaultProfile, s.facts.defaultProfile)
 }
 
 func firstProfile(candidates ...*protocol.Profile) protocol.Profile {
@@ -263,6 +309,7 @@ func (s *turnStart) choose(ctx context.Context) error {
 	s.plan = turnPlan{
 		account: s.AccountID, turn: s.turn, owner: s.Owner, at: millis(s.At), requested: s.profile(), input: s.Input,
 		branch: s.conversation.branch, parent: s.conversation.head, depth: s.conversation.headDepth,
+		project: &s.facts.project, session: s.SessionID,
 	}
 	switch {
 	case s.ConversationID == nil:

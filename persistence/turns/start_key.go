@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -48,7 +49,7 @@ func (s *turnStart) queueClaim(batch *pgx.Batch) {
 
 const replayedSpecSQL = `
 select t.spec, m.parts from turns t
-join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 left join messages m on m.account_id = t.account_id and m.message_id = t.user_message_id
 where t.account_id = $1 and t.turn_id = $2`
 
@@ -126,7 +127,7 @@ func (s *turnStart) bind(ctx context.Context, status int, turn protocol.TurnID) 
 
 const steeredSQL = `
 select t.state, r.sequence, r.body from turns t
-join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 left join turn_records r on r.account_id = t.account_id and r.turn_id = t.turn_id and r.kind = 'steering' and r.key = $3
 where t.account_id = $1 and t.turn_id = $2`
 

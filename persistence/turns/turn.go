@@ -66,7 +66,7 @@ const getTurnSQL = `
 select t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
        t.assistant_message_id, t.created_at, t.finished_at
 from turns t
-join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 where t.account_id = $1 and t.turn_id = $2`
 
 // GetTurn returns a turn as a client sees it; protocol.CodeNotFound if the account has no such turn.
@@ -91,7 +91,7 @@ t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), t
 const turnHeadSQL = `
 select ` + headColumns + `
 from turns t
-join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and c.deleted_at is null
+join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 left join nodes n on n.node_id = t.owner
 where t.account_id = $1 and t.turn_id = $2`
 

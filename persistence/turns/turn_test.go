@@ -193,7 +193,7 @@ func TestAStartStoresAProvisionalTitleAndHowTheProfileWasChosen(t *testing.T) {
 				t.Errorf("%s: a message that auto did not route: %+v, %v", name, m, err)
 			}
 		}
-		fork, err := w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "")
+		fork, err := w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "", nil)
 		w.Must(err)
 		copies, err := w.DB.Conversations.GetMessage(t.Context(), w.Account, *fork.HeadMessageID)
 		w.Must(err)
@@ -332,7 +332,7 @@ func TestBranchesAreNotNestedWithoutBound(t *testing.T) {
 	storetest.WantCode(t, create(), protocol.CodeInvalid)
 	_, err := w.Try(regenerate)
 	storetest.WantCode(t, err, protocol.CodeInvalid)
-	if _, err := w.DB.Conversations.ForkConversation(t.Context(), w.Account, turn.Spec.ConversationID, turn.Spec.AssistantMessageID, ""); err != nil {
+	if _, err := w.DB.Conversations.ForkConversation(t.Context(), w.Account, turn.Spec.ConversationID, turn.Spec.AssistantMessageID, "", nil); err != nil {
 		t.Errorf("a fork, which has only one segment: %v", err)
 	}
 }

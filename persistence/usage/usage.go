@@ -27,8 +27,8 @@ const usageColumns = `usage_id, source, kind, quantity, unit, conversation_id, t
 const insertUsageSQL = `
 	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, occurred_at)
 	select account_id, @usage, 'client', @kind, @quantity, @unit, conversation_id, coalesce(@occurred_at, now())
-	from conversations
-	where account_id = @account and conversation_id = @conversation and deleted_at is null
+	from conversations c
+	where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `
 	returning ` + usageColumns
 
 // RecordUsage stores usage that a client reports for a conversation. Such rows are shown and never counted.

@@ -30,6 +30,12 @@ type Spec struct {
 	Requested          protocol.Profile        `json:"requested"`
 	Routing            protocol.TurnRouting    `json:"routing"`
 	CreatedAt          time.Time               `json:"created_at"`
+
+	// What the project of the conversation determined when the turn started; absent if there is none. A node that adopts
+	// the turn uses the same version of the instructions and the same tools.
+	ProjectID           *protocol.ProjectID `json:"project_id,omitempty"`
+	InstructionsVersion int64               `json:"instructions_version,omitempty"` // 0: no instructions
+	DisabledTools       []string            `json:"disabled_tools,omitempty"`
 }
 
 // Begin is the first transition of a turn. StartTurn stores it together with the turn's rows.
@@ -52,6 +58,8 @@ type Start struct {
 	Profile        protocol.Profile // empty: the conversation's, else auto
 	IfBusy         string
 	Temporary      bool
+	ProjectID      *protocol.ProjectID // of a new conversation; nil: none
+	SessionID      *protocol.SessionID // of the request, for the work history of a project
 	MaxLiveTurns   int
 	Idempotency    *protocol.IdempotencyKey
 	RequestID      string // for the log

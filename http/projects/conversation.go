@@ -1,0 +1,87 @@
+package projects
+
+import (
+	"context"
+
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
+	"turnstone/protocol"
+)
+
+type listConversationsInput struct {
+	InProject
+	resource.ConversationListInput
+}
+
+func (h *Handlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
+	if _, err := h.Store.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
+		return nil, err
+	}
+	return resource.ListConversations(ctx, h.Conversations, h.Keys, &in.ConversationListInput, &in.ProjectID)
+}
+
+type createProjectConversationInput struct {
+	InProject
+	Body struct {
+		Title   string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without a title, the service generates one after the first turn."`
+		Profile *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
+	}
+}
+
+func (h *Handlers) createConversation(ctx context.Context, in *createProjectConversationInput) (*resource.Created[protocol.Conversation], error) {
+	title, err := resource.OptionalTitle("body.title", in.Body.Title)
+	if err != nil {
+		return nil, err
+	}
+	caller := router.CallerOf(ctx)
+	conversation, err := h.Conversations.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
+		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, ProjectID: &in.ProjectID, SessionID: &caller.SessionID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewCreated(conversation), nil
+}
+
+type moveConversationInput struct {
+	resource.InConversation
+	resource.IfMatch
+	Body struct {
+		ProjectID *protocol.ProjectID `json:"project_id" nullable:"true" required:"true" doc:"The project; null: no project."`
+		Version   *int64              `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) move(ctx context.Context, in *moveConversationInput) (*resource.Versioned[protocol.Conversation], error) {
+	version, err := in.Version(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	caller := router.CallerOf(ctx)
+	moved, err := h.Organiser.MoveConversation(ctx, caller.AccountID, &conversations.Move{
+		ConversationID: in.ConversationID, ProjectID: in.Body.ProjectID, Version: version, SessionID: &caller.SessionID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*moved, moved.Version), nil
+}
+
+type listMoveTargetsInput struct {
+	resource.InConversation
+	resource.PageInput
+}
+
+func (h *Handlers) listMoveTargets(ctx context.Context, in *listMoveTargetsInput) (*resource.Body[protocol.List[protocol.Project]], error) {
+	caller, scope := router.CallerOf(ctx), "move targets of "+in.ConversationID.String()
+	after, err := resource.OpenCursor[protocol.ProjectID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Organiser.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}

@@ -1,0 +1,83 @@
+package projects
+
+import (
+	"context"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+)
+
+// Store stores projects; see package persistence/projects.
+type Store interface {
+	CreateProject(ctx context.Context, account protocol.AccountID, name string, session *protocol.SessionID) (made *protocol.Project, err error)
+	Project(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.Project, error)
+	ListProjects(ctx context.Context, account protocol.AccountID, state protocol.ProjectState, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
+	Rename(ctx context.Context, account protocol.AccountID, change *projects.Change, name string) (*protocol.Project, error)
+	SetArchived(ctx context.Context, account protocol.AccountID, change *projects.Change, archived bool) (*protocol.Project, error)
+	DeleteProject(ctx context.Context, account protocol.AccountID, deletion *projects.Deletion) (project *protocol.Project, live []protocol.TurnID, err error)
+	RestoreProject(ctx context.Context, account protocol.AccountID, change *projects.Change, by audit.Requester) (project *protocol.Project, err error)
+	ListWork(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, after *protocol.WorkID, limit int) (page []protocol.Work, next *protocol.WorkID, err error)
+}
+
+// Texts stores the settings and the instructions of projects; see package persistence/projects.
+type Texts interface {
+	Settings(ctx context.Context, account protocol.AccountID, project protocol.ProjectID) (*protocol.ProjectSettings, error)
+	PutSettings(ctx context.Context, account protocol.AccountID, change *projects.Change, settings *protocol.ProjectSettings) (stored *protocol.ProjectSettings, err error)
+	Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version *int64) (*protocol.Instructions, error)
+	PutInstructions(ctx context.Context, account protocol.AccountID, change *projects.Change, content string) (stored *protocol.Instructions, err error)
+}
+
+// Conversations stores conversations; see package persistence/conversations.
+type Conversations interface {
+	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
+	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
+}
+
+// Organiser moves conversations; see package persistence/conversations.
+type Organiser interface {
+	MoveConversation(ctx context.Context, account protocol.AccountID, move *conversations.Move) (conversation *protocol.Conversation, err error)
+	ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
+}
+
+// Turns cancels the live turns of a project that is deleted.
+type Turns interface {
+	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
+}
+
+// Handlers handle the requests for projects.
+type Handlers struct {
+	Store         Store
+	Texts         Texts
+	Conversations Conversations
+	Organiser     Organiser
+	Turns         Turns
+	Confirmations resource.Confirmations
+	Keys          *auth.Keys
+}
+
+// InProject is embedded by inputs of routes below a project.
+type InProject struct {
+	ProjectID protocol.ProjectID `path:"project_id"`
+}
+
+// changeOf returns the change that a request makes to a project. version is that of the body.
+func changeOf(ctx context.Context, project protocol.ProjectID, match resource.IfMatch, version *int64) (*projects.Change, error) {
+	version, err := match.Version(version)
+	if err != nil {
+		return nil, err
+	}
+	return &projects.Change{ProjectID: project, Version: version, SessionID: &router.CallerOf(ctx).SessionID}, nil
+}
+
+// changed returns the response with the changed project.
+func changed(project *protocol.Project, err error) (*resource.Versioned[protocol.Project], error) {
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*project, project.Version), nil
+}

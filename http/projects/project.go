@@ -1,0 +1,163 @@
+package projects
+
+import (
+	"context"
+
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+)
+
+type listInput struct {
+	resource.PageInput
+	State string `query:"state" enum:"active,archived,deleted,any" default:"active"`
+}
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Project]], error) {
+	caller, scope := router.CallerOf(ctx), "projects "+in.State
+	after, err := resource.OpenCursor[protocol.ProjectID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	state := protocol.ProjectState(in.State)
+	if in.State == "any" {
+		state = ""
+	}
+	page, next, err := h.Store.ListProjects(ctx, caller.AccountID, state, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type createProjectInput struct {
+	Body struct {
+		Name string `json:"name" doc:"1 to 200 characters after trimming."`
+	}
+}
+
+func (h *Handlers) create(ctx context.Context, in *createProjectInput) (*resource.Created[protocol.Project], error) {
+	name, err := resource.RequiredTitle("body.name", in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	caller := router.CallerOf(ctx)
+	project, err := h.Store.CreateProject(ctx, caller.AccountID, name, &caller.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewCreated(project), nil
+}
+
+func (h *Handlers) get(ctx context.Context, in *InProject) (*resource.Versioned[protocol.Project], error) {
+	return changed(h.Store.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID))
+}
+
+type renameProjectInput struct {
+	InProject
+	resource.IfMatch
+	Body struct {
+		Name    string `json:"name" doc:"1 to 200 characters after trimming."`
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) rename(ctx context.Context, in *renameProjectInput) (*resource.Versioned[protocol.Project], error) {
+	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	name, err := resource.RequiredTitle("body.name", in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return changed(h.Store.Rename(ctx, router.CallerOf(ctx).AccountID, change, name))
+}
+
+type archiveProjectInput struct {
+	InProject
+	resource.IfMatch
+	Body struct {
+		Archived bool   `json:"archived"`
+		Version  *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) archive(ctx context.Context, in *archiveProjectInput) (*resource.Versioned[protocol.Project], error) {
+	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	return changed(h.Store.SetArchived(ctx, router.CallerOf(ctx).AccountID, change, in.Body.Archived))
+}
+
+// deleteAttempts limits how often one deletion cancels turns. It cancels again if another turn has become live before the
+// project was deleted.
+const deleteAttempts = 3
+
+type deleteInput struct {
+	InProject
+	resource.IfMatch
+	Confirm string `header:"X-Confirm" doc:"The token of the preceding 409 confirmation_required."`
+}
+
+func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versioned[protocol.Project], error) {
+	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, nil)
+	if err != nil {
+		return nil, err
+	}
+	caller := router.CallerOf(ctx)
+	deletion := &projects.Deletion{Change: *change, By: router.ExchangeOf(ctx).Requester(), Confirm: func(content *projects.Content) error {
+		return h.Confirmations.Confirm(caller, in.Confirm, in.ProjectID.String(), content.Version, content.WillDelete)
+	}}
+	for range deleteAttempts {
+		project, live, err := h.Store.DeleteProject(ctx, caller.AccountID, deletion)
+		if err != nil || len(live) == 0 {
+			return changed(project, err)
+		}
+		deletion.Confirm = nil // what follows belongs to the confirmed deletion
+		// The cancels are durable before the deletion: a crash in between leaves a project whose turns were cancelled, and
+		// the client repeats the request.
+		for _, turn := range live {
+			if err := h.Turns.CancelTurn(ctx, caller.AccountID, turn, protocol.CancelledByUser); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turns were cancelled but the project is not deleted yet. Try again.")
+}
+
+type restoreProjectInput struct {
+	InProject
+	resource.IfMatch
+	Body struct {
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) restore(ctx context.Context, in *restoreProjectInput) (*resource.Versioned[protocol.Project], error) {
+	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	return changed(h.Store.RestoreProject(ctx, router.CallerOf(ctx).AccountID, change, router.ExchangeOf(ctx).Requester()))
+}
+
+type listWorkInput struct {
+	InProject
+	resource.PageInput
+}
+
+func (h *Handlers) listWork(ctx context.Context, in *listWorkInput) (*resource.Body[protocol.List[protocol.Work]], error) {
+	caller, scope := router.CallerOf(ctx), "work of "+in.ProjectID.String()
+	after, err := resource.OpenCursor[protocol.WorkID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.ListWork(ctx, caller.AccountID, in.ProjectID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}

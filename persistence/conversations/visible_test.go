@@ -1,0 +1,38 @@
+package conversations_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReadsUseTheOneConditionForVisibleConversations finds statements that only check whether a conversation was deleted,
+// and so would return conversations of a deleted project.
+func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
+	exempt := map[string]string{
+		"conversations/conversation.go": "has the condition",
+		"conversations/list.go":         "repeats the conditions of its indexes",
+		"conversations/expiry.go":       "deletes temporary conversations, which are in no project",
+		"conversations/project.go":      "erases the conversations of a deleted project",
+		"projects/reindex.go":           "moves the conversations of a deleted project",
+	}
+	err := filepath.WalkDir("..", func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(at) != ".go" || strings.HasSuffix(at, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(at)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(at, ".."+string(filepath.Separator)))
+		if strings.Contains(string(text), "deleted_at is null") && exempt[name] == "" {
+			t.Errorf("%s checks deleted_at: use conversations.Visible", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,120 @@
+package projects
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// Change identifies the project that a request changes.
+type Change struct {
+	ProjectID protocol.ProjectID
+	Version   *int64 // of what is changed, as the client saw it; nil: the client sent none
+	SessionID *protocol.SessionID
+}
+
+// checkVersion returns a conflict with the current resource unless the client sent its version. A repetition of what is
+// stored needs no version.
+func (c *Change) checkVersion(stored int64, current any, same bool) error {
+	switch {
+	case c.Version != nil && *c.Version == stored, c.Version == nil && same:
+		return nil
+	case c.Version == nil:
+		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version that you change in If-Match.")
+	default:
+		return protocol.Conflict(protocol.CodeStaleVersion, current, "It has changed since that version.")
+	}
+}
+
+const renameSQL = `
+	update projects set name = @name, version = version + 1, updated_at = now()
+	where account_id = @account and project_id = @project`
+
+// Rename changes the name of an active project.
+func (s *Store) Rename(ctx context.Context, account protocol.AccountID, change *Change, name string) (*protocol.Project, error) {
+	return s.change(ctx, account, change, func(p *protocol.Project) (*edit, error) {
+		if p.Name == name && p.State != protocol.ProjectDeleted {
+			return nil, nil //nolint:nilnil // nothing changes
+		}
+		return &edit{sql: renameSQL, args: pgx.NamedArgs{"name": name}, kind: protocol.WorkProjectRenamed}, refuse(p)
+	})
+}
+
+const archiveSQL = `
+	update projects set archived_at = case when @archived then now() end, version = version + 1, updated_at = now()
+	where account_id = @account and project_id = @project`
+
+// SetArchived archives a project, or makes it active again.
+func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
+	return s.change(ctx, account, change, func(p *protocol.Project) (*edit, error) {
+		kind := protocol.WorkProjectUnarchived
+		if archived {
+			kind = protocol.WorkProjectArchived
+		}
+		switch {
+		case p.State == protocol.ProjectDeleted:
+			return nil, refuse(p)
+		case archived == (p.State == protocol.ProjectArchived):
+			return nil, nil //nolint:nilnil // nothing changes
+		}
+		return &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind}, nil
+	})
+}
+
+// refuse returns the conflict for a change that needs an active project; nil if the project is active.
+func refuse(p *protocol.Project) error {
+	switch p.State {
+	case protocol.ProjectActive:
+		return nil
+	case protocol.ProjectArchived:
+		return protocol.Conflict(protocol.CodeConflict, p, "The project is archived, so it is read-only.")
+	default:
+		return protocol.Conflict(protocol.CodeConflict, p, "The project is deleted. Restore it first.")
+	}
+}
+
+// edit is a statement that changes the row of a project and its version, with the entry of the work history.
+type edit struct {
+	sql  string
+	args pgx.NamedArgs
+	kind protocol.WorkKind
+}
+
+// change runs the edit that decide returns for the locked project. With no edit and no error, nothing changes. The
+// version is checked before the state.
+func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change,
+	decide func(*protocol.Project) (*edit, error),
+) (project *protocol.Project, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if project, err = Lock(ctx, tx, account, change.ProjectID); err != nil {
+			return err
+		}
+		edit, refused := decide(project)
+		if err := change.checkVersion(project.Version, project, edit == nil && refused == nil); err != nil {
+			return err
+		}
+		if refused != nil || edit == nil {
+			return refused
+		}
+		project, err = s.apply(ctx, tx, account, change, edit, project.Version+1)
+		return err
+	})
+	return project, err
+}
+
+// apply runs an edit, records it and returns the changed project.
+func (s *Store) apply(ctx context.Context, tx *pg.Tx, account protocol.AccountID, change *Change, edit *edit, version int64) (*protocol.Project, error) {
+	args := edit.args
+	args["account"], args["project"] = account, change.ProjectID
+	batch := &pgx.Batch{}
+	batch.Queue(edit.sql, args)
+	Work{Kind: edit.kind, SessionID: change.SessionID, Version: &version}.Queue(batch, account, change.ProjectID)
+	if err := tx.Run(ctx, batch); err != nil {
+		return nil, fmt.Errorf("changing a project: %w", err)
+	}
+	return Read(ctx, tx, account, change.ProjectID)
+}
