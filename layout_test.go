@@ -45,6 +45,7 @@ var layers = map[string][]string{
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/usage", "persistence/turns", "persistence/followups",
 		"persistence/exports",
+		"persistence/search",
 		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
@@ -52,7 +53,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/webapp", "http/portability", "http/feedback", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/portability", "http/feedback", "http",
 	},
 	"cmd": {
 		"cmd/machine",

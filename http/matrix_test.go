@@ -127,7 +127,8 @@ var examples = map[string]example{
 		return route.Object{"kind": "characters", "quantity": 3, "unit": "character"}
 	}},
 	"DELETE /conversations/{conversation_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.conversation(m.owner) }},
-	"GET /usage": {},
+	"GET /usage":  {},
+	"GET /search": {query: "?q=hello"},
 	"PUT /conversations/{conversation_id}/project": {names: []string{"project_id"}, body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"project_id": of["project_id"], "version": m.versionOf(of)}
 	}},
@@ -209,7 +210,7 @@ func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (limits.De
 func limiterWith(t *testing.T, url string, limit limits.Limit) *limits.Limiter {
 	t.Helper()
 	shared := map[string]limits.Limit{}
-	for _, b := range []route.Bucket{"writes", route.BucketChat, "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
+	for _, b := range []route.Bucket{"writes", route.BucketChat, "search", "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
 		shared[string(b)] = limit
 	}
 	limiter, err := limits.NewLimiter(limits.LimiterConfig{URL: url, Shared: shared, Local: map[string]limits.Limit{
@@ -702,6 +703,14 @@ func (m *matrix) foreignBody(r route.Route) int {
 	return 3 * len(e.names)
 }
 
+// queryOf returns the query of the example of a route, to which a parameter can be appended.
+func queryOf(r route.Route) string {
+	if query := examples[nameOf(r)].query; query != "" {
+		return query + "&"
+	}
+	return "?"
+}
+
 // foreignQuery checks that an identifier of another account in the query gets the same response as one that names
 // nothing, and that a malformed one gets 422.
 func (m *matrix) foreignQuery(r route.Route) int {
@@ -714,7 +723,7 @@ func (m *matrix) foreignQuery(r route.Route) int {
 		field := map[string]string{"conv": "conversation_id", "msg": "message_id", "br": "branch_id", "turn": "turn_id", "proj": "project_id"}[prefix]
 		with := func(value string) *reply {
 			cells++
-			return m.stranger.do(r.Method, fill(r.Path, m.theirs)+"?"+param.Name+"="+value, nil)
+			return m.stranger.do(r.Method, fill(r.Path, m.theirs)+queryOf(r)+param.Name+"="+value, nil)
 		}
 		foreign := m.mine[field]
 		if foreign == "" {
@@ -735,13 +744,13 @@ func (m *matrix) foreignCursor(r route.Route) int {
 	if !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == "cursor" }) {
 		return 0
 	}
-	path := fill(r.Path, m.theirs)
-	foreign, garbage := m.stranger.do(r.Method, path+"?cursor="+m.cursor, nil), m.stranger.do(r.Method, path+"?cursor=garbage", nil)
+	path := fill(r.Path, m.theirs) + queryOf(r)
+	foreign, garbage := m.stranger.do(r.Method, path+"cursor="+m.cursor, nil), m.stranger.do(r.Method, path+"cursor=garbage", nil)
 	if foreign.status != 422 || !alike(foreign, garbage) {
 		m.t.Errorf("%s: foreign %d %s, garbage %d %s", nameOf(r), foreign.status, foreign.body, garbage.status, garbage.body)
 	}
 	for _, limit := range []string{"0", "101", "x", "-1"} {
-		if resp := m.owner.do(r.Method, fill(r.Path, m.mine)+"?limit="+limit, nil); resp.status != 422 {
+		if resp := m.owner.do(r.Method, fill(r.Path, m.mine)+queryOf(r)+"limit="+limit, nil); resp.status != 422 {
 			m.t.Errorf("%s, limit %s: %d", nameOf(r), limit, resp.status)
 		}
 	}

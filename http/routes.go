@@ -22,5 +22,6 @@ func (s *Server) table() []route.Route {
 		s.portability.Routes(),
 		s.projects.Routes(),
 		s.feedback.Routes(),
+		s.search.Routes(),
 	)
 }

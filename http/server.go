@@ -19,6 +19,7 @@ import (
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/search"
 	"turnstone/http/sse"
 	"turnstone/http/webapp"
 )
@@ -76,6 +77,7 @@ type Server struct {
 	portability   *portability.Handlers
 	projects      projects.Handlers
 	feedback      feedback.Handlers
+	search        *search.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -147,4 +149,5 @@ func (s *Server) handlers(keys *auth.Keys) {
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
 	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}
+	s.search = search.New(s.Search, keys)
 }

@@ -9,6 +9,7 @@ import (
 	"turnstone/http/portability"
 	"turnstone/http/projects"
 	"turnstone/http/router"
+	"turnstone/http/search"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
@@ -38,6 +39,7 @@ type Stores struct {
 	ProjectConversations projects.Conversations
 	ProjectOrganiser     projects.Organiser
 	Feedback             feedback.Store
+	Search               search.Store
 	Portability          portability.Stores
 	Owners               router.Owners
 }
@@ -50,6 +52,7 @@ func NewStores(db *persistence.Stores) Stores {
 		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback:    db.Feedback,
+		Search:      db.Search,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"turnstone/persistence/limits"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/search"
 	"turnstone/persistence/turns"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -47,6 +48,7 @@ type Stores struct {
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Feed          *feed.Store
+	Search        *search.Store
 	Operator      *turns.Operator
 	queue         *jobs.Queue
 }
@@ -68,6 +70,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FollowUps = followups.New(db, config.Logger)
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
 	s.Organiser = conversations.NewOrganiser(db, s.queue)
+	s.Search = search.New(db)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
 	return s, nil
 }
@@ -93,6 +96,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	kinds := []jobs.Job{
 		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Feed.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
+		s.Search.IndexJob(),
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

@@ -30,6 +30,8 @@ type (
 	steeringKind     struct{}
 	projectKind      struct{}
 	fileKind         struct{}
+	artifactKind     struct{}
+	taskKind         struct{}
 	usageKind        struct{}
 	workKind         struct{}
 )
@@ -46,6 +48,8 @@ func (toolCallKind) prefix() string     { return "tl" }
 func (steeringKind) prefix() string     { return "st" }
 func (projectKind) prefix() string      { return "proj" }
 func (fileKind) prefix() string         { return "file" }
+func (artifactKind) prefix() string     { return "art" }
+func (taskKind) prefix() string         { return "task" }
 func (usageKind) prefix() string        { return "use" }
 func (workKind) prefix() string         { return "work" }
 
@@ -63,6 +67,8 @@ type (
 	SteeringID     = ID[steeringKind]
 	ProjectID      = ID[projectKind]
 	FileID         = ID[fileKind]
+	ArtifactID     = ID[artifactKind]
+	TaskID         = ID[taskKind]
 	UsageID        = ID[usageKind]
 	WorkID         = ID[workKind]
 )

@@ -22,7 +22,7 @@ func FuzzIdentifierSpellings(f *testing.F) {
 		}{
 			"acct": new(AccountID), "sess": new(SessionID), "conv": new(ConversationID), "msg": new(MessageID), "br": new(BranchID),
 			"fu": new(FollowUpID), "turn": new(TurnID), "part": new(PartID), "tl": new(ToolID), "st": new(SteeringID),
-			"proj": new(ProjectID), "file": new(FileID), "use": new(UsageID),
+			"proj": new(ProjectID), "file": new(FileID), "art": new(ArtifactID), "task": new(TaskID), "use": new(UsageID),
 		}
 		for prefix, id := range kinds {
 			if id.UnmarshalText([]byte(text)) != nil {

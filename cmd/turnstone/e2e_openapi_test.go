@@ -96,6 +96,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"feedback", w.feedback},
 				{"usage", w.usage},
 				{"export", w.export},
+				{"search", w.search},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"devices and passwords", w.devices},
@@ -584,6 +585,18 @@ func (w *walk) export() {
 	text := w.call("exportConversation", args{"conversation_id": w.conversation, "format": "markdown"}, nil)
 	if !strings.HasPrefix(string(text.Body), "# "+walkedTitle) {
 		w.t.Errorf("an export as Markdown starts with %.80s", text.Body)
+	}
+}
+
+func (w *walk) search() {
+	found := w.call("search", args{"q": "said you", "conversation_id": w.conversation, "limit": "1"}, nil)
+	if text := found.Text(w.t, http.StatusOK, "data", 0, "snippet", "text"); !strings.HasPrefix(text, "You said: ") {
+		w.t.Errorf("the search found %s", found.Body)
+	}
+	message := found.Text(w.t, http.StatusOK, "data", 0, "message_id")
+	around := args{"conversation_id": w.conversation, "branch_id": found.Text(w.t, http.StatusOK, "data", 0, "branch_id"), "around": message, "limit": "1"}
+	if id := w.call("listMessages", around, nil).Text(w.t, http.StatusOK, "data", 0, "message_id"); id != message {
+		w.t.Errorf("the page around %s has %s", message, id)
 	}
 }
 

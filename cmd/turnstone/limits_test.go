@@ -17,7 +17,7 @@ func TestOnlyLocalLimitsDecideWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = limiter.Close() })
-	for _, bucket := range []string{"chat", "cancel", "writes", "signin", "signin_account", "signin_reserve"} {
+	for _, bucket := range []string{"chat", "cancel", "writes", "search", "signin", "signin_account", "signin_reserve"} {
 		if decision, err := limiter.Take(t.Context(), bucket, "account"); decision.Allowed || protocol.CodeOf(err) != protocol.CodeUnavailable {
 			t.Errorf("%s is allowed without Redis: %+v %v", bucket, decision, err)
 		}

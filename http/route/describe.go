@@ -25,6 +25,7 @@ var tags = []struct{ name, description string }{
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
 	{"usage", "Usage of the account."},
+	{"search", "Search in titles and messages."},
 }
 
 // headerDocs describe every response header that a client may use.

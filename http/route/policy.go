@@ -15,8 +15,9 @@ const (
 	BucketChat   Bucket = "chat"
 
 	BucketRefusals Bucket = "refusals" // by address, for requests that end in 401 or 403
-	BucketCancel   Bucket = "cancel"   // in addition to chat, so that an account over its chat quota can still stop a turn
-	BucketReplays  Bucket = "replays"  // for the events of finished turns; see getTurnEvents
+	bucketSearch   Bucket = "search"
+	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
+	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
 )
 
 // MaxBody limits a JSON body, in bytes.
@@ -38,6 +39,7 @@ type Policy struct {
 // The common policies.
 var (
 	Reads        = Policy{Bucket: BucketReads}
+	Searches     = Policy{Bucket: bucketSearch, NoStore: true}
 	Writes       = Policy{Bucket: bucketWrites, Conflicts: true}
 	Creates      = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
 	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device

@@ -102,6 +102,18 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			order by turn_id limit least(@limit::bigint, @window::bigint)) x
 		where t.account_id = @account and t.turn_id = x.turn_id`},
+	{"rows of the search", `
+		delete from search_rows r using (
+			select kind, id from search_rows
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where r.account_id = @account and r.kind = x.kind and r.id = x.id`},
+	{"pending rows of the search", `
+		delete from search_pending p using (
+			select n from search_pending
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where p.account_id = @account and p.n = x.n`},
 	{"messages", `
 		delete from messages m using (
 			select message_id from messages

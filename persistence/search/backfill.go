@@ -1,0 +1,73 @@
+package search
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const backfillRows = 2000 // objects that one transaction adds
+
+const (
+	backfillPositionSQL = `select kind from search_backfill order by kind limit 1`
+
+	// Both statements read in the order of the primary key, from the position on.
+	backfillMessagesSQL = `
+	with next as materialized (
+		select m.account_id, m.message_id as id, m.conversation_id, m.status <> 'streaming' as whole
+		from search_backfill b
+		cross join lateral (
+			select account_id, message_id, conversation_id, status from messages
+			where (account_id, message_id) > (b.after_account, b.after_id) order by account_id, message_id limit @limit) m
+		where b.kind = 'message'
+	), added as (
+		insert into search_pending (account_id, kind, id, conversation_id)
+		select account_id, 'message', id, conversation_id from next where whole
+	)` + backfillMoveSQL
+	backfillTitlesSQL = `
+	with next as materialized (
+		select c.account_id, c.conversation_id as id, c.conversation_id, not c.temporary and c.deleted_at is null as whole
+		from search_backfill b
+		cross join lateral (
+			select account_id, conversation_id, temporary, deleted_at from conversations
+			where (account_id, conversation_id) > (b.after_account, b.after_id) order by account_id, conversation_id limit @limit) c
+		where b.kind = 'conversation'
+	), added as (
+		insert into search_pending (account_id, kind, id, conversation_id)
+		select account_id, 'conversation', id, conversation_id from next where whole
+	)` + backfillMoveSQL
+	backfillMoveSQL = `
+	update search_backfill b set after_account = last.account_id, after_id = last.id
+	from (select account_id, id from next order by account_id desc, id desc limit 1) last
+	where b.kind = @kind`
+	backfillDoneSQL = `delete from search_backfill where kind = $1`
+)
+
+// backfill adds texts from before the index to the pending ones, a bounded number at a time. It runs only when nothing
+// else is pending, so texts that change now are indexed first.
+func (i *indexer) backfill(ctx context.Context) (done bool, err error) {
+	rows, err := i.conn.Query(ctx, backfillPositionSQL)
+	if err != nil {
+		return false, fmt.Errorf("reading the progress of the index: %w", pg.Classify(err))
+	}
+	kinds, err := pgx.CollectRows(rows, pgx.RowTo[protocol.SearchKind])
+	if err != nil || len(kinds) == 0 {
+		return true, pg.Classify(err)
+	}
+	sql := backfillMessagesSQL
+	if kinds[0] == protocol.SearchConversation {
+		sql = backfillTitlesSQL
+	}
+	moved, err := i.conn.Exec(ctx, sql, pgx.NamedArgs{"kind": kinds[0], "limit": backfillRows})
+	if err == nil && moved.RowsAffected() == 0 {
+		_, err = i.conn.Exec(ctx, backfillDoneSQL, kinds[0])
+	}
+	if err != nil {
+		return false, fmt.Errorf("adding older texts to the index: %w", pg.Classify(err))
+	}
+	return false, nil
+}

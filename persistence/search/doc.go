@@ -1,0 +1,10 @@
+// Package search finds conversations by their titles and messages by their text.
+//
+//	a title or a message changes     a trigger adds a row to search_pending, in the same transaction
+//	IndexJob, every few seconds      tokenizes what is pending, in batches, into search_rows
+//	Find                             asks the index (search_window in the migrations) and reads what is pending
+//
+// The tokenizer is the same for texts and for queries. Find matches pending texts with the rules by which the index
+// matches, so a text is found from its commit on, indexed or not. The package knows only the text that a reader of the
+// conversation sees. It is called by package http and by the job queue.
+package search

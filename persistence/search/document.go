@@ -1,0 +1,154 @@
+package search
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// document is a text that can be found.
+type document struct {
+	AccountID      protocol.AccountID
+	Kind           protocol.SearchKind
+	ID             [16]byte // of the conversation or the message
+	ConversationID protocol.ConversationID
+	At             time.Time
+	Title          string // of the conversation
+	ProjectID      *protocol.ProjectID
+	BranchID       *protocol.BranchID // of a message
+	Parts          []protocol.Part    // of a message
+	Cut            bool               // the texts before it were long; its parts were not read
+}
+
+func (d *document) object() object { return object{d.AccountID, d.Kind, d.ID} }
+
+// textsSQL is the end of a statement that reads the texts of keys d (account_id, kind, id, conversation_id, n), in the
+// order of n. It reads nothing of a conversation that cannot be found, nor of a message that is still being written. When
+// @bytes of texts were read, it reads no further ones.
+const textsSQL = `
+	cross join lateral (
+		select coalesce(nullif(title, ''), provisional_title) as title, project_id, created_at from conversations
+		where account_id = d.account_id and conversation_id = d.conversation_id and deleted_at is null and not temporary limit 1) c
+	left join lateral (
+		select branch_id, parts, created_at, octet_length(parts::text) as bytes from messages
+		where account_id = d.account_id and message_id = d.id and d.kind = 'message' and status <> 'streaming' limit 1) m on true
+	where (d.kind <> 'message' or m.branch_id is not null)`
+
+// inVisibleProject follows textsSQL where the texts are returned to the account: a deleted project hides its conversations.
+// They stay indexed, because the project can be restored.
+const inVisibleProject = `
+		and coalesce((select p.deleted_at is null from projects p where p.account_id = d.account_id and p.project_id = c.project_id), true)`
+
+// textColumns are the columns of a document, with the size of the texts before it.
+const textColumns = `
+	d.account_id, d.kind, d.id, d.conversation_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
+	sum(m.bytes) over (order by d.n) - m.bytes as before, d.n`
+
+// readTextsSQL reads the texts of the keys that are passed as arrays, for the index.
+const readTextsSQL = readTexts + `) texts
+	order by n`
+
+// readVisibleTextsSQL is readTextsSQL for what the account may see.
+const readVisibleTextsSQL = readTexts + inVisibleProject + `) texts
+	order by n`
+
+const readTexts = `
+	select account_id, kind, id, conversation_id, at, title, project_id, branch_id,
+		case when coalesce(before, 0) < @bytes then parts end as parts, coalesce(before, 0) >= @bytes as cut
+	from (
+		select ` + textColumns + `
+		from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @conversations::uuid[]) with ordinality d (account_id, kind, id, conversation_id, n)` +
+	textsSQL
+
+// texts returns the parts of a text, each in normal form.
+func (d *document) texts() []string {
+	if d.Kind == protocol.SearchConversation {
+		return []string{normalize(d.Title)}
+	}
+	return visibleTexts(d.Parts)
+}
+
+// visibleTexts returns the texts of a message that its reader sees. Parts that were superseded are not in a message.
+func visibleTexts(parts []protocol.Part) []string {
+	var texts []string
+	for i := range parts {
+		switch part := &parts[i]; part.Type {
+		case protocol.PartText:
+			texts = append(texts, normalize(part.Text))
+		case protocol.PartCode:
+			texts = append(texts, normalize(part.Code))
+		}
+	}
+	return texts
+}
+
+// partSeparator stands between the parts of a text in an excerpt.
+const partSeparator = "\n"
+
+// tokensOf returns the tokens of all parts, with offsets into the parts joined by partSeparator.
+func tokensOf(texts []string) []token {
+	var t tokenizer
+	for i, text := range texts {
+		if i > 0 {
+			t.gap()
+			t.offset += len(partSeparator)
+		}
+		t.add(text)
+	}
+	return t.tokens
+}
+
+const (
+	tagRunes     = 6       // characters of the account in a tag; other accounts with the same are filtered out
+	maxPosition  = 1 << 14 // a tsvector stores positions below this
+	maxPositions = 255     // and at most so many of one lexeme
+	maxVector    = 900_000 // size of a tsvector, in bytes; its limit is 1 MiB
+	entryBytes   = 8       // of a lexeme in a tsvector, in addition to its text and its positions
+)
+
+// tag returns the beginning of all tokens of a kind in an account.
+func tag(account protocol.AccountID, kind protocol.SearchKind) string {
+	id := account.String()
+	return string(kind[0]) + id[len(id)-tagRunes:]
+}
+
+// vector writes tokens in the syntax of a tsvector. A text of hundreds of thousands of words may have more tokens than a
+// tsvector can store. Words that occur for the first time after the limit are left out, and phrases are found in the
+// first 16,000 words.
+func vector(tag string, tokens []token) string {
+	positions := map[string][]int{}
+	order := make([]string, 0, len(tokens))
+	size := 0
+	for i := range tokens {
+		t := &tokens[i]
+		known, has := positions[t.text]
+		if !has {
+			if size > maxVector {
+				continue
+			}
+			order = append(order, t.text)
+			size += entryBytes + len(tag) + len(t.text)
+		}
+		if len(known) < maxPositions {
+			positions[t.text] = append(known, min(t.at+1, maxPosition-1))
+			size += 2
+		}
+	}
+	var b strings.Builder
+	b.Grow(size * 2)
+	for _, text := range order {
+		b.WriteString("'" + tag + text + "'")
+		for i, at := range positions[text] {
+			if i == 0 {
+				b.WriteByte(':')
+			} else {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.Itoa(at))
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()
+}

@@ -1,0 +1,306 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const (
+	windowMatches = 200     // of the newest matches of a kind, which are ranked together
+	maxWindows    = 4       // that one page reads
+	pendingRows   = 20_000  // of an account that one search reads
+	pendingBytes  = 8 << 20 // of their texts
+	pageBytes     = 4 << 20 // of the texts of a page's results; a page ends before it needs more
+)
+
+// kinds are the kinds of objects in the order of their rank.
+var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage}
+
+// Query selects a page of results.
+type Query struct {
+	Text           string
+	ConversationID *protocol.ConversationID // nil: all conversations
+	After          *Position                // nil: the first page
+	Limit          int
+}
+
+// Position is a position in the results: of one kind, in one window, after one result.
+type Position struct {
+	Kind   protocol.SearchKind `json:"k"`
+	Before *Place              `json:"b,omitempty"` // the window starts before it; nil: at the newest object
+	Score  int                 `json:"s,omitempty"`
+	After  *Place              `json:"a,omitempty"` // the last result that was returned; nil: none of this window
+}
+
+// Place orders the objects of a kind by their age.
+type Place struct {
+	At time.Time `json:"t"`
+	ID [16]byte  `json:"i"`
+}
+
+func (p Place) compare(other Place) int {
+	return cmp.Or(p.At.Compare(other.At), bytes.Compare(p.ID[:], other.ID[:]))
+}
+
+// match is an object that matches.
+type match struct {
+	Place
+	conversation protocol.ConversationID
+	score        int
+	pending      *document // nil: read from the index
+}
+
+// compareRank orders the matches of a window: better ones first, then newer ones.
+func compareRank(a, b match) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), b.compare(a.Place))
+}
+
+// window is a range of the objects of a kind, newest first, with its matches.
+type window struct {
+	matches []match
+	next    *Place // where the next window starts; nil: there is none
+}
+
+// Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages.
+// Within a kind, the newest windowMatches matches are ranked, then the next ones, and so on. A search ends after a bounded
+// amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
+// results than its limit and a position from which the search continues.
+func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Query) (page []protocol.SearchResult, next *Position, err error) {
+	f := &finder{db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID}
+	if len(f.query.terms) == 0 {
+		return []protocol.SearchResult{}, nil, nil
+	}
+	at := Position{Kind: kinds[0]}
+	if request.After != nil {
+		at = *request.After
+	}
+	if err := f.start(ctx, at); err != nil {
+		return nil, nil, fmt.Errorf("searching: %w", err)
+	}
+	found, next, err := f.page(ctx, at, request.Limit)
+	if err != nil {
+		return nil, nil, fmt.Errorf("searching: %w", err)
+	}
+	return f.results(ctx, found, next)
+}
+
+// finder is one search.
+type finder struct {
+	db           *pg.DB
+	account      protocol.AccountID
+	query        query
+	conversation *protocol.ConversationID
+
+	pending map[object]*pendingText
+	windows map[protocol.SearchKind]*window // the first of each kind
+	read    int                             // number of windows
+}
+
+// pendingText is a text that may not be in the index, or not in its present form.
+type pendingText struct {
+	match
+	kind protocol.SearchKind
+}
+
+// rankedMatch is a match with the position after it.
+type rankedMatch struct {
+	match
+	kind  protocol.SearchKind
+	after Position
+}
+
+// readPendingSQL reads the newest pending texts of an account. An object may have several rows.
+const readPendingSQL = `
+	select account_id, kind, id, conversation_id, at, title, project_id, branch_id,
+		case when coalesce(before, 0) < @bytes then parts end as parts, coalesce(before, 0) >= @bytes as cut
+	from (
+		select ` + textColumns + `
+		from (
+			select account_id, kind, id, conversation_id, -max(n) as n
+			from (
+				select account_id, kind, id, conversation_id, n from search_pending
+				where account_id = @account order by n desc limit @limit) p
+			where @conversation::uuid is null or conversation_id = @conversation
+			group by account_id, kind, id, conversation_id) d` +
+	textsSQL + inVisibleProject + `) texts`
+
+const windowSQL = `
+	select id, conversation_id, at, score
+	from search_window(@kind, @matching::tsquery, @words::tsquery, @whole::tsquery, @adjacent::tsquery, @conversation, @at, @id, @limit)`
+
+// start reads what is pending and the first windows, in one round trip. What is pending is read first: a text that is
+// indexed between the two is in both, and never in neither.
+func (f *finder) start(ctx context.Context, at Position) error {
+	batch := &pgx.Batch{}
+	batch.Queue(readPendingSQL, pgx.NamedArgs{
+		"account": f.account, "conversation": f.conversation, "limit": pendingRows, "bytes": pendingBytes,
+	}).Query(f.readPending)
+	f.windows = map[protocol.SearchKind]*window{}
+	for _, kind := range kinds[slices.Index(kinds, at.Kind):] {
+		w := &window{}
+		f.windows[kind] = w
+		f.queueWindow(batch, kind, at.Before, w)
+		at.Before = nil
+	}
+	return f.db.Send(ctx, f.account, batch)
+}
+
+func (f *finder) readPending(rows pgx.Rows) error {
+	documents, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[document])
+	f.pending = map[object]*pendingText{}
+	for _, d := range documents {
+		if d.Cut {
+			continue
+		}
+		f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{
+			Place: Place{d.At, d.ID}, conversation: d.ConversationID, score: f.query.score(tokensOf(d.texts())), pending: d,
+		}}
+	}
+	return err
+}
+
+func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
+	f.read++
+	if before == nil {
+		before = &Place{pg.Latest, pg.HighestID}
+	}
+	tag := tag(f.account, kind)
+	args := pgx.NamedArgs{
+		"kind": kind, "matching": f.query.tsquery(tag), "words": nil, "whole": nil, "adjacent": nil,
+		"conversation": f.conversation, "at": before.At, "id": before.ID, "limit": windowMatches,
+	}
+	if f.query.ordered() {
+		args["words"] = f.query.words(tag)
+	}
+	if whole, distinguishes := f.query.whole(); distinguishes {
+		args["whole"] = whole.tsquery(tag, true)
+	}
+	if adjacent, distinguishes := f.query.together(); distinguishes {
+		args["adjacent"] = adjacent.tsquery(tag, true)
+	}
+	batch.Queue(windowSQL, args).Query(w.read)
+}
+
+// read reads a window. Its last row may be the position of the next one.
+func (w *window) read(rows pgx.Rows) error {
+	var id [16]byte
+	var conversation *protocol.ConversationID
+	var at time.Time
+	var score int
+	_, err := pgx.ForEachRow(rows, []any{&id, &conversation, &at, &score}, func() error {
+		if conversation == nil {
+			w.next = &Place{at, id}
+			return nil
+		}
+		w.matches = append(w.matches, match{Place: Place{at, id}, conversation: *conversation, score: score})
+		return nil
+	})
+	return err
+}
+
+// page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more.
+func (f *finder) page(ctx context.Context, at Position, limit int) (found []rankedMatch, next *Position, err error) {
+	for _, kind := range kinds[slices.Index(kinds, at.Kind):] {
+		if kind != at.Kind {
+			at = Position{Kind: kind}
+		}
+		for w := f.windows[kind]; ; {
+			for _, m := range f.rank(w, at) {
+				if len(found) == limit {
+					return found, &found[limit-1].after, nil
+				}
+				after := at
+				after.Score, after.After = m.score, &Place{m.At, m.ID}
+				found = append(found, rankedMatch{m, kind, after})
+			}
+			if w.next == nil {
+				break
+			}
+			at = Position{Kind: kind, Before: w.next}
+			if f.read >= maxWindows {
+				return found, &at, nil
+			}
+			w = &window{}
+			batch := &pgx.Batch{}
+			f.queueWindow(batch, kind, at.Before, w)
+			if err := f.db.Send(ctx, f.account, batch); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return found, nil, nil
+}
+
+// rank returns the matches of a window after a position, in their order. What is pending replaces what is in the index.
+func (f *finder) rank(w *window, at Position) []match {
+	matches := make([]match, 0, len(w.matches))
+	for _, m := range w.matches {
+		if f.pending[object{f.account, at.Kind, m.ID}] == nil {
+			matches = append(matches, m)
+		}
+	}
+	for _, p := range f.pending {
+		inWindow := (at.Before == nil || p.compare(*at.Before) < 0) && (w.next == nil || p.compare(*w.next) >= 0)
+		if p.kind == at.Kind && p.score > 0 && inWindow {
+			matches = append(matches, p.match)
+		}
+	}
+	slices.SortFunc(matches, compareRank)
+	if at.After == nil {
+		return matches
+	}
+	last := match{Place: *at.After, score: at.Score}
+	from, _ := slices.BinarySearchFunc(matches, last, func(m, last match) int {
+		if compareRank(m, last) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	return matches[from:]
+}
+
+// results reads the texts of matches and cuts their excerpts. A match that was deleted in the meantime is left out.
+func (f *finder) results(ctx context.Context, found []rankedMatch, next *Position) ([]protocol.SearchResult, *Position, error) {
+	var wanted columns
+	texts := map[object]*document{}
+	for i := range found {
+		m := &found[i]
+		if m.pending == nil {
+			wanted.add(object{f.account, m.kind, m.ID}, m.conversation, 0)
+		} else {
+			texts[object{f.account, m.kind, m.ID}] = m.pending
+		}
+	}
+	if len(wanted.ids) > 0 {
+		args := wanted.args()
+		args["bytes"] = pageBytes
+		documents, err := pg.Rows(ctx, f.db, f.account, pgx.RowToAddrOfStructByName[document], readVisibleTextsSQL, args)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading what was found: %w", err)
+		}
+		for _, d := range documents {
+			texts[d.object()] = d
+		}
+	}
+	page := make([]protocol.SearchResult, 0, len(found))
+	for i := range found {
+		m := &found[i]
+		switch d := texts[object{f.account, m.kind, m.ID}]; {
+		case d == nil:
+		case d.Cut:
+			return page, &found[i-1].after, nil
+		default:
+			page = append(page, f.result(d))
+		}
+	}
+	return page, next, nil
+}

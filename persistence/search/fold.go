@@ -1,0 +1,122 @@
+package search
+
+import (
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// fold appends the form of a character in which texts are compared: without case, accents and compatibility forms. The
+// result is empty for a character that does not matter, such as an accent or a soft hyphen, and may be several
+// characters ("ß" becomes "ss").
+func fold(dst []byte, c rune) []byte {
+	switch {
+	case c < utf8.RuneSelf:
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		return append(dst, byte(c))
+	case c < foldedRunes:
+		return append(dst, foldTable()[c]...)
+	case c >= 0x4e00 && c <= 0x9fff || c >= 0xac00 && c <= 0xd7a3 || c >= 0x3041 && c <= 0x3096 || c >= 0x30a1 && c <= 0x30fa:
+		return utf8.AppendRune(dst, c) // ideographs, Hangul and kana have one form only
+	default:
+		return append(dst, foldSlowly(c)...)
+	}
+}
+
+// foldedRunes is the number of characters whose folded form is computed once. It includes the alphabets with case.
+const foldedRunes = 0x2100
+
+var foldTable = sync.OnceValue(func() []string {
+	table := make([]string, foldedRunes)
+	for c := range table {
+		table[c] = foldSlowly(rune(c))
+	}
+	return table
+})
+
+func foldSlowly(c rune) string {
+	if ignored(c) {
+		return ""
+	}
+	var kept []byte
+	for _, part := range norm.NFKD.String(string(c)) {
+		if plain, has := plainLetters[part]; has {
+			kept = append(kept, plain...)
+		} else if !ignored(part) {
+			kept = utf8.AppendRune(kept, part)
+		}
+	}
+	caser := cases.Fold()
+	folded := []byte(nil)
+	for _, part := range caser.String(string(kept)) {
+		if plain, has := plainLetters[part]; has {
+			folded = append(folded, plain...)
+		} else {
+			folded = utf8.AppendRune(folded, part)
+		}
+	}
+	return norm.NFC.String(string(folded))
+}
+
+// plainLetters are the letters that readers take for a letter with an accent, although Unicode does not decompose them.
+var plainLetters = map[rune]string{
+	'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ħ': "h", 'ı': "i", 'ŧ': "t", 'æ': "ae", 'œ': "oe", 'þ': "th",
+}
+
+// ignored reports whether a character is left out of a word: an accent, the vowel signs of Arabic and Hebrew, and
+// invisible characters. The vowel signs and tone marks of other scripts distinguish words.
+func ignored(c rune) bool { return unicode.Is(ignoredMarks, c) }
+
+var ignoredMarks = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1}, // soft hyphen
+		{Lo: 0x0300, Hi: 0x036f, Stride: 1}, // accents
+		{Lo: 0x0483, Hi: 0x0487, Stride: 1},
+		{Lo: 0x0591, Hi: 0x05bd, Stride: 1}, // Hebrew
+		{Lo: 0x05bf, Hi: 0x05bf, Stride: 1},
+		{Lo: 0x05c1, Hi: 0x05c2, Stride: 1},
+		{Lo: 0x05c4, Hi: 0x05c5, Stride: 1},
+		{Lo: 0x05c7, Hi: 0x05c7, Stride: 1},
+		{Lo: 0x0610, Hi: 0x061a, Stride: 1}, // Arabic
+		{Lo: 0x0640, Hi: 0x0640, Stride: 1},
+		{Lo: 0x064b, Hi: 0x065f, Stride: 1},
+		{Lo: 0x0670, Hi: 0x0670, Stride: 1},
+		{Lo: 0x06d6, Hi: 0x06dc, Stride: 1},
+		{Lo: 0x1ab0, Hi: 0x1aff, Stride: 1},
+		{Lo: 0x1dc0, Hi: 0x1dff, Stride: 1},
+		{Lo: 0x200b, Hi: 0x200f, Stride: 1}, // zero width, direction
+		{Lo: 0x202a, Hi: 0x202e, Stride: 1},
+		{Lo: 0x2060, Hi: 0x2064, Stride: 1},
+		{Lo: 0x20d0, Hi: 0x20ff, Stride: 1},
+		{Lo: 0xfe00, Hi: 0xfe0f, Stride: 1}, // variation selectors
+		{Lo: 0xfe20, Hi: 0xfe2f, Stride: 1},
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
+	},
+	LatinOffset: 1,
+}
+
+// unspaced reports whether a folded character belongs to a script that puts no spaces between words, or whose words
+// carry suffixes that readers take for separate words, as Korean does. Such text is cut into pairs of characters.
+func unspaced(c rune) bool {
+	switch {
+	case c < 0x0e00:
+		return false
+	case c == 'ー' || c == '々' || c == '〆': // of no script, but parts of Japanese words
+		return true
+	}
+	return unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// inWord reports whether a folded character is part of a word.
+func inWord(c rune) bool {
+	if c < utf8.RuneSelf {
+		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+	}
+	return unicode.IsLetter(c) || unicode.IsNumber(c) || unicode.IsMark(c)
+}

@@ -1,0 +1,181 @@
+package search
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// query is a parsed query: a text matches if it has all terms and none of the excluded ones.
+type query struct {
+	terms    []term
+	excluded []term
+}
+
+// term is a word, a phrase, or a word of several tokens, which counts as a phrase. Its tokens follow one another in the
+// text.
+type term struct {
+	tokens []queryToken
+	width  int // number of positions that it takes in a text
+}
+
+type queryToken struct {
+	text   string
+	offset int // positions after the first token
+	prefix bool
+}
+
+const quotes = `"“”„«»`
+
+// parse reads a query. Words are separated by spaces; quotation marks make a phrase; a hyphen before a word or a phrase
+// excludes it. The last word matches the words that begin with it, unless it is in quotation marks or excluded. Anything
+// else that is no word is left out; a query that has no words has no terms.
+func parse(text string) query {
+	var q query
+	rest := []rune(normalize(text))
+	for len(rest) > 0 {
+		if unicode.IsSpace(rest[0]) {
+			rest = rest[1:]
+			continue
+		}
+		excluded := rest[0] == '-' && len(rest) > 1 && (isQuote(rest[1]) || startsWord(rest[1]))
+		if excluded {
+			rest = rest[1:]
+		}
+		quoted := isQuote(rest[0])
+		var words string
+		if quoted {
+			words, rest = cut(rest[1:], isQuote)
+			if len(rest) > 0 {
+				rest = rest[1:]
+			}
+		} else {
+			words, rest = cut(rest, func(c rune) bool { return unicode.IsSpace(c) || isQuote(c) })
+		}
+		q.add(words, excluded, !quoted && !excluded && len(rest) == 0)
+	}
+	return q
+}
+
+func isQuote(c rune) bool { return strings.ContainsRune(quotes, c) }
+
+// startsWord reports whether a word begins with the character.
+func startsWord(c rune) bool {
+	folded, _ := utf8.DecodeRune(fold(nil, c))
+	return inWord(folded)
+}
+
+// cut splits a text before the first character for which end returns true.
+func cut(text []rune, end func(rune) bool) (head string, tail []rune) {
+	for i, c := range text {
+		if end(c) {
+			return string(text[:i]), text[i:]
+		}
+	}
+	return string(text), nil
+}
+
+func (q *query) add(words string, excluded, prefix bool) {
+	t := newTerm(tokenize(words), prefix)
+	switch {
+	case len(t.tokens) == 0:
+	case excluded:
+		q.excluded = append(q.excluded, t)
+	default:
+		q.terms = append(q.terms, t)
+	}
+}
+
+// newTerm returns the term that finds a text with these tokens. prefix applies to its last word.
+func newTerm(tokens []token, prefix bool) term {
+	var t term
+	for i, found := range tokens {
+		t.width = found.at - tokens[0].at + 1
+		first, size := utf8.DecodeRuneInString(found.text)
+		single := unspaced(first) && size == len(found.text) // the last character of a run
+		if single && i > 0 && tokens[i-1].end == found.end {
+			continue // the pair before it contains it
+		}
+		t.tokens = append(t.tokens, queryToken{
+			text: found.text, offset: found.at - tokens[0].at,
+			prefix: single || prefix && i == len(tokens)-1 && !unspaced(first),
+		})
+	}
+	return t
+}
+
+// together returns the query for a text in which all terms follow one another, and whole that for a text that has the
+// last word as a word of its own. Both are false if they would not distinguish texts that match.
+func (q *query) together() (adjacent term, distinguishes bool) {
+	for _, t := range q.terms {
+		for _, token := range t.tokens {
+			token.offset += adjacent.width
+			adjacent.tokens = append(adjacent.tokens, token)
+		}
+		adjacent.width += t.width
+	}
+	return adjacent, len(q.terms) > 1
+}
+
+// whole returns the last term without its prefix, if it has one.
+func (q *query) whole() (last term, distinguishes bool) {
+	last = q.terms[len(q.terms)-1]
+	end := len(last.tokens) - 1
+	if first, _ := utf8.DecodeRuneInString(last.tokens[end].text); !last.tokens[end].prefix || unspaced(first) {
+		return last, false
+	}
+	last.tokens = append([]queryToken{}, last.tokens...)
+	last.tokens[end].prefix = false
+	return last, true
+}
+
+// ordered reports whether the index alone cannot decide the query: the order of its words matters, or the absence of
+// some.
+func (q *query) ordered() bool {
+	for _, t := range q.terms {
+		if len(t.tokens) > 1 {
+			return true
+		}
+	}
+	return len(q.excluded) > 0
+}
+
+// tsquery writes the query in the syntax of Postgres, for the tokens of an account.
+func (q *query) tsquery(tag string) string {
+	parts := make([]string, 0, len(q.terms)+len(q.excluded))
+	for _, t := range q.terms {
+		parts = append(parts, "("+t.tsquery(tag, true)+")")
+	}
+	for _, t := range q.excluded {
+		parts = append(parts, "!("+t.tsquery(tag, true)+")")
+	}
+	return strings.Join(parts, " & ")
+}
+
+// words writes the query for all words of the terms, in any order.
+func (q *query) words(tag string) string {
+	parts := make([]string, 0, len(q.terms))
+	for _, t := range q.terms {
+		parts = append(parts, t.tsquery(tag, false))
+	}
+	return strings.Join(parts, " & ")
+}
+
+func (t term) tsquery(tag string, inOrder bool) string {
+	var b strings.Builder
+	for i, token := range t.tokens {
+		switch {
+		case i == 0:
+		case inOrder:
+			b.WriteString(" <" + strconv.Itoa(token.offset-t.tokens[i-1].offset) + "> ")
+		default:
+			b.WriteString(" & ")
+		}
+		b.WriteString("'" + tag + token.text + "'")
+		if token.prefix {
+			b.WriteString(":*")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,28 @@
+package search
+
+import (
+	"time"
+
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/pg"
+)
+
+// Store finds and indexes texts. Its methods may be called from any goroutine.
+type Store struct{ db *pg.DB }
+
+// New returns a store without state in memory.
+func New(db *pg.DB) *Store { return &Store{db} }
+
+// indexInterval is how often pending texts are indexed. A search reads the pending texts of its account, so the interval
+// does not delay what it finds.
+const indexInterval = 5 * time.Second
+
+// indexArgs is the job that indexes pending texts.
+type indexArgs struct{}
+
+func (indexArgs) Kind() string { return "index_search" }
+
+// IndexJob returns the job that indexes pending texts.
+func (s *Store) IndexJob() jobs.Job {
+	return jobs.New(s.runIndex).Every(indexInterval, indexArgs{})
+}

@@ -1,0 +1,46 @@
+package protocol
+
+import "time"
+
+// SearchKind is the kind of an object that a search finds.
+type SearchKind string
+
+// The kinds that a search finds, in the order of their rank.
+const (
+	SearchConversation SearchKind = "conversation" // by its title
+	SearchMessage      SearchKind = "message"
+)
+
+// Bounds of a search.
+const (
+	MaxQueryRunes      = 160
+	MaxSearchResults   = 100
+	DefaultSearchLimit = 25
+)
+
+// SearchResult is an object that matches a search.
+type SearchResult struct {
+	Kind           SearchKind      `json:"kind" enum:"conversation,message" doc:"conversation: its title matches; message: its text matches."`
+	ConversationID *ConversationID `json:"conversation_id"`
+	BranchID       *BranchID       `json:"branch_id" doc:"The branch on which the message was written, which shows it."`
+	MessageID      *MessageID      `json:"message_id"`
+	FileID         *FileID         `json:"file_id"`
+	ArtifactID     *ArtifactID     `json:"artifact_id"`
+	TaskID         *TaskID         `json:"task_id"`
+	ProjectID      *ProjectID      `json:"project_id"`
+	Title          string          `json:"title" doc:"The title of the conversation."`
+	Snippet        SearchSnippet   `json:"snippet"`
+	At             time.Time       `json:"at" doc:"When the conversation or the message was created."`
+}
+
+// SearchSnippet is an excerpt of a text that matches.
+type SearchSnippet struct {
+	Text       string      `json:"text" doc:"An excerpt in plain text, without line breaks. An ellipsis marks where it was cut."`
+	Highlights []Highlight `json:"highlights" doc:"The ranges of the text that match, in order, without overlap."`
+}
+
+// Highlight is a range of the text of an excerpt.
+type Highlight struct {
+	Start int `json:"start" minimum:"0" doc:"The first code point of the range. Offsets count Unicode code points, not bytes or UTF-16 units."`
+	End   int `json:"end" minimum:"0" doc:"The code point after the range."`
+}
