@@ -30,6 +30,11 @@ is the time from then until the client has read it. Load is open-loop, except wh
   resumed when it has read the first event after its cursor.
 * **P10** runs one million turns of one token each. The goal compares the live heap after 10,000 turns with that after all
   of them.
+* **P11** fills the database with generated accounts of unequal size: one has 100,000 conversations and 100,000 messages, the
+  others share the rest in proportion to 1/n. The words of the texts have the frequencies of a natural language. The service
+  indexes all of it before the measurement. Searches and pages are requested through HTTP, one after the other, in the large
+  account and in one of 1,000 messages. A common word is among the 20 most frequent ones, one of medium frequency between
+  the 100th and the 400th, a rare one beyond the 4,000th.
 * **P14** counts what is stored of a finished turn: one compressed row. A live turn has one row per append. The text is drawn
   word by word with the word frequencies of a natural language, so that no passage repeats and no two turns are equal.
 

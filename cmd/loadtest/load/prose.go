@@ -13,8 +13,7 @@ const vocabulary = 8192
 // texts, and no text repeats itself.
 func AppendWord(to []byte, seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
-	rank := math.Exp(random.Float64() * math.Log(vocabulary)) // log-uniform: Zipf's law
-	to = appendSpelling(to, uint64(rank))
+	to = appendSpelling(to, zipf(random))
 	switch {
 	case n%71 == 70:
 		return append(to, `.\n\n`...)
@@ -23,6 +22,9 @@ func AppendWord(to []byte, seed uint64, n int) []byte {
 	}
 	return append(to, ' ')
 }
+
+// zipf returns the rank of a random word. Log-uniform ranks follow Zipf's law.
+func zipf(random *rand.Rand) uint64 { return uint64(math.Exp(random.Float64() * math.Log(vocabulary))) }
 
 // appendSpelling appends the word of a rank. Frequent words, which have a low rank, are short.
 func appendSpelling(to []byte, rank uint64) []byte {

@@ -103,15 +103,15 @@ func (r *Recorder) Sum() Totals {
 
 // Spread summarizes delays, in milliseconds.
 type Spread struct {
-	N             int64
-	P50, P99, Max float64
+	N                  int64
+	P50, P95, P99, Max float64
 }
 
 // SpreadOf returns the spread of the delays in a histogram.
 func SpreadOf(h *hdrhistogram.Histogram) Spread {
 	millis := func(micros int64) float64 { return float64(micros) / 1000 }
 	return Spread{
-		N: h.TotalCount(), P50: millis(h.ValueAtQuantile(50)), P99: millis(h.ValueAtQuantile(99)), Max: millis(h.Max()),
+		N: h.TotalCount(), P50: millis(h.ValueAtQuantile(50)), P95: millis(h.ValueAtQuantile(95)), P99: millis(h.ValueAtQuantile(99)), Max: millis(h.Max()),
 	}
 }
 

@@ -2,7 +2,9 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -17,12 +19,24 @@ func (s *Site) SQL(ctx context.Context, statements string) (string, error) {
 
 // SQLIn runs statements as the superuser and returns their output: a line per row, with | between columns.
 func (s *Site) SQLIn(ctx context.Context, database, statements string) (string, error) {
+	return s.sqlFrom(ctx, database, strings.NewReader(statements))
+}
+
+// SQLWith runs the statements that write writes, with their data, in the service's database.
+func (s *Site) SQLWith(ctx context.Context, write func(io.Writer) error) error {
+	reader, writer := io.Pipe()
+	go func() { writer.CloseWithError(write(writer)) }()
+	_, err := s.sqlFrom(ctx, DatabaseName, reader)
+	return errors.Join(err, reader.Close())
+}
+
+func (s *Site) sqlFrom(ctx context.Context, database string, statements io.Reader) (string, error) {
 	psql, err := embedded.PostgresProgram("psql")
 	if err != nil {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, psql, "-XAqt", "-F", "|", "-v", "ON_ERROR_STOP=1", "-d", s.Postgres.DSN(embedded.Superuser, database))
-	cmd.Stdin = strings.NewReader(statements)
+	cmd.Stdin = statements
 	stderr := new(strings.Builder)
 	cmd.Stderr = stderr
 	output, err := cmd.Output()
