@@ -1,5 +1,5 @@
 -- Search. A change of a text only adds a row to search_pending; a job makes the rows of search_rows from it, in batches. A
--- search reads the index and what is pending, so it finds what is committed. See docs/adr/0020.
+-- search reads the index and what is pending, so it finds what is committed. See docs/adr/0021.
 set local row_security = on; -- policies are meant
 
 -- One row for each title and message that can be found. The tokens are made by package search, for the index and for
