@@ -53,7 +53,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/portability", "http/feedback", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http",
 	},
 	"cmd": {
 		"cmd/machine",

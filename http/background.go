@@ -18,11 +18,12 @@ const (
 
 // Run does the background work of a Server until ctx ends. The caller of New must call it, once. It ends the streams
 // whose session has ended: at once when another node notifies it, and by a query every four seconds in case a
-// notification was lost. It also writes the counts of audit events.
+// notification was lost. It also feeds the streams of GET /events and writes the counts of audit events.
 func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
 	defer listener.Wait()
 	listener.Go(func() { s.listen(ctx) })
+	listener.Go(func() { s.feed.Hub.Run(ctx) })
 	ticker, tally := time.NewTicker(watchRecheck), time.NewTicker(auth.TallyInterval)
 	defer ticker.Stop()
 	defer tally.Stop()

@@ -25,15 +25,12 @@ import (
 
 // chatHandlers handle the requests that start, follow and command turns.
 type chatHandlers struct {
-	turns      Turns
-	store      TurnStore
-	messages   Messages
-	sse        *sse.Server
-	maxStreams int // per account on this node
-	now        func() time.Time
-	router     *router.Router // set by newServer after the router has its routes
-
-	streams streams
+	turns    Turns
+	store    TurnStore
+	messages Messages
+	streams  *router.Streams
+	now      func() time.Time
+	router   *router.Router // set by newServer after the router has its routes
 }
 
 // Turns starts, commands and follows live turns. The node implements it: it runs a turn itself or finds its owner.
@@ -122,10 +119,10 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if stored != nil && stored.TurnID == nil { // no stream, so no slot is needed
 		return h.repeatAccepted(w, stored.FollowUp, stored.Receipt)
 	}
-	if err := h.streams.acquire(account, h.maxStreams); err != nil {
+	if err := h.streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.releaseStreamSlot(ctx, account)
+	defer h.streams.Release(ctx, account)
 	if stored != nil {
 		w.Header().Set(router.ReplayedHeader, "true")
 		return h.streamTurn(w, r, *stored.TurnID, 0)
@@ -241,7 +238,7 @@ func (h *chatHandlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, 
 func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
 	w.Header().Set("X-Turn-Id", turn.String())
 	w.Header().Set("Location", "/chat/turns/"+turn.String())
-	return h.sendEvents(w, r, nil, reader)
+	return h.streams.Serve(w, r, &sse.Stream{Reader: reader})
 }
 
 // TurnInput is embedded by inputs of routes of one turn. It is exported because huma ignores unexported embedded
@@ -286,10 +283,10 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 			return err
 		}
 	}
-	if err := h.streams.acquire(account, h.maxStreams); err != nil {
+	if err := h.streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.releaseStreamSlot(r.Context(), account)
+	defer h.streams.Release(r.Context(), account)
 	if in.Mode == "snapshot" {
 		return h.streamSnapshot(w, r, turn)
 	}
@@ -307,10 +304,10 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 // streamLive responds with the events of a turn that runs on this node, without a lookup.
 func (h *chatHandlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
 	account := router.CallerOf(r.Context()).AccountID
-	if err := h.streams.acquire(account, h.maxStreams); err != nil {
+	if err := h.streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.releaseStreamSlot(r.Context(), account)
+	defer h.streams.Release(r.Context(), account)
 	return h.streamReader(w, r, turn, reader)
 }
 
@@ -334,7 +331,7 @@ func (h *chatHandlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Reque
 		return err
 	}
 	w.Header().Set("X-Turn-Id", turn.TurnID.String())
-	return h.sendEvents(w, r, append(frame, '\n'), h.turns.Follow(account, turn.TurnID, covers))
+	return h.streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.turns.Follow(account, turn.TurnID, covers)})
 }
 
 func (h *chatHandlers) routes() []route.Route {

@@ -28,8 +28,9 @@ func EventSchema() ([]byte, error) {
 	schemas := document["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // huma's shape
 	definitions := map[string]any{}
 	copyReferenced(schemas, "Event", definitions)
+	copyReferenced(schemas, "FeedItem", definitions)
 	text, err := indent(map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn",
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn; $defs/FeedItem is an item of the account feed",
 		"$ref": "#/$defs/Event", "$defs": definitions,
 	})
 	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err

@@ -246,7 +246,7 @@ func (w *walker) step(ctx context.Context) {
 
 // exchange sends a request and passes the whole response to the checker.
 func (w *walker) exchange(request *stdhttp.Request, pattern string) (sentRequest, *reply) {
-	recorder := &turnRecorder{ResponseRecorder: httptest.NewRecorder()}
+	recorder := &turnRecorder{readOnce: readOnce{ResponseRecorder: httptest.NewRecorder()}}
 	if pattern == "POST /chat" {
 		recorder.began = w.received().begin
 	}
@@ -255,7 +255,7 @@ func (w *walker) exchange(request *stdhttp.Request, pattern string) (sentRequest
 
 func (w *walker) exchangeOn(recorder *turnRecorder, request *stdhttp.Request, pattern string) (sentRequest, *reply) {
 	q := sentRequest{by: w.side, line: request.Method + " " + request.URL.RequestURI(), offered: sentBy(request)}
-	w.ServeHTTP(recorder, request)
+	w.ServeHTTP(recorder, recorder.reads(request))
 	resp := &reply{status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.Bytes()}
 	w.checker.response(q, pattern, resp.status, resp.header, resp.body)
 	w.remaining.Add(-1)
@@ -264,7 +264,7 @@ func (w *walker) exchangeOn(recorder *turnRecorder, request *stdhttp.Request, pa
 
 // turnRecorder is a response recorder that calls began with a turn as soon as the stream of the turn starts.
 type turnRecorder struct {
-	*httptest.ResponseRecorder
+	readOnce
 	began func(turn string)
 }
 
@@ -378,7 +378,7 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 		status := stdhttp.StatusServiceUnavailable
 		for again := 0; status == stdhttp.StatusServiceUnavailable && again < maxRefused; again++ {
 			request.Body = &readBody{bytes.NewReader(request.Body.(*readBody).all), request.Body.(*readBody).all}
-			_, resp := owner.exchangeOn(&turnRecorder{httptest.NewRecorder(), func(turn string) { began <- turn }}, request, "POST /chat")
+			_, resp := owner.exchangeOn(&turnRecorder{readOnce{ResponseRecorder: httptest.NewRecorder()}, func(turn string) { began <- turn }}, request, "POST /chat")
 			status = resp.status
 		}
 	}()

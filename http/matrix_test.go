@@ -156,6 +156,7 @@ var examples = map[string]example{
 	"GET /projects/{project_id}/work-history":   {},
 	"GET /projects/{project_id}/conversations":  {},
 	"POST /projects/{project_id}/conversations": {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }},
+	"GET /events": {},
 
 	"POST /chat": {names: []string{"conversation_id", "branch.message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"conversation_id": of["conversation_id"], "input": []route.Object{{"type": "text", "text": "Hello"}}}

@@ -23,5 +23,6 @@ func (s *Server) table() []route.Route {
 		s.projects.Routes(),
 		s.feedback.Routes(),
 		s.search.Routes(),
+		s.feed.Routes(),
 	)
 }

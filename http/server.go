@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/portability"
 	"turnstone/http/projects"
@@ -64,6 +65,7 @@ type Server struct {
 	auth      *auth.Service
 	readiness *ready.Checker
 	sse       *sse.Server
+	streams   *router.Streams
 
 	system        systemHandlers
 	accounts      accountHandlers
@@ -78,6 +80,7 @@ type Server struct {
 	projects      projects.Handlers
 	feedback      feedback.Handlers
 	search        *search.Handlers
+	feed          feed.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -85,9 +88,6 @@ func New(config Config) (*Server, error) { return newServer(config, (*Server).ta
 
 func newServer(config Config, table func(*Server) []route.Route) (*Server, error) {
 	s := &Server{Config: config, log: config.Log, now: config.Now}
-	if s.MaxStreams == 0 {
-		s.MaxStreams = defaultStreams
-	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -95,6 +95,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		s.log = zap.NewNop()
 	}
 	s.sse = sse.NewServer(s.log)
+	s.streams = router.NewStreams(s.sse, s.MaxStreams)
 	s.readiness = ready.New(config.Ready, config.Scanner, s.log, s.now)
 	limits, err := router.NewLimits(config.Limiter, config.Metrics)
 	if err != nil {
@@ -121,6 +122,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, err
 	}
 	s.chat.router = s.Router
+	s.streams.Use(s.Router)
 	app, err := webapp.New(config.Web, config.RegistrationOpen, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
@@ -136,7 +138,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
-	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, sse: s.sse, maxStreams: s.MaxStreams, now: s.now}
+	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
@@ -150,4 +152,5 @@ func (s *Server) handlers(keys *auth.Keys) {
 	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}
 	s.search = search.New(s.Search, keys)
+	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 }

@@ -142,7 +142,7 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 	repeat("while the turn is live")
 	s.stop()
 	repeat("after its end")
-	for s.Server.chat.streams.acquire(s.account.AccountID, s.MaxStreams) == nil {
+	for s.Server.streams.Acquire(s.account.AccountID) == nil {
 	}
 	repeat("over the stream limit")
 	if err := s.node.Drain(t.Context(), 0); err != nil {

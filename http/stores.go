@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/portability"
 	"turnstone/http/projects"
@@ -39,6 +40,7 @@ type Stores struct {
 	ProjectConversations projects.Conversations
 	ProjectOrganiser     projects.Organiser
 	Feedback             feedback.Store
+	Feed                 feed.Store
 	Search               search.Store
 	Portability          portability.Stores
 	Owners               router.Owners
@@ -53,6 +55,7 @@ func NewStores(db *persistence.Stores) Stores {
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback:    db.Feedback,
 		Search:      db.Search,
+		Feed:        db.Feed,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }

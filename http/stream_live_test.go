@@ -172,10 +172,10 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 // serve streams the turn to the caller.
 func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	router.ExchangeOf(r.Context()).Caller = s.caller
-	if err := s.server.chat.streams.acquire(s.caller.AccountID, defaultStreams); err != nil {
+	if err := s.server.streams.Acquire(s.caller.AccountID); err != nil {
 		return err
 	}
-	defer s.server.chat.releaseStreamSlot(r.Context(), s.caller.AccountID)
+	defer s.server.streams.Release(r.Context(), s.caller.AccountID)
 	return s.server.chat.streamTurn(w, r, s.turn, 0)
 }
 
@@ -197,13 +197,13 @@ func (s *streamServer) open() int { return s.server.sse.TakenOver() }
 // slots returns the number of stream slots that the account occupies.
 func (s *streamServer) slots() int {
 	free := 0
-	for s.server.chat.streams.acquire(s.caller.AccountID, defaultStreams) == nil {
+	for s.server.streams.Acquire(s.caller.AccountID) == nil {
 		free++
 	}
 	for range free {
-		s.server.chat.streams.Release(s.caller.AccountID)
+		s.server.streams.Slots.Release(s.caller.AccountID)
 	}
-	return defaultStreams - free
+	return maxStreams - free
 }
 
 // until waits until done returns true. what describes the condition.

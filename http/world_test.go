@@ -127,6 +127,7 @@ const (
 	apiPolicy     = "default-src 'none'; frame-ancestors 'none'" // Content-Security-Policy of all responses that are not pages
 	reportAge     = time.Second                                  // how long a report of /ready is reused
 	reservedSlots = 2                                            // for cancels
+	maxStreams    = 50                                           // of an account on one node
 )
 
 // pathNames returns the names of the parameters of a path.
@@ -259,8 +260,8 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 			request.Header.Del(headers[i])
 		}
 	}
-	recorder := httptest.NewRecorder()
-	c.ServeHTTP(recorder, request)
+	recorder := &readOnce{ResponseRecorder: httptest.NewRecorder()}
+	c.ServeHTTP(recorder, recorder.reads(request))
 	result := recorder.Result()
 	for _, cookie := range result.Cookies() {
 		if cookie.MaxAge < 0 {
@@ -272,6 +273,31 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
 	_ = json.Unmarshal(resp.body, &resp.Problem)
 	return resp
+}
+
+// readOnce is a recorder whose client disconnects from the feed of an account, which never ends by itself, after the first
+// flush.
+type readOnce struct {
+	*httptest.ResponseRecorder
+	disconnect context.CancelFunc // nil: the response ends by itself
+}
+
+// reads returns the request with a context that ends when the client disconnects.
+func (o *readOnce) reads(request *stdhttp.Request) *stdhttp.Request {
+	if request.URL.Path != "/events" {
+		return request
+	}
+	ctx, disconnect := context.WithCancel(request.Context())
+	o.disconnect = disconnect
+	return request.WithContext(ctx)
+}
+
+// Flush implements http.Flusher.
+func (o *readOnce) Flush() {
+	o.ResponseRecorder.Flush()
+	if o.disconnect != nil {
+		o.disconnect()
+	}
 }
 
 // expect is do that fails the test if the response has another status.

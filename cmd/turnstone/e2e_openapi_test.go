@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/client"
 	"turnstone/providers/model/modeltest"
 )
 
@@ -97,6 +99,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"usage", w.usage},
 				{"export", w.export},
 				{"search", w.search},
+				{"the feed", w.feed},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"devices and passwords", w.devices},
@@ -598,6 +601,47 @@ func (w *walk) search() {
 	if id := w.call("listMessages", around, nil).Text(w.t, http.StatusOK, "data", 0, "message_id"); id != message {
 		w.t.Errorf("the page around %s has %s", message, id)
 	}
+}
+
+// feed reads the feed of the account without a cursor, and again after the cursor that it got.
+func (w *walk) feed() {
+	cursor, started := w.firstItem(nil)
+	w.call("setTitle", w.here(), map[string]any{"title": "Named for the feed"}).Value(w.t, http.StatusOK)
+	_, changed := w.firstItem(args{"Last-Event-ID": cursor})
+	if started.Type != protocol.FeedStarted || changed.Type != "conversation.changed" || changed.ID != w.conversation {
+		w.t.Errorf("the feed has %+v and %+v", started, changed)
+	}
+	w.call("followAccount", args{"after": "garbage"}, nil).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+}
+
+// firstItem opens the feed, reads its first item and validates it.
+func (w *walk) firstItem(parameters args) (cursor string, item protocol.FeedItem) {
+	w.t.Helper()
+	operation := w.spec.operations["followAccount"]
+	path, headers, err := operation.address(parameters, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	response, err := w.guest.Open(w.t.Context(), operation.method, path, nil, headers...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	frame, err := client.NewFrameReader(response.Body).Next()
+	if err != nil {
+		w.t.Fatalf("%s: %d, %v", path, response.StatusCode, err)
+	}
+	schema, err := operation.contentPointer(response.StatusCode, "text/event-stream")
+	if err == nil {
+		err = w.spec.check(schema, frame.Data)
+	}
+	if err == nil {
+		err = json.Unmarshal(frame.Data, &item)
+	}
+	if err != nil {
+		w.t.Fatalf("%s: %v", frame.Data, err)
+	}
+	return string(frame.ID), item
 }
 
 func (w *walk) write() {

@@ -26,6 +26,7 @@ var tags = []struct{ name, description string }{
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
 	{"usage", "Usage of the account."},
 	{"search", "Search in titles and messages."},
+	{"events", "The changes of the account, as a stream."},
 }
 
 // headerDocs describe every response header that a client may use.

@@ -1,4 +1,5 @@
-// Package sse writes the event streams of a node: one stream of server-sent events for each reader of a turn.
+// Package sse writes the event streams of a node: one stream of server-sent events for each reader of a turn
+// or of an account's feed.
 //
 //	actors.Reader ──▶ source.next ──▶ liveStream     HTTP/1.1: the connection was taken over; a worker of the pump writes
 //	                       └────────▶ handlerStream  other connections: the goroutine of the handler writes

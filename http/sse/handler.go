@@ -18,7 +18,7 @@ func (s *Server) serveHandler(w stdhttp.ResponseWriter, r *stdhttp.Request, stre
 	s.sessions.add(stream.Account, stream.Session, h)
 	defer s.sessions.remove(stream.Session, h)
 	w.WriteHeader(stdhttp.StatusOK)
-	return h.follow(ctx, &source{reader: stream.Reader, head: appendEvents(appendRetry(nil, retryMillis), stream.First)})
+	return h.follow(ctx, &source{reader: stream.Reader, render: stream.render(), head: stream.render()(appendRetry(nil, retryMillis), stream.First)})
 }
 
 // handlerStream writes a stream through net/http.

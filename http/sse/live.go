@@ -93,12 +93,12 @@ func (s *Server) takeOver(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *
 	}
 	l := &liveStream{
 		server: s, conn: conn, raw: rawConn(conn), account: stream.Account, session: stream.Session, requestID: stream.RequestID,
-		source: source{reader: stream.Reader, chunked: true}, ended: stream.Ended,
+		source: source{reader: stream.Reader, render: stream.render(), chunked: true}, ended: stream.Ended,
 	}
 	l.source.atEnd = l.release
 	const size = 1 << 10
 	l.source.head = appendChunk(appendHead(make([]byte, 0, size), w.Header(), time.Now()), func(b []byte) []byte {
-		return appendEvents(appendRetry(b, retryMillis), stream.First)
+		return stream.render()(appendRetry(b, retryMillis), stream.First)
 	})
 	l.state.Store(streamRunning)
 	l.lastWrite.Store(int64(time.Since(processStart)))

@@ -34,7 +34,7 @@ type Server struct {
 // NewServer returns a server without streams.
 func NewServer(log *zap.Logger) *Server { return &Server{log: log} }
 
-// Reader reads the events of a turn; actors.Reader implements it and documents its methods.
+// Reader reads the events of a stream; actors.Reader implements it for a turn and documents its methods.
 type Reader interface {
 	Take(waker actors.Waker, into []actors.Run) ([]actors.Run, actors.Taken)
 	Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error)
@@ -43,14 +43,24 @@ type Reader interface {
 
 // Stream is one stream of events.
 type Stream struct {
-	Reader  Reader
-	First   []byte // frames that precede those of Reader, one per line
+	Reader Reader
+	First  []byte // frames that precede those of Reader
+	// Render appends frames of First and Reader as server-sent events; nil: they are events of a turn, one per line. A
+	// Reader whose Take returns runs needs nil, because readers share the rendered form of a run.
+	Render  func(b, frames []byte) []byte
 	Account protocol.AccountID
 	Session protocol.SessionID // the stream ends with it
 	// RequestID is that of the request, for the log.
 	RequestID string
 	// Ended is called once if the stream has taken over the connection, before the client can see its end.
 	Ended func()
+}
+
+func (s *Stream) render() func(b, frames []byte) []byte {
+	if s.Render == nil {
+		return appendEvents
+	}
+	return s.Render
 }
 
 // Serve responds with a stream until the log ends, the client disconnects or the session ends. The caller has set the

@@ -13,6 +13,7 @@ type source struct {
 	reader  Reader
 	chunked bool   // the source frames the body as HTTP/1.1 chunks; otherwise net/http frames it
 	head    []byte // the first bytes; nil once they were taken
+	render  func(b, frames []byte) []byte
 	atEnd   func() // called before the client can see the end of the body; may be nil
 }
 
@@ -96,7 +97,7 @@ func (s *source) appendRun(b []byte, run actors.Run) []byte {
 }
 
 func (s *source) appendFrames(b, frames []byte) []byte {
-	return s.append(b, func(b []byte) []byte { return appendEvents(b, frames) })
+	return s.append(b, func(b []byte) []byte { return s.render(b, frames) })
 }
 
 func (s *source) appendComment(b []byte) []byte {

@@ -93,7 +93,7 @@ type strictLines struct {
 	start []byte // the beginning of the current line, at most lineStart bytes
 }
 
-var allowedLine = regexp.MustCompile(`^(|:.*|id: \d+|event: [a-z_.]+|data: \{.*|retry: \d+)$`)
+var allowedLine = regexp.MustCompile(`^(|:.*|id: [\w-]+|event: [a-z_.]+|data: \{.*|retry: \d+)$`)
 
 // lineStart is the number of bytes of a line that are checked.
 const lineStart = 64

@@ -680,6 +680,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream the changes of the account
+         * @description Streams an item for every change of a resource of the account, whichever device or job made it. An item names the resource; load what you display again. Without a cursor the stream starts with `feed.started`, whose `id` is a cursor, and continues with the changes from then on: open it first, then load. To resume, send the `id` of the last event in Last-Event-ID or `after`; the header takes precedence. Items are kept for 7 days. If items after the cursor are gone, the stream starts with `feed.reset`: load everything again. An item is never skipped otherwise, but several changes of one resource may be reported as one, and an item may be repeated. Changes of temporary conversations are reported too; lists do not contain these conversations. Kinds of resources:
+         *
+         *     - `conversation`: A conversation was created, changed or deleted, its title was set, or more of it was read. `version` is the version of the conversation.
+         *     - `draft`: The draft of a conversation changed. `id` is the conversation; `version` is the version of the draft.
+         *     - `queue`: The follow-ups of a conversation or their order changed. `id` is the conversation; `version` is the `queue_version`.
+         *     - `follow_up`: A follow-up was created or changed. `version` and `state` are those of the follow-up.
+         *     - `branch`: A branch was created or renamed.
+         *     - `turn`: A turn was started, or its state changed. `state` is the state of the turn.
+         *     - `settings`: The settings of the account changed. `id` is the account; `version` is the version of the settings.
+         */
+        get: operations["followAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -1669,6 +1697,26 @@ export interface components {
             /** @enum {string} */
             rating: "up" | "down";
             reasons: ("accurate" | "complete" | "clear" | "followed_instructions" | "inaccurate" | "incomplete" | "unclear" | "ignored_instructions" | "outdated" | "unsafe" | "other")[];
+        };
+        FeedItem: {
+            /**
+             * Format: date-time
+             * @description The time of the change.
+             */
+            at: string;
+            /** @description The conversation of the resource, if it has one. */
+            conversation_id?: string;
+            /** @description The resource. Absent in feed.started and feed.reset. */
+            id?: string;
+            /** @description The state of the resource after the change, if it has one. */
+            state?: string;
+            /** @description The kind of the resource and what happened to it, for example draft.changed or conversation.deleted; or feed.started or feed.reset. Clients ignore types that they do not know. */
+            type: string;
+            /**
+             * Format: int64
+             * @description The version of the resource after the change, if it has one.
+             */
+            version?: number;
         };
         FieldError: {
             /** @description Path of the field, for example body.title or query.limit. */
@@ -12604,6 +12652,165 @@ export interface operations {
                 };
             };
             /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    followAccount: {
+        parameters: {
+            query?: {
+                /** @description The id of the last event that was received. Absent: start with what happens from now on. */
+                after?: string;
+            };
+            header?: {
+                /** @description The id of the last event that was received. Takes precedence over after. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The items of the feed, until the client disconnects. Each one is a server-sent event with a cursor in `id`, its type in `event` and the item in `data`. */
+            200: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Turn-Id": components["headers"]["X-Turn-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-03-01T12:30:15.250Z",
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "id": "a id",
+                     *       "state": "a state",
+                     *       "type": "a type",
+                     *       "version": 3
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["FeedItem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_streams`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

@@ -1,0 +1,64 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	stdhttp "net/http"
+
+	"turnstone/http/sse"
+	"turnstone/protocol"
+)
+
+const (
+	defaultStreams = 50 // default of the limit of open streams per account
+	retryStreams   = 5  // seconds; the Retry-After of an account with too many streams
+)
+
+// Streams serves the streams of a node, and limits how many of them an account may have open. Its methods may be called
+// from any goroutine.
+type Streams struct {
+	server *sse.Server
+	limit  int // per account
+	router *Router
+	Slots  SlotCounter // the open streams of each account
+}
+
+// NewStreams returns Streams without open ones. limit 0 stands for 50. Serve needs a call of Use before.
+func NewStreams(server *sse.Server, limit int) *Streams {
+	if limit == 0 {
+		limit = defaultStreams
+	}
+	return &Streams{server: server, limit: limit}
+}
+
+// Use sets the router of the requests that become streams. The router needs the handlers, and they need the Streams.
+func (s *Streams) Use(router *Router) { s.router = router }
+
+// Acquire takes one of the stream slots of an account, before any work for the stream. The caller defers Release.
+func (s *Streams) Acquire(account protocol.AccountID) error {
+	if !s.Slots.Take(account, s.limit) {
+		return &protocol.Error{Code: protocol.CodeTooManyStreams, Detail: fmt.Sprintf("At most %d streams may be open.", s.limit), RetryAfter: retryStreams}
+	}
+	return nil
+}
+
+// Release returns the slot that Acquire took, unless the stream has taken over the connection of the request of ctx.
+func (s *Streams) Release(ctx context.Context, account protocol.AccountID) {
+	if !ExchangeOf(ctx).TakenOver {
+		s.Slots.Release(account)
+	}
+}
+
+// Serve responds with a stream of the caller's account. Of the stream, it sets all that follows from the request.
+func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *sse.Stream) error {
+	ex := ExchangeOf(r.Context())
+	account, ended := ex.Caller.AccountID, s.router.BeginStream(ex)
+	stream.Account, stream.Session, stream.RequestID = account, ex.Caller.SessionID, ex.ID
+	stream.Ended = func() {
+		s.Slots.Release(account)
+		ended()
+	}
+	takenOver, err := s.server.Serve(w, r, stream)
+	ex.TakenOver = takenOver
+	return err
+}
