@@ -1,6 +1,5 @@
 // Starts everything that runs for as long as the page is open. No module starts anything when it is imported.
 import { startOutbox } from "./api/outbox";
-import { startPolling } from "./api/polling";
 import { startQueries } from "./api/queries";
 import { onSignIn, startSessionState } from "./api/session-state";
 import { startDrafts } from "./composer/drafts";
@@ -32,5 +31,4 @@ export function start(): void {
   startQueries();
   startDrafts();
   startOutbox();
-  startPolling();
 }

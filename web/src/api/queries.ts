@@ -64,7 +64,7 @@ async function newestConversations(cursor: string | null = null) {
   return { ...page, data: page.data.map(withPendingTitle) };
 }
 
-/** The conversations of the account, newest page first. api/polling.ts refetches the newest page. */
+/** The conversations of the account, newest page first. A change refetches the newest page. */
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
   initialPageParam: null as string | null,
@@ -141,6 +141,24 @@ export async function refetch(key: readonly string[]): Promise<void> {
           mergeNewestPage,
         ),
       ),
+  );
+}
+
+/** Refetches everything displayed, except for the session and for what does not exist. */
+export async function refetchDisplayed(): Promise<void> {
+  const displayed = queryClient
+    .getQueryCache()
+    .findAll({ type: "active" })
+    .filter(({ queryKey, state: { error } }) => {
+      const missing = error instanceof Refusal && error.status === 404;
+      return queryKey[0] !== "session" && !missing;
+    });
+  await Promise.all(
+    displayed.map(({ queryKey }) =>
+      queryKey[0] === "conversations" || queryKey[0] === "messages"
+        ? refetch(queryKey as readonly string[])
+        : queryClient.invalidateQueries({ queryKey, exact: true }),
+    ),
   );
 }
 

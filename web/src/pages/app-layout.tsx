@@ -14,6 +14,7 @@ import { useLocalization } from "../messages/localization";
 import { Header } from "./header";
 import { useUnsentCount } from "../sidebar/sign-out";
 import { UnreadIcon, PageTitle } from "./title";
+import { startAccountFeed } from "../turn/account-feed";
 import { useProviderFailureToast } from "./provider-failure";
 
 // The drawer and the dialogs are loaded when they are first opened.
@@ -38,6 +39,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const unsent = useUnsentCount(({ count }) => count > 0);
   useSendWhenHidden();
   useProviderFailureToast();
+  useEffect(startAccountFeed, []);
   const navigate = useNavigate();
   const conversation = useKnownConversation(id);
   const shown = wide ? docked : drawer;

@@ -24,9 +24,13 @@ const followers = new Map<string, { count: number; stop: () => void }>();
 const pending = new Map<string, { events: TurnEvent[]; link: ConnectionState | null }>();
 let scheduled = false;
 
+/** The connection to the other tabs of the browser. */
+export function sharedTabs(): Tabs {
+  return (tabs ??= joinTabs());
+}
+
 /** Follows a turn while a component shows it, starting at its streaming message. Returns a function that stops. */
 export function watchTurn(turn: TurnID, message: Message | undefined): () => void {
-  tabs ??= joinTabs();
   const known = followers.get(turn);
   if (known !== undefined) {
     known.count += 1;
@@ -35,7 +39,7 @@ export function watchTurn(turn: TurnID, message: Message | undefined): () => voi
     useLive.setState((live) => ({
       turns: { ...live.turns, [turn]: { view, connection: "connecting", lostAt: null } },
     }));
-    const stop = tabs.follow(turn, view.last, {
+    const stop = sharedTabs().follow(turn, view.last, {
       events: (events) => pendingChanges(turn).events.push(...events),
       link: (link) => void (pendingChanges(turn).link = link),
     });

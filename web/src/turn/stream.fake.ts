@@ -33,7 +33,48 @@ export class FakeStreams {
     return [...this.#open].filter((one) => one.turn === turn).length;
   }
 
+  /** The items of the feed so far; the cursor of item n is n, from 1. */
+  readonly #items: string[] = [];
+  readonly #feeds = new Map<ReadableStreamDefaultController<Uint8Array>, number>();
+  /** The cursors with which the feed was requested; null: none. */
+  readonly feedRequests: (string | null)[] = [];
+
+  get feeds(): number {
+    return this.#feeds.size;
+  }
+
+  /** Appends an item to the feed and sends it to its connections. */
+  report(type: string): void {
+    this.#items.push(type);
+    for (const controller of this.#feeds.keys()) this.#feedItems(controller);
+  }
+
+  #openFeed(cursor: string | null, signal?: AbortSignal | null): Response {
+    this.feedRequests.push(cursor);
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#feeds.set(controller, Number(cursor ?? this.#items.length));
+        signal?.addEventListener("abort", () => {
+          if (this.#feeds.delete(controller)) controller.error(new Error("aborted"));
+        });
+        this.#feedItems(controller);
+      },
+    });
+    return new Response(body);
+  }
+
+  #feedItems(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    const sent = this.#feeds.get(controller)!;
+    this.#feeds.set(controller, this.#items.length);
+    for (let n = sent; n < this.#items.length; n++) {
+      const item = { type: this.#items[n], at: "2026-01-01T00:00:00.000Z" };
+      controller.enqueue(encoder.encode(`id: ${n + 1}\nevent: ${item.type}\ndata: ${JSON.stringify(item)}\n\n`));
+    }
+  }
+
   fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const feed = /^\/events(?:\?after=(.+))?$/.exec(String(input));
+    if (feed !== null) return Promise.resolve(this.#openFeed(feed[1] ?? null, init?.signal));
     const [, turn, after] = /turns\/(.+)\/events\?after=(\d+)$/.exec(String(input))!;
     this.requests.push({ turn: turn!, after: Number(after) });
     const events = this.turns.get(turn!);

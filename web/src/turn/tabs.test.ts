@@ -62,6 +62,8 @@ class FakeTab {
   readonly gone = new AbortController();
   readonly views = new Map<string, TurnView>();
   readonly links = new Map<string, ConnectionState>();
+  readonly items: string[] = [];
+  feedOpen = false;
   lead: () => Promise<void> = () => Promise.resolve();
   readonly tabs: Tabs;
 
@@ -83,6 +85,13 @@ class FakeTab {
         this.lead = lead;
         browser.elect(this);
       },
+    });
+  }
+
+  followFeed(): void {
+    this.tabs.followFeed({
+      items: (items) => void (this.crashed || this.items.push(...items.map(({ type }) => type))),
+      open: (open) => void (this.feedOpen = open),
     });
   }
 
@@ -110,6 +119,27 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 const turnOfSeed = (seed: number, id = `turn_${seed}`): TurnEvent[] => randomTurn(random(seed), id);
 
 describe("tabs", () => {
+  test("all tabs get the feed over one connection, and a new leader continues it without a gap", async () => {
+    const tabs = new FakeBrowserTabs();
+    const all = Array.from({ length: 4 }, () => tabs.openTab());
+    for (const tab of all) tab.followFeed();
+    await until(() => all.every((tab) => tab.feedOpen), "the connection");
+    tabs.streams.report("one.changed");
+    tabs.streams.report("two.changed");
+    await until(() => all.every((tab) => tab.items.length === 2), "the first items");
+    expect(tabs.streams.feeds).toBe(1);
+    const late = tabs.openTab();
+    late.followFeed();
+    await until(() => late.feedOpen, "the connection in the new tab");
+    tabs.crash(tabs.leader);
+    tabs.streams.report("three.changed");
+    const left = all.filter((tab) => !tab.crashed);
+    await until(() => left.every((tab) => tab.items.length === 3), "the item during the change of the leader");
+    for (const tab of left) expect(tab.items).toEqual(["one.changed", "two.changed", "three.changed"]);
+    expect(tabs.streams.feedRequests).toEqual([null, "2"]);
+    expect(tabs.streams.feeds).toBe(1);
+  });
+
   test("many tabs that follow one turn share one connection and get the same events", async () => {
     const tabs = new FakeBrowserTabs();
     const events = turnOfSeed(3);
@@ -147,13 +177,13 @@ describe("tabs", () => {
     expect(far.views.get("turn_8")).toEqual(whole);
   });
 
-  test("at most four connections are open; further turns wait for a slot", async () => {
+  test("at most three turns are followed at once; further turns wait for a slot", async () => {
     const tabs = new FakeBrowserTabs();
     const turns = Array.from({ length: 9 }, (_, at) => turnOfSeed(at + 1));
     for (const events of turns) tabs.streams.append(events[0]!.turn_id, events.slice(0, 3));
     const all = [tabs.openTab(), tabs.openTab(), tabs.openTab()];
     turns.forEach((events, at) => all[at % 3]!.watch(events[0]!.turn_id));
-    await until(() => tabs.streams.open === 4, "four connections");
+    await until(() => tabs.streams.open === 3, "three connections");
     for (const events of turns) {
       tabs.streams.append(events[0]!.turn_id, events.slice(3));
       await until(
@@ -161,7 +191,7 @@ describe("tabs", () => {
         `the end of ${events[0]!.turn_id}`,
       );
     }
-    expect(tabs.streams.maxOpen).toBe(4);
+    expect(tabs.streams.maxOpen).toBe(3);
     turns.forEach((events, at) =>
       expect(all[at % 3]!.views.get(events[0]!.turn_id)).toEqual(foldTurn(openTurn(events[0]!.turn_id), events)),
     );
@@ -169,15 +199,15 @@ describe("tabs", () => {
 
   test("a slot is free again when no tab follows its turn", async () => {
     const tabs = new FakeBrowserTabs();
-    const turns = Array.from({ length: 5 }, (_, at) => turnOfSeed(at + 20));
+    const turns = Array.from({ length: 4 }, (_, at) => turnOfSeed(at + 20));
     for (const events of turns) tabs.streams.append(events[0]!.turn_id, events.slice(0, 2));
     const tab = tabs.openTab();
     const stops = turns.map((events) => tab.watch(events[0]!.turn_id));
-    await until(() => tabs.streams.open === 4, "four connections");
-    expect(tab.views.get(turns[4]![0]!.turn_id)!.last).toBe(0);
+    await until(() => tabs.streams.open === 3, "three connections");
+    expect(tab.views.get(turns[3]![0]!.turn_id)!.last).toBe(0);
     stops[0]!();
-    await until(() => tab.views.get(turns[4]![0]!.turn_id)!.last === 2, "the fifth turn");
-    expect(tabs.streams.maxOpen).toBe(4);
+    await until(() => tab.views.get(turns[3]![0]!.turn_id)!.last === 2, "the fourth turn");
+    expect(tabs.streams.maxOpen).toBe(3);
   });
 
   test("when the leader crashes after any event, the other tabs continue without a gap", async () => {

@@ -1,21 +1,27 @@
 // Shares streams between the tabs of a browser. One tab leads: it alone opens connections, at most four, and forwards
 // the events to the others, so that many tabs never use up the six HTTP/1.1 connections of an origin. When the leader
-// closes, another tab takes over, and every tab requests its turns again from the last sequence it has read.
+// closes, another tab takes over: every tab requests its turns again from the last sequence it has read, and the new
+// leader continues the account's feed from the last cursor that it has heard of.
 import type { TurnEvent } from "../generated/events";
-import { follow, type Follower, type ConnectionState, type FollowDependencies } from "./follow";
+import type { StreamDependencies } from "./event-stream";
+import { followFeed, type FeedFollower, type FeedItem } from "./feed";
+import { follow, type Follower, type ConnectionState } from "./follow";
 
-/** The number of connection slots: the turns followed at the same time. Further turns wait for a slot. */
-const maxConnections = 4;
+/** The number of connection slots for turns, next to the feed. Further turns wait for a slot. */
+const maxConnections = 3;
 
 type TabMessage =
   | { kind: "leading" }
   | { kind: "want"; tab: string; turn: string; after: number }
   | { kind: "leave"; tab: string; turn: string }
   | { kind: "events"; turn: string; events: TurnEvent[] }
-  | { kind: "link"; turn: string; link: ConnectionState };
+  | { kind: "link"; turn: string; link: ConnectionState }
+  | { kind: "want_feed" }
+  | { kind: "items"; items: FeedItem[]; cursor: string }
+  | { kind: "feed_open"; open: boolean };
 
 /** The channel and the leader election of the tabs; tests replace them. */
-export interface TabsDependencies extends FollowDependencies {
+export interface TabsDependencies extends StreamDependencies {
   channel: Pick<BroadcastChannel, "postMessage" | "addEventListener" | "removeEventListener">;
   /** Runs lead once this tab is elected leader; it stays the leader until the promise of lead settles. */
   elect(lead: () => Promise<void>, signal: AbortSignal): void;
@@ -37,6 +43,10 @@ export class Tabs {
   readonly #wanted = new Map<string, { follower: Follower; after: number }>();
   readonly #connections = new Map<string, Connection>(); // used by the leader only
   #leads = false;
+  #feed: FeedFollower | null = null;
+  #cursor: string | null = null; // of the last item that this tab got
+  #feedStop: AbortController | null = null; // used by the leader only; null: the feed is not followed
+  #feedOpen = false;
 
   constructor(deps: TabsDependencies) {
     this.#deps = deps;
@@ -56,8 +66,15 @@ export class Tabs {
     };
   }
 
-  /** Requests every followed turn again, after a sign-in or when a leader has been elected. */
+  /** Follows the feed of the account for as long as this tab is open. */
+  followFeed(follower: FeedFollower): void {
+    this.#feed = follower;
+    this.#broadcast({ kind: "want_feed" });
+  }
+
+  /** Requests every followed turn and the feed again, after a sign-in or when a leader has been elected. */
   followAllAgain(): void {
+    if (this.#feed !== null) this.#broadcast({ kind: "want_feed" });
     for (const [turn, { after }] of this.#wanted) this.#broadcast({ kind: "want", tab: this.#tab, turn, after });
   }
 
@@ -67,6 +84,7 @@ export class Tabs {
     this.#stop.abort();
     this.#deps.channel.removeEventListener("message", this.#onMessage);
     for (const connection of this.#connections.values()) connection.stop?.abort();
+    this.#feedStop?.abort();
   }
 
   /** Sends a message to the other tabs and handles it in this one. */
@@ -89,6 +107,14 @@ export class Tabs {
       }
       case "link":
         return this.#wanted.get(message.turn)?.follower.link(message.link);
+      case "items":
+        this.#cursor = message.cursor;
+        return this.#feed?.items(message.items, message.cursor);
+      case "feed_open":
+        return this.#feed?.open(message.open);
+      case "want_feed":
+        if (this.#leads) void this.#serveFeed();
+        return;
       case "want":
         if (this.#leads) this.#serve(message.tab, message.turn, message.after);
         return;
@@ -102,6 +128,25 @@ export class Tabs {
     this.#leads = true;
     this.#broadcast({ kind: "leading" });
     await new Promise<void>((resolve) => this.#stop.signal.addEventListener("abort", () => resolve()));
+  }
+
+  /** Follows the feed until it cannot be followed, or reports whether it is open if it is followed already. */
+  async #serveFeed(): Promise<void> {
+    if (this.#feedStop !== null) return this.#broadcast({ kind: "feed_open", open: this.#feedOpen });
+    const stop = (this.#feedStop = new AbortController());
+    await followFeed(
+      this.#cursor,
+      {
+        items: (items, cursor) => this.#broadcast({ kind: "items", items, cursor }),
+        open: (open) => {
+          this.#feedOpen = open;
+          this.#broadcast({ kind: "feed_open", open });
+        },
+      },
+      stop.signal,
+      this.#deps,
+    );
+    this.#feedStop = null;
   }
 
   #serve(tab: string, turn: string, after: number): void {

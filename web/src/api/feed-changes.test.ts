@@ -1,0 +1,35 @@
+import { describe, expect, test } from "vitest";
+import { outdatedBy } from "./feed-changes";
+
+const nothing = { draft: () => undefined, settings: () => undefined };
+const at = "2026-01-01T00:00:00.000Z";
+const item = (type: string, version?: number) => ({
+  type,
+  id: "id",
+  conversation_id: "conv_1",
+  at,
+  ...(version === undefined ? {} : { version }),
+});
+
+describe("what an item of the feed makes outdated", () => {
+  test("the list and the conversation, if a conversation or its turn changed", () => {
+    for (const type of ["conversation.changed", "conversation.deleted", "turn.changed"])
+      expect(outdatedBy(item(type), nothing)).toEqual([["conversations"], ["conversation", "conv_1"]]);
+  });
+
+  test("everything, if items are missing", () => {
+    for (const type of ["feed.started", "feed.reset"]) expect(outdatedBy({ type, at }, nothing)).toEqual([[]]);
+  });
+
+  test("nothing, if this tab has that version already", () => {
+    const known = { draft: () => 4, settings: () => 2 };
+    expect(outdatedBy(item("draft.changed", 4), known)).toEqual([]);
+    expect(outdatedBy(item("draft.changed", 5), known)).toEqual([["conversation", "conv_1"]]);
+    expect(outdatedBy(item("settings.changed", 2), known)).toEqual([]);
+    expect(outdatedBy(item("settings.changed", 3), known)).toEqual([["settings"]]);
+  });
+
+  test("nothing, if the kind is not known", () => {
+    expect(outdatedBy(item("dream.changed"), nothing)).toEqual([]);
+  });
+});

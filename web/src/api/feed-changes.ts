@@ -1,0 +1,37 @@
+// What the items of the account's feed make outdated in the cache of server state. Pure.
+import type { Schemas } from "./client";
+
+type FeedItem = Schemas["FeedItem"];
+
+/** The versions that this tab has; undefined: not loaded. */
+export interface KnownVersions {
+  draft(conversation: string): number | undefined;
+  settings(): number | undefined;
+}
+
+/** Returns the keys of the queries that an item makes outdated; an empty key stands for all queries. */
+export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (readonly string[])[] {
+  const of = item.conversation_id ?? "";
+  const isKnown = (version: number | undefined) => version !== undefined && version >= (item.version ?? Infinity);
+  switch (item.type.split(".")[0]) {
+    case "feed": // feed.started and feed.reset: anything may have changed before
+      return [[]];
+    case "conversation":
+    case "turn":
+      return [["conversations"], ["conversation", of]];
+    case "draft":
+      return isKnown(known.draft(of)) ? [] : [["conversation", of]];
+    case "queue":
+    case "follow_up":
+      return [["conversation", of]];
+    case "branch": // messages show how many siblings they have
+      return [
+        ["conversation", of],
+        ["messages", of],
+      ];
+    case "settings":
+      return isKnown(known.settings()) ? [] : [["settings"]];
+    default: // a kind that this version does not know
+      return [];
+  }
+}
