@@ -34,6 +34,7 @@ export function withBrowser(): void {
   afterEach(async () => {
     await sendCommand("running");
     if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
+    if (late.length > 0) await sendCommand("late", late.splice(0).join("\n"));
   });
   afterAll(quit);
 }
@@ -50,6 +51,18 @@ const refused: string[] = [];
 
 function countRefusal(status: number, method: string, to: string): void {
   if (status === 503 && !faultInjected) refused.push(`${expect.getState().currentTestName ?? ""}: ${method} ${to}`);
+}
+
+/** What took longer in this test than its limit. */
+const late: string[] = [];
+
+/**
+ * Reports that something took longer than its limit, in milliseconds. It fails the suite unless the machine was too slow
+ * in that time.
+ */
+export function checkDelay(what: string, took: number, limit: number): void {
+  const test = expect.getState().currentTestName ?? "";
+  if (took > limit) late.push(`${test}: ${what} took ${Math.ceil(took)} ms, the limit is ${limit} ms`);
 }
 
 async function injectFault(verb: string): Promise<void> {

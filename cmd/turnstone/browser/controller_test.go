@@ -21,14 +21,14 @@ var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 const (
 	// maxCommand bounds the body of a request, in bytes.
 	maxCommand = 64 << 10
-	// refusedWithin is the time before the end of a test in which a refusal is assumed to have happened: about as long
-	// as a test takes.
+	// refusedWithin is the time before the end of a test in which a refusal or a delay is assumed to have happened: about
+	// as long as a test takes.
 	refusedWithin = time.Minute
 )
 
 // command is a request of a browser test to change the state of the service. down kills it with kill -9, up starts it,
 // freeze stops the process with its connections open, thaw continues it, and running makes it run whatever was done to
-// it. refused reports unexpected 503s, one per line of the body.
+// it. refused reports unexpected 503s, one per line of the body, and late what took longer than its limit, as well.
 type command struct {
 	verb, body string
 	done       chan struct{}
@@ -64,9 +64,12 @@ func (k *controller) serve(done <-chan struct{}) {
 	for {
 		select {
 		case c := <-k.commands:
-			if c.verb == "refused" {
+			switch c.verb {
+			case "refused":
 				k.checkRefusals(c.body)
-			} else {
+			case "late":
+				k.checkDelays(c.body)
+			default:
 				k.do(c.verb)
 			}
 			close(c.done)
@@ -87,6 +90,15 @@ func (k *controller) checkRefusals(refused string) {
 	for _, request := range slices.Sorted(maps.Keys(counts)) {
 		finding := fmt.Sprintf("%d unexpected 503 responses: %s", counts[request], request)
 		sitetest.Meter().Between(now.Add(-refusedWithin), now).Report(k.t, finding)
+	}
+}
+
+// checkDelays fails the suite for each delay, unless the machine was too slow. The delays happened shortly before.
+func (k *controller) checkDelays(late string) {
+	k.t.Helper()
+	now := time.Now()
+	for line := range strings.SplitSeq(strings.TrimSpace(late), "\n") {
+		sitetest.Meter().Between(now.Add(-refusedWithin), now).Report(k.t, line)
 	}
 }
 
@@ -115,7 +127,7 @@ func (k *controller) do(verb string) {
 	}
 }
 
-// listen starts an HTTP server for commands (POST /down, /up, /freeze, /thaw, /running and /refused) and returns its
+// listen starts an HTTP server for commands (POST /down, /up, /freeze, /thaw, /running, /refused and /late) and returns its
 // URL.
 func (k *controller) listen() string {
 	k.t.Helper()

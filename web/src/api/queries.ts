@@ -144,6 +144,27 @@ export async function refetch(key: readonly string[]): Promise<void> {
   );
 }
 
+/** Updates a changed conversation (version null: deleted) in the list, if it is on an older page than the newest. */
+export async function updateListed(id: string, version: number | null): Promise<void> {
+  const listed = queryClient
+    .getQueryData(conversationsQuery.queryKey)
+    ?.pages.flatMap(({ data }) => data)
+    .find((one) => one.conversation_id === id);
+  if (listed === undefined || (version !== null && listed.version >= version)) return;
+  try {
+    const path = { conversation_id: id };
+    cacheConversation(
+      withPendingTitle(await body(api.GET("/conversations/{conversation_id}", { params: { path } }))) as Conversation,
+    );
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status !== 404) return; // the next refetch of the list contains the change
+    queryClient.setQueryData(conversationsQuery.queryKey, (list) => {
+      const without = (data: readonly Conversation[]) => data.filter((one) => one.conversation_id !== id);
+      return list && { ...list, pages: list.pages.map((page) => ({ ...page, data: without(page.data) })) };
+    });
+  }
+}
+
 /** Refetches everything displayed, except for the session and for what does not exist. */
 export async function refetchDisplayed(): Promise<void> {
   const displayed = queryClient

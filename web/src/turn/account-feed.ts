@@ -1,6 +1,6 @@
 // Keeps what the app displays current: refetches what the items of the account's feed report as changed.
 import { outdatedBy, type KnownVersions } from "../api/feed-changes";
-import { conversationQuery, queryClient, refetch, refetchDisplayed, settingsQuery } from "../api/queries";
+import { conversationQuery, queryClient, refetch, refetchDisplayed, settingsQuery, updateListed } from "../api/queries";
 import { useSessionState } from "../api/session-state";
 import type { FeedItem } from "./feed";
 import { sharedTabs } from "./live";
@@ -20,6 +20,8 @@ const known: KnownVersions = {
 
 let open = false;
 const outdated = new Map<string, readonly string[]>();
+/** The changed conversations with their new versions; null: deleted. */
+const changed = new Map<string, number | null>();
 let timer: ReturnType<typeof setTimeout> | null = null;
 
 /** Starts to follow the feed. Further calls have no effect. */
@@ -28,6 +30,9 @@ export function startAccountFeed(): void {
   started = true;
   sharedTabs().followFeed({
     items: (items: FeedItem[]) => {
+      for (const { type, id, version } of items)
+        if (type.startsWith("conversation.") && id !== undefined)
+          changed.set(id, type === "conversation.deleted" ? null : (version ?? 0));
       for (const key of items.flatMap((item) => outdatedBy(item, known))) outdated.set(key.join(" "), key);
       if (outdated.size > 0) timer ??= setTimeout(() => void apply(), collected);
     },
@@ -43,9 +48,12 @@ let started = false;
 /** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
 async function apply(): Promise<void> {
   const keys = [...outdated.values()];
+  const conversations = [...changed];
   outdated.clear();
+  changed.clear();
   try {
     await (keys.some((key) => key.length === 0) ? refetchDisplayed() : Promise.all(keys.map(refetch)));
+    for (const [id, version] of conversations) await updateListed(id, version);
   } finally {
     timer = outdated.size > 0 ? setTimeout(() => void apply(), collected) : null;
   }

@@ -1,0 +1,174 @@
+// Tests of two browsers of one account: each shows what the other changes, without a reload, and loses nothing while its
+// network is away.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { composer, messages, pausedAnswer, sidebar, stop, waiting } from "./conversation-page";
+import { FaultProxy } from "./fault-proxy";
+import { Account, BrowserWindow, checkDelay, phone, withBrowser } from "./harness";
+
+withBrowser();
+
+/** The time in milliseconds after which another browser must show a change. */
+const limit = 1_000;
+
+/** Waits until the feed of a new page is connected: from then on it shows changes without a request of its own. */
+async function openFollowing(path: string, account: Account, options = {}): Promise<BrowserWindow> {
+  const visit = await BrowserWindow.open("/nowhere", account, options);
+  const connected = visit.page.waitForResponse((response) => new URL(response.url()).pathname === "/events");
+  await visit.page.goto(new URL(path, visit.page.url()).href);
+  expect((await connected).status()).toBe(200);
+  return visit;
+}
+
+/** Makes a change and waits until a page shows it; the time counts from the end of the change. */
+async function showsInTime(what: string, change: () => Promise<unknown>, shown: () => Promise<unknown>): Promise<void> {
+  const seen = shown();
+  await change();
+  const from = performance.now();
+  await seen;
+  checkDelay(`another browser shows ${what}`, performance.now() - from, limit);
+}
+
+/** Waits for the response to a request of the page that its action causes. */
+async function acting(page: Page, method: string, path: RegExp, action: () => Promise<unknown>): Promise<void> {
+  const response = page.waitForResponse((one) => one.request().method() === method && path.test(one.url()));
+  await action();
+  expect((await response).ok(), `${method} ${path.source}`).toBe(true);
+}
+
+const draftShown = (page: Page, text: string) =>
+  page.waitForFunction((wanted) => document.querySelector("textarea")?.value === wanted, text);
+
+describe("two browsers of one account", () => {
+  test("a draft, a title, a branch, the order of the queue and a deletion are shown in the other within a second", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("What is 6*7?");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Sums" });
+    const laptop = await openFollowing(`/c/${conversation}`, account);
+    const mobile = await openFollowing(`/c/${conversation}`, account);
+    await messages(mobile.page).nth(1).waitFor();
+    await showsInTime(
+      "a draft",
+      () => acting(laptop.page, "PUT", /\/draft$/, () => composer(laptop.page).fill("From the laptop")),
+      () => draftShown(mobile.page, "From the laptop"),
+    );
+    await showsInTime(
+      "a title",
+      () => account.request("PUT", `/conversations/${conversation}/title`, { title: "Two tides a day" }),
+      () =>
+        sidebar(mobile.page)
+          .getByRole("link", { name: /^Two tides a day/ })
+          .waitFor(),
+    );
+    // Another version of the question, on the other browser.
+    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "" });
+    const question = (await account.read<{ data: { message_id: string }[] }>(`/conversations/${conversation}/messages`))
+      .data[0]!;
+    await account.chat("What is 7*8?", {
+      conversation_id: conversation,
+      branch: { message_id: question.message_id, mode: "edit" },
+    });
+    await mobile.page.getByText("What is 7*8?").first().waitFor();
+    await laptop.page.getByText("What is 7*8?").first().waitFor();
+    await showsInTime(
+      "the other branch",
+      () =>
+        acting(laptop.page, "PUT", /\/active-branch$/, async () => {
+          await messages(laptop.page).first().hover();
+          await messages(laptop.page).first().getByRole("button", { name: "Previous version" }).click();
+        }),
+      () => mobile.page.getByText("What is 6*7?").first().waitFor(),
+    );
+    const answer = await pausedAnswer();
+    const { turn } = await account.startTurn(answer.text, { conversation_id: conversation });
+    await stop(mobile.page).waitFor();
+    for (const text of ["first", "second"])
+      await account.request("POST", `/conversations/${conversation}/follow-ups`, {
+        input: [{ type: "text", text }],
+      });
+    const queued = () => waiting(mobile.page).getByRole("listitem");
+    await expect.poll(() => queued().count()).toBe(2);
+    const { queue_version, data } = await account.read<{ queue_version: number; data: { follow_up_id: string }[] }>(
+      `/conversations/${conversation}/follow-ups`,
+    );
+    await showsInTime(
+      "the order of the queue",
+      () =>
+        account.request("PUT", `/conversations/${conversation}/follow-ups/order`, {
+          order: data.map((one) => one.follow_up_id).reverse(),
+          queue_version,
+        }),
+      () => queued().first().getByText("second").waitFor(),
+    );
+    await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn, scope: "turn_and_follow_ups" });
+    await stop(mobile.page).waitFor({ state: "hidden" });
+    await answer.release();
+    const other = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${other}/title`, { title: "To be deleted" });
+    const row = sidebar(mobile.page).getByRole("link", { name: /^To be deleted/ });
+    await row.waitFor();
+    await showsInTime(
+      "a deletion",
+      () => account.request("DELETE", `/conversations/${other}`),
+      () => row.waitFor({ state: "detached" }),
+    );
+    await laptop.close();
+    await mobile.close();
+  });
+
+  test("a browser whose network was away shows everything that changed in the meantime", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("What is 6*7?");
+    const [renamed, deleted] = [await account.chat("Hello!"), await account.chat("Hello!")];
+    await account.request("PUT", `/conversations/${deleted}/title`, { title: "To be deleted" });
+    const network = await FaultProxy.start();
+    const visit = await openFollowing(`/c/${conversation}`, account, { proxy: network.proxy });
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await sidebar(page)
+      .getByRole("link", { name: /^To be deleted/ })
+      .waitFor();
+    const broken = page.waitForEvent("requestfailed", (request) => new URL(request.url()).pathname === "/events");
+    network.cut();
+    await broken;
+    await account.request("PUT", `/conversations/${renamed}/title`, { title: "Renamed meanwhile" });
+    await account.request("DELETE", `/conversations/${deleted}`);
+    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "Typed meanwhile" });
+    const started = await account.chat("Started meanwhile");
+    await account.request("PUT", `/conversations/${started}/title`, { title: "Started meanwhile" });
+    await account.chat("And 7*8?", { conversation_id: conversation });
+    await account.request("PUT", "/account/settings", {
+      ...(await account.read<object>("/account/settings")),
+      theme: "dark",
+    });
+    network.restore();
+    for (const title of ["Renamed meanwhile", "Started meanwhile"])
+      await sidebar(page)
+        .getByRole("link", { name: new RegExp(`^${title}`) })
+        .waitFor();
+    await sidebar(page)
+      .getByRole("link", { name: /^To be deleted/ })
+      .waitFor({ state: "detached" });
+    await page.getByText("And 7*8?").first().waitFor();
+    await expect.poll(() => messages(page).count()).toBe(4);
+    await draftShown(page, "Typed meanwhile");
+    await visit.close();
+    await network.close();
+  });
+
+  test("a second tab and a phone follow too, and the feed continues when the first tab closes", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await openFollowing(`/c/${conversation}`, account);
+    const second = await visit.tab(`/c/${conversation}`);
+    const mobile = await openFollowing(`/c/${conversation}`, account, { viewport: phone });
+    await messages(second).nth(1).waitFor();
+    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "one" });
+    for (const page of [visit.page, second, mobile.page]) await draftShown(page, "one");
+    await visit.page.close();
+    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "two" });
+    for (const page of [second, mobile.page]) await draftShown(page, "two");
+    await visit.close();
+    await mobile.close();
+  });
+});
