@@ -9,6 +9,8 @@ import {
   refusal,
   send,
   sidebar,
+  stop,
+  waitForAnswerEnd,
   waitForAnswerText,
 } from "./conversation-page";
 import { newIdentifier } from "../src/api/identifier";
@@ -160,6 +162,22 @@ describe("changes on other devices", () => {
     await expect.poll(() => sidebar(page).getByRole("listitem").getByRole("link").count()).toBe(1);
     await visit.close();
   });
+
+  test("a conversation whose first answer was stopped has the first words of its message as title", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await send(page, `Tides of the northern coast [[script tokens=20000 ttft=10ms interval=30ms]]`);
+    await waitForAnswerText(page);
+    await stop(page).click();
+    await waitForAnswerEnd(page);
+    await page.reload();
+    await sidebar(page)
+      .getByRole("link", { name: /^Tides of the northern coast/ })
+      .waitFor();
+    await page.getByRole("heading", { level: 1, name: /^Tides of the northern coast/ }).waitFor();
+    await visit.close();
+  });
 });
 
 describe("offline", () => {
@@ -206,7 +224,7 @@ describe("the palette", () => {
     await expect.poll(() => found("cafe mun")).toEqual(["Café in München"]);
     await expect.poll(() => found("天気")).toEqual(["東京の天気予報"]);
     await page.getByRole("combobox").fill("ill");
-    await page.getByText("No matches in loaded conversations.").waitFor();
+    await page.getByText("No matches.").waitFor();
     await visit.close();
   });
 

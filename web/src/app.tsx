@@ -35,6 +35,11 @@ const root = createRootRoute({
 const chat = createRoute({ getParentRoute: () => root, id: "chat", component: ConversationRoute });
 const start = createRoute({ getParentRoute: () => chat, path: "/" });
 const conversation = createRoute({ getParentRoute: () => chat, path: "/c/$conversation" });
+const project = createRoute({
+  getParentRoute: () => root,
+  path: "/p/$project",
+  component: lazyRouteComponent(() => import("./pages/project"), "ProjectPage"),
+});
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
@@ -42,7 +47,7 @@ const settings = createRoute({
 });
 
 const router = createRouter({
-  routeTree: root.addChildren([chat.addChildren([start, conversation]), settings]),
+  routeTree: root.addChildren([chat.addChildren([start, conversation]), project, settings]),
   scrollRestoration: false,
   defaultErrorComponent: ErrorPage,
 });

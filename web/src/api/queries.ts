@@ -64,6 +64,32 @@ async function newestConversations(cursor: string | null = null) {
   return { ...page, data: page.data.map(withPendingTitle) };
 }
 
+/** The messages that match a query; the previous ones while a longer query is searched. */
+export const searchQuery = (query: string) =>
+  queryOptions({
+    queryKey: ["search", query],
+    queryFn: async () => {
+      const found = await body(api.GET("/search", { params: { query: { q: query, limit: 20 } } }));
+      return found.data.filter((result) => result.kind === "message");
+    },
+    enabled: query !== "",
+    placeholderData: (before) => (query === "" ? undefined : before),
+  });
+
+/** The archived conversations of the account. */
+export const archiveQuery = infiniteQueryOptions({
+  queryKey: ["archive"],
+  initialPageParam: null as string | null,
+  queryFn: ({ pageParam }) =>
+    body(
+      api.GET("/conversations", {
+        params: { query: { archived: "true", limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+      }),
+    ),
+  getNextPageParam: (page) => page.next_cursor,
+  refetchOnMount: "always",
+});
+
 /** The conversations of the account, newest page first. A change refetches the newest page. */
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
@@ -84,6 +110,8 @@ export const conversationQuery = (id: string) =>
       ),
     refetchOnWindowFocus: "always",
   });
+
+type MessagePage = Awaited<ReturnType<typeof newestMessages>>;
 
 /** Fetches the newest messages of a branch, or the page after a cursor. */
 const newestMessages = (id: string, branch: string, cursor: string | null = null) =>
@@ -226,6 +254,28 @@ export function cacheConversation(conversation: Conversation): void {
             data: page.data.map((item) =>
               item.conversation_id === conversation.conversation_id ? conversation : item,
             ),
+          })),
+        },
+  );
+}
+
+/** Sets the follow-ups in the cached conversation. */
+export function cacheFollowUps(id: string, followUps: ConversationPage["follow_ups"]): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
+    page === undefined ? page : { ...page, follow_ups: followUps },
+  );
+}
+
+/** Sets the feedback on a message in the cached pages of its conversation. */
+export function cacheFeedback(id: string, message: string, feedback: Message["feedback"]): void {
+  queryClient.setQueriesData<InfiniteData<MessagePage>>({ queryKey: ["messages", id] }, (list) =>
+    list === undefined
+      ? list
+      : {
+          ...list,
+          pages: list.pages.map((page) => ({
+            ...page,
+            data: page.data.map((one) => (one.message_id === message ? { ...one, feedback } : one)),
           })),
         },
   );

@@ -1,8 +1,8 @@
 // Changes to the follow-ups of a conversation. No change is shown before the service has confirmed it.
-import { api, body, Refusal, type FollowUp } from "../api/client";
+import { api, body, Refusal, type ConversationPage, type FollowUp } from "../api/client";
 import { onMessageSettled, sendMessage } from "../api/outbox";
 import { noticeSignOut } from "../api/session-state";
-import { refetchInAllTabs } from "../api/queries";
+import { cacheFollowUps, refetchInAllTabs } from "../api/queries";
 import { toast } from "../controls/toast";
 import type { SendMode } from "../keys/send-modes";
 import type { Localization } from "../messages/localization";
@@ -48,6 +48,51 @@ export async function discardFollowUp(conversation: string, item: FollowUp, t: L
   };
   toast(t("composer.pending.discarded"), { action: { label: t("composer.pending.undo"), run: undo } });
   return true;
+}
+
+/** Returns the identifiers of a queue in the order after an item was moved to the place of another one. */
+export function moved(ids: readonly string[], item: string, target: string): string[] {
+  const to = ids.indexOf(target);
+  if (to < 0 || !ids.includes(item)) return [...ids];
+  return ids.filter((id) => id !== item).toSpliced(to, 0, item);
+}
+
+/**
+ * Moves a follow-up to the place of another one. The new order is displayed at once. If another device has changed the
+ * queue in the meantime, its order is displayed instead.
+ */
+export async function moveFollowUp(
+  page: ConversationPage,
+  item: string,
+  target: string,
+  t: Localization["t"],
+): Promise<void> {
+  const id = page.conversation_id;
+  const order = moved(
+    page.follow_ups.map((one) => one.follow_up_id),
+    item,
+    target,
+  );
+  const before = page.follow_ups;
+  cacheFollowUps(
+    id,
+    order.map((key) => before.find((one) => one.follow_up_id === key)!),
+  );
+  try {
+    await body(
+      api.PUT("/conversations/{conversation_id}/follow-ups/order", {
+        params: { path: { conversation_id: id } },
+        body: { order, queue_version: page.queue_version },
+      }),
+    );
+  } catch (error) {
+    noticeSignOut(error);
+    cacheFollowUps(id, before);
+    const elsewhere = error instanceof Refusal && (error.status === 409 || error.status === 404);
+    toast(t(elsewhere ? "composer.pending.reordered" : "composer.pending.failed"), { kind: "problem" });
+  } finally {
+    await refetchInAllTabs("conversation", id);
+  }
 }
 
 /** Queues held follow-ups in their order. Stops at the first that cannot be queued. */

@@ -10,13 +10,13 @@ import { useSendModes } from "../keys/send-keys";
 import { OutboxMessageNotice } from "./outbox-message-notice";
 import type { Steering } from "../turn/fold";
 import type { LiveTurn } from "../turn/live";
-import { useLocalization } from "../messages/localization";
-import { changeFollowUp, discardFollowUp, sendHeld, steerWith } from "./follow-ups";
+import { useLocalization, type Localization } from "../messages/localization";
+import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith } from "./follow-ups";
 import { useComposerState } from "./composer-state";
 import { restoreText } from "./drafts";
 import { decideSteering, useSteeringRequests } from "./stop";
 import { focusComposer, focusToWrite } from "./composer-requests";
-import { PendingRow, type RowAction } from "./pending-row";
+import { PendingRow, type Reordering, type RowAction } from "./pending-row";
 import { lengthOf, longestSteering } from "./text-limits";
 
 const none: readonly Steering[] = [];
@@ -98,6 +98,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
         ))}
         {queued.map((item, at) => (
           <FollowUpItem
+            reordering={page && reorderingOf(page, queued, at, t)}
             key={item.follow_up_id}
             id={id}
             turn={turn}
@@ -110,6 +111,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
         ))}
         {held.map((item, at) => (
           <FollowUpItem
+            reordering={page && reorderingOf(page, held, at, t)}
             key={item.follow_up_id}
             id={id}
             turn={turn}
@@ -157,9 +159,34 @@ interface FollowUpItemProps {
   steerable: boolean;
   item: FollowUp;
   state: string;
+  reordering: Reordering | undefined;
 }
 
-function FollowUpItem({ id, turn, steerable, item, state }: FollowUpItemProps) {
+/**
+ * Returns how an item moves among those with the same state; undefined: it cannot. A new order names every item of the
+ * queue, so a queue that was not loaded whole cannot be reordered.
+ */
+function reorderingOf(
+  page: ConversationPage,
+  list: readonly FollowUp[],
+  at: number,
+  t: Localization["t"],
+): Reordering | undefined {
+  if (list.length < 2 || page.more_follow_ups) return undefined;
+  const id = list[at]!.follow_up_id;
+  const moveTo = (target: FollowUp | undefined) =>
+    target === undefined ? null : () => void moveFollowUp(page, id, target.follow_up_id, t);
+  return {
+    id,
+    up: moveTo(list[at - 1]),
+    down: moveTo(list[at + 1]),
+    onDrop: (dragged) => {
+      if (dragged !== id && list.some((one) => one.follow_up_id === dragged)) void moveFollowUp(page, dragged, id, t);
+    },
+  };
+}
+
+function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUpItemProps) {
   const { t } = useLocalization();
   const { steers } = useSendModes();
   const [changing, setChanging] = useState(false);
@@ -211,6 +238,7 @@ function FollowUpItem({ id, turn, steerable, item, state }: FollowUpItemProps) {
       state={state}
       actions={actions}
       disabled={changing}
+      reordering={reordering}
     />
   );
 }

@@ -9,6 +9,7 @@ import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
 import { cancelDeletions, useDeletion, useSendWhenHidden } from "../sidebar/deletion";
 import { useKnownConversation } from "../sidebar/list";
+import { useMoving } from "../sidebar/moving";
 import { Sidebar } from "../sidebar/sidebar";
 import { useLocalization } from "../messages/localization";
 import { Header } from "./header";
@@ -24,6 +25,9 @@ const Drawer = deferred(() => import("../sidebar/drawer").then((m) => m.Drawer),
 const Deletions = deferred(() => import("../sidebar/deletion-dialogs").then((m) => m.DeletionDialogs), {
   onFailure: cancelDeletions,
 });
+const MoveDialog = deferred(() => import("../sidebar/move-dialog").then((m) => m.MoveDialog), {
+  onFailure: () => useMoving.setState({ conversation: null }),
+});
 const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
   onFailure: () => useUnsentCount.setState({ count: 0 }),
 });
@@ -37,6 +41,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const [drawer, setDrawer] = useState(false);
   const deleting = useDeletion((deletion) => deletion.confirming !== null || deletion.serverConfirmation !== null);
   const unsent = useUnsentCount(({ count }) => count > 0);
+  const moving = useMoving((move) => move.conversation !== null);
   useSendWhenHidden();
   useProviderFailureToast();
   useEffect(startAccountFeed, []);
@@ -71,6 +76,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {shown && wide && <Sidebar {...sidebar} />}
       {shown && !wide && <Drawer {...sidebar} />}
       {deleting && <Deletions />}
+      {moving && <MoveDialog />}
       {unsent && <SignOutDialog />}
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />

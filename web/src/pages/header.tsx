@@ -6,6 +6,7 @@ import { Icon } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
 import { confirmDeletion } from "../sidebar/deletion";
+import { PlacementItems } from "../sidebar/placement-items";
 import { isStored } from "../sidebar/provisional";
 import { editTitle, TitleEditor, useEditing } from "../sidebar/rename";
 import { useLocalization } from "../messages/localization";
@@ -65,6 +66,12 @@ function Title({ conversation }: { conversation: Conversation }) {
       <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
+      {conversation.archived_at !== null && (
+        <span className="inline-flex shrink-0 items-center gap-1 rounded-sm bg-sunken px-1.5 py-0.5 text-xs text-soft">
+          <Icon name="archive" size={14} />
+          {t("pages.archive.state")}
+        </span>
+      )}
       {isStored(conversation) && (
         <Menu
           trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
@@ -72,6 +79,7 @@ function Title({ conversation }: { conversation: Conversation }) {
           <MenuItem icon="edit" onSelect={() => editTitle(conversation.conversation_id, "head")}>
             {t("pages.rename.do")}
           </MenuItem>
+          <PlacementItems conversation={conversation} />
           <MenuItem icon="trash" danger onSelect={() => confirmDeletion(conversation)}>
             {t("pages.delete.do")}
           </MenuItem>

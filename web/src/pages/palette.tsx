@@ -12,10 +12,13 @@ import { requestAction, keysOf } from "../keys/keys";
 import { useLocalization, type Localization } from "../messages/localization";
 import { confirmDeletion } from "../sidebar/deletion";
 import { useConversations, useKnownConversation } from "../sidebar/list";
+import { archive, restore, setPinned } from "../sidebar/organize";
 import { isStored } from "../sidebar/provisional";
 import { editTitle } from "../sidebar/rename";
 import { useSignOut } from "../sidebar/sign-out";
+import { addressOf } from "../transcript/address";
 import { matcher } from "./palette-match";
+import { Excerpt, useFoundMessages } from "./palette-results";
 import { change } from "./settings-store";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
@@ -33,6 +36,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     .toSorted((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at))
     .filter((one) => matches(titleOf(one)))
     .slice(0, typed.trim() === "" ? maxRecent : maxListed);
+  const { results, failed } = useFoundMessages(typed);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const navigate = useNavigate();
   const signOut = useSignOut();
@@ -61,6 +65,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
               },
               { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
+              ...placements(current, t),
               { label: t("pages.delete.do"), icon: "trash", run: () => confirmDeletion(current) },
             ],
     },
@@ -137,6 +142,35 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   </Item>
                 ))}
               </Group>
+              <Group heading={t("pages.palette.messages")} show={results.length > 0}>
+                {results.map((result) => (
+                  <Item
+                    key={result.message_id}
+                    value={result.message_id ?? ""}
+                    icon="search"
+                    onSelect={then(
+                      () =>
+                        void navigate({
+                          to: "/c/$conversation",
+                          params: { conversation: result.conversation_id ?? "" },
+                          hash: addressOf(result.message_id ?? "", result.branch_id),
+                        }),
+                    )}
+                  >
+                    <span className="flex min-w-0 grow flex-col py-1">
+                      <span dir="auto" className="truncate [text-align:match-parent]">
+                        {result.title || t("pages.untitled")}
+                      </span>
+                      <Excerpt snippet={result.snippet} />
+                    </span>
+                  </Item>
+                ))}
+              </Group>
+              {failed && (
+                <p role="status" className="px-3 py-2 text-sm text-soft">
+                  {t("pages.palette.search_failed")}
+                </p>
+              )}
               {groups.map(({ heading, items }) => {
                 const shown = items.filter(({ label }) => matches(label));
                 return (
@@ -162,6 +196,21 @@ interface Entry {
   icon: IconName;
   keys?: string;
   run: () => void;
+}
+
+/** The entries that pin and archive a conversation, or reverse that. */
+function placements(conversation: Conversation, t: Localization["t"]): readonly Entry[] {
+  if (conversation.archived_at !== null)
+    return [{ label: t("pages.archive.restore"), icon: "undo", run: () => void restore(conversation, t) }];
+  const pinned = conversation.pinned_at !== null;
+  return [
+    {
+      label: t(pinned ? "pages.pin.remove" : "pages.pin.do"),
+      icon: pinned ? "unpin" : "pin",
+      run: () => void setPinned(conversation, !pinned, t),
+    },
+    { label: t("pages.archive.do"), icon: "archive", run: () => void archive([conversation], t) },
+  ];
 }
 
 function copyLink(conversation: Conversation, t: Localization["t"]): void {

@@ -12,6 +12,7 @@ import { useLocalization } from "../messages/localization";
 import { languages, type MessageKey } from "../messages/catalog";
 import { About } from "./settings-about";
 import { Section } from "./section";
+import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
 import { Devices } from "./settings-devices";
 import { ChangePassword } from "./settings-password";
@@ -26,6 +27,7 @@ const sections = {
   appearance: "pages.settings.appearance",
   chat: "pages.settings.writing",
   accessibility: "pages.device.title",
+  archive: "pages.archive.title",
   security: "pages.settings.security",
   about: "pages.about.title",
 } as const satisfies Record<string, MessageKey>;
@@ -79,6 +81,11 @@ export function SettingsPage() {
           <Preferences />
           <Anchor id="accessibility">
             <Accessibility />
+          </Anchor>
+          <Anchor id="archive">
+            <Section id="archived" title={t("pages.archive.title")} hint={t("pages.archive.hint")}>
+              <Archive />
+            </Section>
           </Anchor>
           <Anchor id="security">
             <Section id="password" title={t("pages.settings.security")}>

@@ -16,6 +16,15 @@ export function uniqueConversations(pages: readonly { data: readonly Conversatio
   return [...found.values()];
 }
 
+/**
+ * Returns the loaded conversations that the list shows, in its order. A page that was loaded before a conversation was
+ * pinned or archived here has it in another place.
+ */
+export function listedConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
+  const shown = uniqueConversations(pages).filter((one) => one.archived_at === null);
+  return [...shown.filter((one) => one.pinned_at !== null), ...shown.filter((one) => one.pinned_at === null)];
+}
+
 /** Returns a function that numbers the days of a time zone: one more at each midnight, however long the day. */
 export function dayIn(zone: string): (time: Date) => number {
   const format = new Intl.DateTimeFormat("en-US", {

@@ -4,13 +4,13 @@ import { useMemo } from "react";
 import type { Conversation } from "../api/client";
 import { useOutbox } from "../api/outbox";
 import { conversationQuery, conversationsQuery } from "../api/queries";
-import { uniqueConversations } from "./groups";
+import { listedConversations } from "./groups";
 import { withOutbox } from "./provisional";
 
 /** Returns the loaded conversations, each once, in the order of the list. */
 export function useConversations(pages: readonly { data: readonly Conversation[] }[] | undefined) {
   const messages = useOutbox(({ list }) => list);
-  const conversations = useMemo(() => uniqueConversations(pages ?? []), [pages]);
+  const conversations = useMemo(() => listedConversations(pages ?? []), [pages]);
   return useMemo(() => withOutbox(conversations, messages), [conversations, messages]);
 }
 

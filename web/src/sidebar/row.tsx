@@ -6,6 +6,7 @@ import { IconButton } from "../controls/button";
 import { Menu, MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
+import { PlacementItems } from "./placement-items";
 import { isStored } from "./provisional";
 import { editTitle, TitleEditor, useEditing } from "./rename";
 import { ConversationState } from "./state";
@@ -74,6 +75,7 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
           <MenuItem icon="edit" onSelect={() => editTitle(id, "row")}>
             {t("pages.rename.do")}
           </MenuItem>
+          <PlacementItems conversation={conversation} />
           <MenuItem icon="trash" danger onSelect={() => confirmDeletion(conversation)}>
             {t("pages.delete.do")}
           </MenuItem>

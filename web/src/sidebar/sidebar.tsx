@@ -8,6 +8,7 @@ import { requestAction, keysOf } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
+import { Projects } from "./projects";
 
 export interface SidebarProps {
   current: string | null;
@@ -65,6 +66,7 @@ export function Content({ current, onHide, onOpen }: SidebarProps) {
           <Label icon="search">{t("pages.palette.open")}</Label>
         </button>
       </div>
+      <Projects onOpen={onOpen} />
       <Conversations current={current} onOpen={onOpen} />
       <div className="mt-auto px-2 py-2">
         <AccountMenu onOpen={onOpen} />

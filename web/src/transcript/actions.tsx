@@ -6,7 +6,7 @@ import { toast } from "../controls/toast";
 import type { Message } from "../generated/events";
 import { useRendersFocusable } from "../parts/near";
 import { useLocalization } from "../messages/localization";
-import { showSibling } from "./siblings";
+import { showBranch } from "./siblings";
 import { useConversationContext } from "./conversation-context";
 
 interface ActionsProps {
@@ -52,7 +52,7 @@ export function Siblings({ message }: { message: Message }) {
     pending.current = true;
     scroll.hold(message.parent_message_id ?? "first");
     try {
-      await showSibling(id, sibling);
+      await showBranch(id, sibling.branch_id);
     } catch (refusal) {
       toast(
         t(

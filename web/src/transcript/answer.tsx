@@ -16,6 +16,7 @@ import { useLocalization } from "../messages/localization";
 import { Actions, Siblings } from "./actions";
 import { Activity } from "./activity";
 import { Ending } from "./ending";
+import { FeedbackButtons, isEligible } from "./feedback";
 import { markdownOf } from "./markdown-of";
 import { useConversationContext } from "./conversation-context";
 import { isFinal } from "./rows";
@@ -79,6 +80,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
           {!busy && message.status === "complete" && (
             <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />
           )}
+          {last && isEligible(message) && <FeedbackButtons message={message} />}
           <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
             <MenuItem icon="copy" onSelect={() => void copyPlain()}>
               {t("transcript.copy_plain")}

@@ -7,6 +7,7 @@ import "./find-bar.css";
 import { indexOf, type Match } from "./find";
 import { highlightMatches, removeHighlights } from "./find-ranges";
 import type { RowLocator } from "./list";
+import { isShown, maxAttempts, scrollTo, steadyFrames } from "./reveal";
 import type { Row } from "./rows";
 import { useMatches } from "./use-matches";
 import type { Scroll } from "./use-scroll";
@@ -134,9 +135,6 @@ function useOlder(rows: readonly Row[], onOlder: () => void): { loadOlder: () =>
   return { loadOlder, loaded };
 }
 
-/** The most frames in which a match is brought into view. */
-const maxAttempts = 60;
-
 /** Highlights the matches in the rows that are displayed, and scrolls to the current match when it or loaded changes. */
 function useHighlights(
   { scroller, content }: FindBarProps["scroll"],
@@ -161,7 +159,7 @@ function useHighlights(
       const found = range ?? inside.querySelector(`[data-row="${CSS.escape(key)}"]`);
       if (found !== null) steady = isShown(view, found.getBoundingClientRect()) ? steady + 1 : 0;
       else scrollTo(view, locator.current?.locate(key, "row") ?? view.scrollTop);
-      if (steady === 3) attempts = 0;
+      if (steady === steadyFrames) attempts = 0;
       else frame = requestAnimationFrame(update);
     };
     let frame = requestAnimationFrame(update);
@@ -175,26 +173,6 @@ function useHighlights(
       observer.disconnect();
     };
   }, [scroller, content, locator, query, key, nth, loaded]);
-}
-
-/** The space in pixels at the top of the view that the bar covers. */
-const barHeight = 96;
-
-/** Reports whether a position is visible; otherwise scrolls to it. */
-function isShown(view: Element, target: DOMRect): boolean {
-  const { top, bottom, height } = view.getBoundingClientRect();
-  if (target.top >= top + barHeight && target.top <= bottom - 48) return true;
-  scrollTo(view, view.scrollTop + target.top - top - height / 3);
-  return false;
-}
-
-/**
- * Scrolls, and reports it at once: the event of the browser follows later, and rows that are added before it would be
- * laid out around the position before.
- */
-function scrollTo(view: Element, top: number): void {
-  view.scrollTop = top;
-  view.dispatchEvent(new Event("scroll"));
 }
 
 /** Returns the key of the first visible row. */

@@ -1,12 +1,9 @@
 // Shows another version of a message: activates the branch that contains it, for all devices.
 import { api, body, type Conversation, type ConversationPage, Refusal } from "../api/client";
 import { refetch, refetchInAllTabs, conversationQuery, cacheConversation, queryClient } from "../api/queries";
-import type { Message } from "../generated/events";
 
-type Sibling = NonNullable<Message["previous_sibling"]>;
-
-/** Activates the branch of a sibling that a message names. Throws a Refusal. */
-export async function showSibling(conversation: string, { branch_id }: Sibling): Promise<void> {
+/** Activates a branch, for example that of a sibling that a message names. Throws a Refusal. */
+export async function showBranch(conversation: string, branch_id: string): Promise<void> {
   const page = await queryClient.ensureQueryData(conversationQuery(conversation));
   try {
     cacheConversation(await activate(page, branch_id));

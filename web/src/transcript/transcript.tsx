@@ -12,6 +12,7 @@ import { ConversationContext } from "./conversation-context";
 import { isFinal, countRowsAfter, type Row } from "./rows";
 import { Announcer } from "./status";
 import "./transcript.css";
+import { useAddressedMessage } from "./use-addressed-message";
 import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
 import { useWheel } from "./use-wheel";
@@ -36,6 +37,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   const [edit, editHandled] = useEditRequest(rows, scroll.toEnd);
   useScrollToSent(rows, scroll.toQuestion);
   const [finding, closeFind] = useFind(rows.length > maxUnvirtualized);
+  useAddressedMessage(id, conversation, scroll, locator);
   useMarkAsRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
   const context = useMemo(() => ({ id, busy, scroll: { hold }, editHandled }), [id, busy, hold, editHandled]);

@@ -1,0 +1,165 @@
+// Tests of sorting one's work: pinning, archiving, the order of the queue, and feedback on answers.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectFocus, fast, intercept, messages, pausedAnswer, queue, refusal, sidebar, waiting } from "./conversation-page";
+import { Account, BrowserWindow, withBrowser } from "./harness";
+
+withBrowser();
+
+const rows = (page: Page) => sidebar(page).locator("a[data-conversation]");
+const menuOf = (page: Page, title: string) => page.getByRole("button", { name: `Actions for “${title}”` });
+
+/** Creates conversations with these titles, the last one newest. */
+async function conversations(account: Account, ...titles: string[]): Promise<string[]> {
+  const made: string[] = [];
+  for (const title of titles) {
+    const response = await account.request("POST", "/conversations", { title });
+    made.push(((await response.json()) as { conversation_id: string }).conversation_id);
+  }
+  return made;
+}
+
+async function choose(page: Page, title: string, item: string): Promise<void> {
+  await rows(page).filter({ hasText: title }).hover();
+  await menuOf(page, title).click();
+  await page.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
+describe("the conversation list", () => {
+  test("26 a pinned conversation moves to the top at once, and stays there after a reload", async () => {
+    const account = await Account.register();
+    await conversations(account, "Tides", "Charts", "Winds");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Winds", "Charts", "Tides"]);
+    await choose(page, "Tides", "Pin");
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Winds", "Charts"]);
+    await sidebar(page).getByRole("heading", { name: "Pinned" }).waitFor();
+    await page.reload();
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Winds", "Charts"]);
+    await choose(page, "Tides", "Unpin");
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Winds", "Charts", "Tides"]);
+    await visit.close();
+  });
+
+  test("26 an archived conversation leaves the list, can be brought back, and is listed in the settings", async () => {
+    const account = await Account.register();
+    const [tides] = await conversations(account, "Tides", "Charts");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await choose(page, "Tides", "Archive");
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
+    await choose(page, "Tides", "Archive");
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
+    await page.goto(`${new URL(page.url()).origin}/settings#archive`);
+    const archived = page.getByRole("list", { name: "Archive" });
+    await archived.getByRole("link", { name: "Tides" }).click();
+    await page.waitForURL(`**/c/${tides}`);
+    await page.getByText("Archived", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Conversation menu" }).click();
+    await page.getByRole("menuitem", { name: "Restore" }).click();
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
+    await visit.close();
+  });
+
+  test("46 a change that the service refuses is reverted, with a notice", async () => {
+    const account = await Account.register();
+    await conversations(account, "Tides", "Charts");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const requests = await intercept(page, "PUT", /\/pin$/);
+    await choose(page, "Tides", "Pin");
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Charts"]);
+    await expect.poll(() => requests.length).toBe(1);
+    await requests[0]!.fulfill(refusal(422, "invalid"));
+    await page.getByText("Couldn't change “Tides”. Nothing is lost.").waitFor();
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
+    await visit.close();
+  });
+
+  test("38 a title that another device has changed does not prevent archiving", async () => {
+    const account = await Account.register();
+    const [tides] = await conversations(account, "Tides", "Charts");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await rows(page).first().waitFor();
+    const requests = await intercept(page, "PUT", /\/archive$/);
+    await choose(page, "Tides", "Archive");
+    await expect.poll(() => requests.length).toBe(1);
+    await account.request("PUT", `/conversations/${tides}/title`, { title: "Ebb and flow" });
+    await requests[0]!.continue();
+    await expect.poll(() => requests.length).toBe(2);
+    await requests[1]!.continue();
+    await expect
+      .poll(async () => (await account.read<{ archived_at: string | null }>(`/conversations/${tides}`)).archived_at)
+      .not.toBeNull();
+    expect((await account.read<{ title: string }>(`/conversations/${tides}`)).title).toBe("Ebb and flow");
+    await visit.close();
+  });
+});
+
+describe("the queue", () => {
+  test("7 the order is changed by keyboard and by dragging, and is the order of the service", async () => {
+    const account = await Account.register();
+    const paused = await pausedAnswer();
+    const { conversation } = await account.startTurn(paused.text);
+    for (const content of ["First", "Second", "Third"])
+      await account.request("POST", `/conversations/${conversation}/follow-ups`, { content });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const order = () => waiting(page).getByRole("listitem").locator("p[title]").allInnerTexts();
+    await expect.poll(order).toEqual(["First", "Second", "Third"]);
+    const handle = waiting(page).getByRole("button", { name: "Reorder: Third" });
+    await handle.focus();
+    await page.keyboard.press("ArrowUp");
+    await expect.poll(order).toEqual(["First", "Third", "Second"]);
+    await expectFocus(handle);
+    await expect
+      .poll(() => queue(account, conversation))
+      .toEqual(["queued: First", "queued: Third", "queued: Second"]);
+    await waiting(page)
+      .getByRole("button", { name: "Reorder: Second" })
+      .dragTo(waiting(page).getByRole("listitem").filter({ hasText: "First" }));
+    await expect.poll(order).toEqual(["Second", "First", "Third"]);
+    await expect
+      .poll(() => queue(account, conversation))
+      .toEqual(["queued: Second", "queued: First", "queued: Third"]);
+    await paused.release();
+    await visit.close();
+  });
+});
+
+describe("feedback", () => {
+  test("25 a rating is stored with its reasons, can be removed, and is offered for the newest answer only", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`One ${fast(5)}`);
+    await account.chat(`Two ${fast(5)}`, { conversation_id: conversation });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const feedback = async () =>
+      (await account.read<{ data: { feedback: object | null }[] }>(`/conversations/${conversation}/messages`)).data.map(
+        (message) => message.feedback,
+      );
+    await messages(page).last().hover();
+    const bad = page.getByRole("button", { name: "Bad answer" });
+    await expect.poll(() => bad.count()).toBe(1);
+    await bad.click();
+    await expect.poll(() => bad.getAttribute("aria-pressed")).toBe("true");
+    await page.getByRole("button", { name: "Say why" }).click();
+    const dialog = page.getByRole("dialog", { name: "What was wrong?" });
+    await dialog.getByLabel("Inaccurate").check();
+    await dialog.getByLabel("Anything else?").fill("Two is not a number of tides.");
+    await dialog.getByRole("button", { name: "Send" }).click();
+    await expect
+      .poll(async () => (await feedback()).filter((one) => one !== null))
+      .toEqual([{ rating: "down", reasons: ["inaccurate"], comment: "Two is not a number of tides." }]);
+    await page.reload();
+    await messages(page).last().hover();
+    await expect.poll(() => bad.getAttribute("aria-pressed")).toBe("true");
+    await bad.click();
+    await expect.poll(async () => (await feedback()).filter((one) => one !== null)).toEqual([]);
+    await visit.close();
+  });
+});

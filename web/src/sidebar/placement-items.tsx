@@ -1,0 +1,30 @@
+// The items of a conversation's menu that pin and archive it.
+import type { Conversation } from "../api/client";
+import { MenuItem } from "../controls/menu";
+import { useLocalization } from "../messages/localization";
+import { useMoving } from "./moving";
+import { archive, restore, setPinned } from "./organize";
+
+export function PlacementItems({ conversation }: { conversation: Conversation }) {
+  const { t } = useLocalization();
+  const pinned = conversation.pinned_at !== null;
+  if (conversation.archived_at !== null)
+    return (
+      <MenuItem icon="undo" onSelect={() => void restore(conversation, t)}>
+        {t("pages.archive.restore")}
+      </MenuItem>
+    );
+  return (
+    <>
+      <MenuItem icon={pinned ? "unpin" : "pin"} onSelect={() => void setPinned(conversation, !pinned, t)}>
+        {t(pinned ? "pages.pin.remove" : "pages.pin.do")}
+      </MenuItem>
+      <MenuItem icon="folder" onSelect={() => useMoving.setState({ conversation })}>
+        {t("pages.move.do")}
+      </MenuItem>
+      <MenuItem icon="archive" onSelect={() => void archive([conversation], t)}>
+        {t("pages.archive.do")}
+      </MenuItem>
+    </>
+  );
+}
