@@ -116,7 +116,7 @@ func TestAForkIsPurgedWithoutItsOriginal(t *testing.T) {
 	account := pgtest.Account(t, db)
 	id := storetest.NewConversation(t, db, account, "Original").ConversationID
 	messages := addMessages(t, db, account, id, "one", "two", "three", "four")
-	fork, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[2], "")
+	fork, err := db.Conversations.ForkConversation(t.Context(), account, id, messages[2], "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestTheLargestForkTakesLessThanASecond(t *testing.T) {
 	for _, depth := range []int{least, most} {
 		for range 3 {
 			began := time.Now()
-			fork, err := db.Conversations.ForkConversation(t.Context(), account, id, at(depth), "")
+			fork, err := db.Conversations.ForkConversation(t.Context(), account, id, at(depth), "", nil)
 			took := time.Since(began)
 			if err != nil || fork.MessageCount != depth {
 				t.Fatalf("a fork of %d messages: %+v, %v", depth, fork, err)
@@ -180,6 +180,6 @@ func TestTheLargestForkTakesLessThanASecond(t *testing.T) {
 	if ratio > 2*most/least {
 		t.Errorf("ten times the messages take %.1f times as long", ratio)
 	}
-	_, err := db.Conversations.ForkConversation(t.Context(), account, id, at(most+1), "")
+	_, err := db.Conversations.ForkConversation(t.Context(), account, id, at(most+1), "", nil)
 	storetest.WantCode(t, err, protocol.CodeInvalid)
 }

@@ -395,8 +395,9 @@ func TestTheListFilters(t *testing.T) {
 	db := pgtest.New(t)
 	account := pgtest.Account(t, db)
 	plain, archived, pinned := storetest.NewConversation(t, db, account, "plain"), storetest.NewConversation(t, db, account, "archived"), storetest.NewConversation(t, db, account, "pinned")
-	project := protocol.ProjectID(protocol.NewMessageID())
+	project := protocol.NewProjectID()
 	batch := &pgx.Batch{}
+	batch.Queue(`insert into projects (account_id, project_id, name) values ($1, $2, 'A')`, account, project)
 	batch.Queue(`update conversations set archived_at = now() where conversation_id = $1`, archived.ConversationID)
 	batch.Queue(`update conversations set pinned_at = now(), project_id = $2 where conversation_id = $1`, pinned.ConversationID, project)
 	if err := db.Send(t.Context(), account, batch); err != nil {

@@ -16,6 +16,8 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"conversations/list.go":         "repeats the conditions of its indexes",
 		"conversations/expiry.go":       "deletes temporary conversations, which are in no project",
 		"conversations/project.go":      "erases the conversations of a deleted project",
+		"search/backfill.go":            "indexes; a search checks the project",
+		"search/document.go":            "indexes, and has the condition for look-ups",
 		"projects/reindex.go":           "moves the conversations of a deleted project",
 	}
 	err := filepath.WalkDir("..", func(at string, entry fs.DirEntry, err error) error {

@@ -105,7 +105,7 @@ func TestFeedbackStaysWithItsAccountAndItsMessage(t *testing.T) {
 	_, err := f.DB.Feedback.Set(t.Context(), f.OtherAccount(), f.id, &answer, up)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	f.want(answer, up)
-	fork, err := f.DB.Conversations.ForkConversation(t.Context(), f.Account, f.id, answer, "")
+	fork, err := f.DB.Conversations.ForkConversation(t.Context(), f.Account, f.id, answer, "", nil)
 	f.Must(err)
 	if n := f.Count(`select count(*) from messages where feedback is not null`); n != 1 {
 		t.Errorf("%d messages have feedback after a fork", n)

@@ -19,7 +19,7 @@ type Page struct {
 }
 
 const queueVersionSQL = `
-	select c.queue_version from conversations c
+	select queue_version from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
 
 // ListFollowUps returns a page of the follow-ups of a conversation in queue order: the waiting ones or, if all is set,

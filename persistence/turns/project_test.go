@@ -123,7 +123,7 @@ func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 			return err
 		},
 		"follow-ups": func() error {
-			_, _, err := db.Conversations.ListFollowUps(w.Context(), account, id, true, nil, 1)
+			_, err := db.FollowUps.ListFollowUps(w.Context(), account, id, true, nil, 1)
 			return err
 		},
 		"usage": func() error { _, _, err := db.Usage.ListUsage(w.Context(), account, id, nil, 1); return err },
