@@ -150,7 +150,7 @@ var matrix = []group{
 		{failpoint.FollowUpAfterCommit, "term", "stored and confirmed", queueScenario{does: createsItem, status: created, stored: true}},
 		{failpoint.FollowUpAfterCommit, "error", "stored; the repeat with the same key finds it", queueScenario{does: createsItem, status: unavailable, stored: true}},
 		{failpoint.FollowUpAfterCommit, "executed", "stored; the repeat with the same key finds it", queueScenario{does: createsItem, status: cut, stored: true}},
-		{failpoint.TxBeforeCommit, "kill", "nothing is stored; the repeat creates it", queueScenario{does: createsItem, status: cut}},
+		{failpoint.TxBeforeCommit, "kill", "nothing is stored; the key is free once its claim is stale, and the repeat creates it", queueScenario{does: createsItem, status: cut}},
 		{failpoint.FollowUpAfterCommit, "kill", "ordered; the repeat gets the current order", queueScenario{does: ordersItems, status: cut, stored: true}},
 		{failpoint.FollowUpAfterCommit, "error", "ordered; the repeat gets the current order", queueScenario{does: ordersItems, status: unavailable, stored: true}},
 		{failpoint.TxBeforeCommit, "kill", "the order is unchanged; the repeat changes it", queueScenario{does: ordersItems, status: cut}},

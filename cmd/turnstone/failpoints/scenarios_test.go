@@ -250,7 +250,7 @@ const (
 	madeSQL = `select count(*) from conversations where title = $1`
 	// ageClaimSQL makes the claim of an interrupted request stale, which takes 30 s otherwise.
 	ageClaimSQL = `update idempotency set created_at = created_at - interval '31 seconds'
-		where key_hash = sha256(convert_to(E'POST\n/conversations\n' || $1, 'UTF8')) and status is null`
+		where key_hash = sha256(convert_to(E'POST\n' || $1 || E'\n' || $2, 'UTF8')) and status is null`
 )
 
 // createScenario is the scenario in which a creating request with a key meets the fault. The repeat finds the
@@ -273,7 +273,7 @@ func (want createScenario) play(t *testing.T, s *installation, c cell) {
 	}
 	if c.kills() {
 		s.user.Do(t, http.MethodPost, "/conversations", body, "Idempotency-Key", key).WantProblem(t, http.StatusConflict, protocol.CodeIdempotencyBusy)
-		s.exec(ageClaimSQL, key)
+		s.exec(ageClaimSQL, "/conversations", key)
 	}
 	repeat := s.user.Do(t, http.MethodPost, "/conversations", body, "Idempotency-Key", key).Want(t, http.StatusCreated, nil)
 	if replayed := repeat.Header.Get("Idempotent-Replayed") == "true"; replayed != (want.made == 1) {
