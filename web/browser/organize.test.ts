@@ -1,7 +1,17 @@
 // Tests of sorting one's work: pinning, archiving, the order of the queue, and feedback on answers.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { expectFocus, fast, intercept, messages, pausedAnswer, queue, refusal, sidebar, waiting } from "./conversation-page";
+import {
+  expectFocus,
+  fast,
+  intercept,
+  messages,
+  pausedAnswer,
+  queue,
+  refusal,
+  sidebar,
+  waiting,
+} from "./conversation-page";
 import { Account, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -116,16 +126,12 @@ describe("the queue", () => {
     await page.keyboard.press("ArrowUp");
     await expect.poll(order).toEqual(["First", "Third", "Second"]);
     await expectFocus(handle);
-    await expect
-      .poll(() => queue(account, conversation))
-      .toEqual(["queued: First", "queued: Third", "queued: Second"]);
+    await expect.poll(() => queue(account, conversation)).toEqual(["queued: First", "queued: Third", "queued: Second"]);
     await waiting(page)
       .getByRole("button", { name: "Reorder: Second" })
       .dragTo(waiting(page).getByRole("listitem").filter({ hasText: "First" }));
     await expect.poll(order).toEqual(["Second", "First", "Third"]);
-    await expect
-      .poll(() => queue(account, conversation))
-      .toEqual(["queued: Second", "queued: First", "queued: Third"]);
+    await expect.poll(() => queue(account, conversation)).toEqual(["queued: Second", "queued: First", "queued: Third"]);
     await paused.release();
     await visit.close();
   });

@@ -12,8 +12,7 @@ export const projectsQuery = (state: Project["state"]) =>
   infiniteQueryOptions({
     queryKey: ["projects", state],
     initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(api.GET("/projects", { params: { query: { state, ...page(pageParam, 50) } } })),
+    queryFn: ({ pageParam }) => body(api.GET("/projects", { params: { query: { state, ...page(pageParam, 50) } } })),
     getNextPageParam: (last) => last.next_cursor,
     refetchOnWindowFocus: "always",
   });

@@ -51,12 +51,7 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
               key={reason}
               className="flex min-h-8 cursor-pointer items-center rounded-md border border-line px-3 text-sm text-soft hover:bg-hover has-checked:border-edge has-checked:bg-sunken has-checked:font-medium has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-accent pointer-coarse:min-h-11"
             >
-              <input
-                type="checkbox"
-                className="sr-only"
-                checked={chosen.has(reason)}
-                onChange={() => toggle(reason)}
-              />
+              <input type="checkbox" className="sr-only" checked={chosen.has(reason)} onChange={() => toggle(reason)} />
               {t(`transcript.feedback.reason.${reason}`)}
             </label>
           ))}

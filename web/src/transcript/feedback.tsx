@@ -77,7 +77,9 @@ async function storeFeedback(message: Message, feedback: Feedback | null, t: Loc
     const newer = refusal instanceof Refusal && refusal.status === 409;
     toast(t(newer ? "transcript.feedback.newer" : "transcript.feedback.failed"), {
       kind: "problem",
-      ...(newer ? {} : { action: { label: t("transcript.retry"), run: () => void storeFeedback(message, feedback, t) } }),
+      ...(newer
+        ? {}
+        : { action: { label: t("transcript.retry"), run: () => void storeFeedback(message, feedback, t) } }),
     });
     return false;
   } finally {
