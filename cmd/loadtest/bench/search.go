@@ -65,7 +65,7 @@ func (b *bench) manyRows(ctx context.Context) error {
 		{Account: accountUUID(accounts[0]), Conversations: large, Messages: large},
 		{Account: accountUUID(accounts[1]), Conversations: 1000, Messages: 1000},
 	}}
-	if err := b.fill(ctx, corpus); err != nil {
+	if err := fillRows(ctx, b, corpus); err != nil {
 		return err
 	}
 	targets := [2]*rowTarget{}
@@ -75,7 +75,7 @@ func (b *bench) manyRows(ctx context.Context) error {
 		}
 	}
 	note := fmt.Sprintf("measured with %d messages of %d accounts, %d of them in the account", corpus.Messages, corpus.Others+len(corpus.Named), large)
-	return errors.Join(b.searches(ctx, targets, note), b.pages(ctx, targets, note))
+	return errors.Join(measureSearches(ctx, b, targets, note), measurePages(ctx, b, targets, note))
 }
 
 func accountUUID(a *load.Account) uuid.UUID {
@@ -86,8 +86,8 @@ func accountUUID(a *load.Account) uuid.UUID {
 	return uuid.UUID(id)
 }
 
-// fill inserts the corpus and waits until the service has indexed it.
-func (b *bench) fill(ctx context.Context, corpus *load.Corpus) error {
+// fillRows inserts the corpus and waits until the service has indexed it.
+func fillRows(ctx context.Context, b *bench, corpus *load.Corpus) error {
 	begun := time.Now()
 	if err := b.site.SQLWith(ctx, corpus.Write); err != nil {
 		return err
@@ -158,8 +158,8 @@ func timed(ctx context.Context, a *load.Account, n int, path func(i int) string)
 	return load.SpreadOf(took), nil
 }
 
-// searches measures each class of queries in both accounts.
-func (b *bench) searches(ctx context.Context, targets [2]*rowTarget, note string) error {
+// measureSearches measures each class of queries in both accounts.
+func measureSearches(ctx context.Context, b *bench, targets [2]*rowTarget, note string) error {
 	n := b.pickCount(200, 20)
 	classes := searchClasses()
 	table := figures.NewTable("round", "queries", "account", "p50 ms", "p95", "p99", "max")
@@ -192,8 +192,8 @@ func (b *bench) searches(ctx context.Context, targets [2]*rowTarget, note string
 	return nil
 }
 
-// pages compares the first page and a deep one of each list, and the first page of both accounts.
-func (b *bench) pages(ctx context.Context, targets [2]*rowTarget, note string) error {
+// measurePages compares the first page and a deep one of each list, and the first page of both accounts.
+func measurePages(ctx context.Context, b *bench, targets [2]*rowTarget, note string) error {
 	n := b.pickCount(200, 20)
 	lists := []struct {
 		goal, name, first, deep, small string
