@@ -46,9 +46,14 @@ func TestFeedbackIsShownInItsMessageUntilItIsRemoved(t *testing.T) {
 	wantField(t, u.do(200, "GET", "/conversations/"+id+"/messages", nil), "data.3.feedback", nil)
 
 	for _, wrong := range []map[string]any{
-		{}, {"rating": "sideways"}, {"rating": "up", "reasons": []string{"inaccurate"}}, {"rating": "down", "reasons": []string{"accurate"}},
-		{"rating": "down", "reasons": []string{"unclear", "unclear"}}, {"rating": "down", "reasons": []string{"lucky"}},
-		{"rating": "up", "comment": strings.Repeat("é", protocol.MaxFeedbackComment+1)}, {"rating": "up", "message_id": "msg_1"},
+		{},
+		{"rating": "sideways"},
+		{"rating": "up", "reasons": []string{"inaccurate"}},
+		{"rating": "down", "reasons": []string{"accurate"}},
+		{"rating": "down", "reasons": []string{"unclear", "unclear"}},
+		{"rating": "down", "reasons": []string{"lucky"}},
+		{"rating": "up", "comment": strings.Repeat("é", protocol.MaxFeedbackComment+1)},
+		{"rating": "up", "message_id": "msg_1"},
 	} {
 		u.do(422, "PUT", path, wrong)
 	}

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/turn"
-	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/protocol"
 )
@@ -32,11 +31,6 @@ func fuzzServer(f *testing.F, routes ...route.Route) *Server {
 		f.Fatal(err)
 	}
 	return s
-}
-
-// callerWith returns a signed-in caller of an account.
-func callerWith(account protocol.AccountID) *auth.Caller {
-	return &auth.Caller{Account: protocol.Account{AccountID: account}, SessionID: protocol.SessionID(account)}
 }
 
 // FuzzSteering checks that every body is either refused with a client error or becomes one command within its bounds.

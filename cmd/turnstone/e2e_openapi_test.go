@@ -572,8 +572,8 @@ func (w *walk) usage() {
 	}
 	w.call("recordUsage", w.here(), map[string]any{"kind": "speech", "quantity": 1, "unit": "seconds", "occurred_at": "2100-01-01T00:00:00Z"}).
 		Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
-	if turns := w.call("sumUsage", args{"group_by": "profile"}, nil).Value(w.t, http.StatusOK, "data", 0, "turns"); turns != 10.0 {
-		w.t.Errorf("%v turns, want 10", turns)
+	if turns := w.call("sumUsage", args{"group_by": "profile"}, nil).Value(w.t, http.StatusOK, "data", 0, "turns"); turns != 12.0 {
+		w.t.Errorf("%v turns, want 12", turns)
 	}
 }
 

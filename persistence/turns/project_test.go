@@ -350,7 +350,6 @@ func TestNoCostGrowsWithAProject(t *testing.T) {
 }
 
 func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
-	const size = 10_000
 	w := &projectWorld{World: metered.World}
 	made, err := w.DB.Projects.CreateProject(t.Context(), w.Account, "A", nil)
 	w.Must(err)
