@@ -68,7 +68,7 @@ describe("the conversation list", () => {
     await archived.getByRole("link", { name: "Tides" }).click();
     await page.waitForURL(`**/c/${tides}`);
     await page.getByText("Archived", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Conversation menu" }).click();
+    await page.getByRole("button", { name: "Actions for this conversation" }).click();
     await page.getByRole("menuitem", { name: "Restore" }).click();
     await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
     await visit.close();
@@ -155,7 +155,7 @@ describe("feedback", () => {
     await expect.poll(() => bad.getAttribute("aria-pressed")).toBe("true");
     await page.getByRole("button", { name: "Say why" }).click();
     const dialog = page.getByRole("dialog", { name: "What was wrong?" });
-    await dialog.getByLabel("Inaccurate").check();
+    await dialog.getByText("Inaccurate", { exact: true }).click();
     await dialog.getByLabel("Anything else?").fill("Two is not a number of tides.");
     await dialog.getByRole("button", { name: "Send" }).click();
     await expect
