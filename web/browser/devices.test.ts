@@ -83,9 +83,7 @@ describe("two browsers of one account", () => {
     const { turn } = await account.startTurn(answer.text, { conversation_id: conversation });
     await stop(mobile.page).waitFor();
     for (const text of ["first", "second"])
-      await account.request("POST", `/conversations/${conversation}/follow-ups`, {
-        input: [{ type: "text", text }],
-      });
+      await account.request("POST", `/conversations/${conversation}/follow-ups`, { content: text });
     const queued = () => waiting(mobile.page).getByRole("listitem");
     await expect.poll(() => queued().count()).toBe(2);
     const { queue_version, data } = await account.read<{ queue_version: number; data: { follow_up_id: string }[] }>(
