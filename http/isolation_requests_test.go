@@ -46,6 +46,7 @@ type receivedValues struct {
 	mu            sync.Mutex
 	conversations []*conversationIDs  // the oldest first
 	unattached    map[string][]string // identifiers without a conversation, by prefix
+	deleted       map[string][]string // identifiers without a conversation that were deleted, by prefix
 	cursors       map[string][]string // by the route that returned them
 	confirms      []string            // confirmation tokens
 	keys          []string            // idempotency keys
@@ -54,7 +55,7 @@ type receivedValues struct {
 }
 
 func newReceivedValues() *receivedValues {
-	return &receivedValues{unattached: map[string][]string{}, cursors: map[string][]string{}}
+	return &receivedValues{unattached: map[string][]string{}, deleted: map[string][]string{}, cursors: map[string][]string{}}
 }
 
 // appendRecent appends a value to a list and removes its earlier occurrence, or the oldest value if there are more than
@@ -136,10 +137,19 @@ func (e *receivedValues) idsOf(conversation string) *conversationIDs {
 	return made
 }
 
-func (e *receivedValues) forget(conversation string) {
+// forget removes the conversation in the path of a deletion. Without one, it stores the last identifier in the path as
+// deleted, so that it can be restored.
+func (e *receivedValues) forget(path identifiers) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.conversations = slices.DeleteFunc(e.conversations, func(f *conversationIDs) bool { return f.ids["conv"][0] == conversation })
+	if conversation, found := path["conversation_id"]; found {
+		e.conversations = slices.DeleteFunc(e.conversations, func(f *conversationIDs) bool { return f.ids["conv"][0] == conversation })
+		return
+	}
+	for _, id := range path {
+		prefix, _, _ := strings.Cut(id, "_")
+		e.deleted[prefix] = appendRecent(e.deleted[prefix], id, maxUnattached)
+	}
 }
 
 // pick returns a random element of a list, or the zero value if the list is empty.
@@ -162,6 +172,12 @@ func (e *receivedValues) some(rng *rand.Rand, prefix string, of *conversationIDs
 		return pick(rng, other.ids[prefix])
 	}
 	return pick(rng, e.unattached[prefix])
+}
+
+func (e *receivedValues) someDeleted(rng *rand.Rand, prefix string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pick(rng, e.deleted[prefix])
 }
 
 // begin stores the turn whose stream has just started, so that other walkers steer it while it is live.
@@ -294,6 +310,9 @@ func (d *draft) idOf(prefix string, must bool) string {
 			return id
 		}
 	}
+	if id := d.w.received().someDeleted(rng, prefix); id != "" && strings.HasSuffix(d.route.Path, "/restore") {
+		return id
+	}
 	if id := d.w.received().live(); prefix == "turn" && id != "" && !d.chance(4) {
 		return id
 	}
@@ -331,7 +350,7 @@ func (d *draft) value(name string, schema *huma.Schema, must bool) any {
 		return float64(1+rng.IntN(1000)) / 4
 	case huma.TypeArray:
 		list := []any{}
-		for range 1 + rng.IntN(2) {
+		for range rng.IntN(3) {
 			list = append(list, d.value(name, schema.Items, must))
 		}
 		return list
@@ -606,6 +625,42 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	}
 	request.Header.Set("Content-Type", media)
 	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
+}
+
+// corrected returns a request that conflicted, with the version, the confirmation and the other values that the response
+// says are current.
+func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhttp.Request {
+	var decoded struct {
+		Current map[string]any `json:"current"`
+	}
+	_ = json.Unmarshal(response, &decoded) // a response without current changes nothing
+	request := conflicting.Clone(conflicting.Context())
+	request.Body = stdhttp.NoBody
+	request.Header.Del(keyField)
+	if confirmation, found := decoded.Current["confirmation"].(map[string]any); found {
+		request.Header.Set("X-Confirm", fmt.Sprint(confirmation["token"]))
+	}
+	if version, found := decoded.Current["version"].(float64); found && request.Header.Get("If-Match") != "" {
+		request.Header.Set("If-Match", fmt.Sprintf(`"v%.f"`, version))
+	}
+	sent, found := conflicting.Body.(*readBody)
+	if !found {
+		return request
+	}
+	var body route.Object
+	if json.Unmarshal(sent.all, &body) == nil {
+		for name, value := range decoded.Current {
+			if schema := d.w.bodyOf(d.op); schema.Properties[name] != nil && strings.HasSuffix(name, "version") || name == "order" {
+				body[name] = value
+			}
+		}
+	}
+	content, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
+	return request
 }
 
 // content returns a body, which is always the same for one common key.

@@ -225,11 +225,19 @@ func (w *walker) run(t *testing.T, stranger *walker) {
 	}
 }
 
-// step sends one request and checks its response.
+// step sends one request and checks its response. Most requests that conflict with a newer state are sent once
+// more as their response demands, as an app would do.
 func (w *walker) step(ctx context.Context) {
 	d := w.draft()
-	request := d.request(ctx)
 	defer func() { d.leave() }()
+	request := d.request(ctx)
+	resp := w.send(ctx, d, request)
+	if resp.status == stdhttp.StatusConflict && !d.chance(4) {
+		w.send(ctx, d, d.corrected(request, resp.body))
+	}
+}
+
+func (w *walker) send(ctx context.Context, d *draft, request *stdhttp.Request) *reply {
 	q, resp := w.exchange(request, nameOf(d.route))
 	w.checkStatus(d, q, resp)
 	if w.side != anonymous && resp.status == stdhttp.StatusUnauthorized && !d.route.Policy.Public {
@@ -239,9 +247,10 @@ func (w *walker) step(ctx context.Context) {
 		w.received().learn(nameOf(d.route), d.path, resp.body)
 	}
 	if d.route.Method == "DELETE" && resp.status < 300 {
-		w.received().forget(d.path["conversation_id"])
+		w.received().forget(d.path)
 	}
 	w.updateSession(ctx, d, resp)
+	return resp
 }
 
 // exchange sends a request and passes the whole response to the checker.

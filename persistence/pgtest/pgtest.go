@@ -61,7 +61,8 @@ func NewDatabase(t testing.TB) Database {
 		t.Fatalf("template database: %v", err)
 	}
 	name := fmt.Sprintf("test_%d", serial.Add(1))
-	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s", name, template, Owner)); err != nil {
+	// Copying the files takes a fifth of the time that copying them through the write-ahead log would.
+	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, template, Owner)); err != nil {
 		t.Fatalf("database of the test: %v", err)
 	}
 	t.Cleanup(func() {

@@ -130,7 +130,7 @@ func noReadGrowsWithItsAccount(t *testing.T, w meteredWorld) {
 				t.Errorf("%+v, %v", found, err)
 			}
 		}},
-		{"branches", 120, func() {
+		{"branches", 300, func() {
 			page, _, err := w.DB.Conversations.ListBranches(t.Context(), w.Account, id, protocol.BranchID{}, 20)
 			if err != nil || len(page) != 20 {
 				t.Errorf("%d branches, %v", len(page), err)

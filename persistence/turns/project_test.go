@@ -113,9 +113,6 @@ func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 		},
 		"branch": func() error {
 			_, err := db.Conversations.SetActiveBranch(w.Context(), account, id, turn.Spec.BranchID, nil)
-			if protocol.CodeOf(err) == protocol.CodeVersionRequired {
-				return nil
-			}
 			return err
 		},
 		"fork": func() error {
@@ -180,7 +177,8 @@ func TestADeletedProjectHidesItsConversationsFromEveryRead(t *testing.T) {
 		t.Errorf("before the deletion\n%s\nafter the restoration\n%s", a, b)
 	}
 	for name, read := range w.readsOf(turn) {
-		if err := read(); err != nil {
+		// A refusal that asks for the current version shows the conversation, too: an earlier call may have changed it.
+		if err := read(); err != nil && protocol.CodeOf(err) != protocol.CodeVersionRequired {
 			t.Errorf("%s after the restoration: %v", name, err)
 		}
 	}
