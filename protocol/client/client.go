@@ -15,6 +15,11 @@ import (
 	"turnstone/protocol"
 )
 
+// UnusedTimeout is the IdleConnTimeout of a transport for the service. It is shorter than the 5 s after which the
+// service closes a connection that never had a request: Go's transport opens spare connections, and a request on one
+// that is just being closed fails.
+const UnusedTimeout = 2 * time.Second
+
 // Client sends requests as one account, or as none before SignIn or Register. Its methods may be called from any
 // goroutine.
 type Client struct {
@@ -62,7 +67,9 @@ func New(base string, options Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.http = &http.Client{Jar: jar}
+		c.http = &http.Client{Jar: jar, Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: UnusedTimeout,
+		}}
 	}
 	return c, nil
 }

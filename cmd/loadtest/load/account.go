@@ -25,7 +25,7 @@ const (
 )
 
 // Transport has the connections of all calls that are not streams.
-var Transport = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}
+var Transport = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: client.UnusedTimeout}
 
 // Account is a signed-in account. Its streams have connections of their own (stream.go), so their requests are rendered
 // here; everything else goes through API.
