@@ -53,6 +53,8 @@ export default defineConfig({
     assetsInlineLimit: 0, // no data: URLs: the content security policy allows fonts, styles and scripts of this origin
     modulePreload: { polyfill: false },
     emptyOutDir: true,
+    // One file for everything that every page needs. Otherwise a first visit would load two dozen files, most of them tiny.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "app", tags: ["$initial"] }] } } },
   },
   worker: { format: "es" },
   html: { cspNonce: "__nonce__" },

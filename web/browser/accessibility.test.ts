@@ -539,7 +539,7 @@ describe("other languages", () => {
       language: "ar",
       field: "الرسالة",
       halt: "إيقاف",
-      groups: ["اليوم", "أمس", "آخر 7 أيام", "آخر 30 يومًا", "مارس 2020"],
+      groups: ["المشاريع", "اليوم", "أمس", "آخر 7 أيام", "آخر 30 يومًا", "مارس 2020"],
       two: /^ستُحذف هذه المحادثة \(رسالتان\)/,
       jump: ["الانتقال إلى الأحدث (رسالتان جديدتان)", "الانتقال إلى الأحدث (4 رسائل جديدة)"],
     },
@@ -547,7 +547,7 @@ describe("other languages", () => {
       language: "ja",
       field: "メッセージ",
       halt: "停止",
-      groups: ["今日", "昨日", "過去7日間", "過去30日間", "2020年3月"],
+      groups: ["プロジェクト", "今日", "昨日", "過去7日間", "過去30日間", "2020年3月"],
       two: /^2件のメッセージ/,
       jump: ["最新へ移動（新着2件）", "最新へ移動（新着4件）"],
     },
@@ -575,7 +575,7 @@ describe("other languages", () => {
       });
       await page.reload();
       const headings = page.getByRole("navigation").getByRole("heading", { level: 2 });
-      await headings.nth(4).waitFor();
+      await headings.nth(5).waitFor();
       expect((await headings.allInnerTexts()).map((text) => text.replace(/[\u200e\u200f]/g, ""))).toEqual(groups);
 
       await page.locator("[data-conversation]").last().focus();

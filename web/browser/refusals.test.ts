@@ -44,6 +44,12 @@ async function openConversation(): Promise<{
   return { account, conversation, visit, page: visit.page };
 }
 
+/** Reloads the page without the account's feed, so that changes on other devices do not appear by themselves. */
+async function withoutFeed(page: Page): Promise<void> {
+  await page.route(`${url}/events*`, (route) => route.abort());
+  await page.reload();
+}
+
 /** Withholds the state of the conversation from the page until the returned function is called. */
 async function withholdConversation(page: Page, conversation: string): Promise<() => void> {
   let release = () => {};
@@ -128,6 +134,7 @@ describe("concurrent changes", () => {
     };
     const busyAction = async () => (await settings())["busy_action"];
 
+    await withoutFeed(page);
     await choice(/^Queue/).waitFor();
     await changeElsewhere({ busy_action: "interrupt" });
     await choice(/^Steer/).press("Space");
@@ -164,6 +171,8 @@ describe("concurrent changes", () => {
 
   test("38 a message that follows an unseen one is sent only after a confirmation, and once", async () => {
     const { account, conversation, visit, page } = await openConversation();
+    await withoutFeed(page);
+    await messages(page).nth(1).waitFor();
     const release = await withholdConversation(page, conversation);
     await account.chat("From another device.", { conversation_id: conversation });
     await composer(page).fill("What is 6*7?");
