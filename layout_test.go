@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/usage", "persistence/turns", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/followups",
 		"persistence/exports",
 		"persistence/search",
 		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
@@ -53,7 +53,7 @@ var layers = map[string][]string{
 		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http",
 	},
 	"cmd": {
 		"cmd/machine",
@@ -93,6 +93,8 @@ var owners = map[string]string{
 	"github.com/go-chi/":                     "http",
 	"github.com/danielgtaylor/":              "http",
 	"github.com/rs/cors":                     "http",
+	"github.com/yuin/goldmark":               "http",
+	"github.com/microcosm-cc/bluemonday":     "http",
 	"github.com/asynkron/":                   "actors",
 	"github.com/openai/":                     "providers",
 	"github.com/anthropics/":                 "providers",

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/shares"
 )
 
 const (
@@ -18,15 +19,18 @@ const (
 
 // Run does the background work of a Server until ctx ends. The caller of New must call it, once. It ends the streams
 // whose session has ended: at once when another node notifies it, and by a query every four seconds in case a
-// notification was lost. It also feeds the streams of GET /events and writes the counts of audit events.
+// notification was lost. It also feeds the streams of GET /events, and writes the counts of audit events and of opened
+// shares.
 func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
 	defer listener.Wait()
 	listener.Go(func() { s.listen(ctx) })
 	listener.Go(func() { s.feed.Hub.Run(ctx) })
-	ticker, tally := time.NewTicker(watchRecheck), time.NewTicker(auth.TallyInterval)
+	ticker, tally, opens := time.NewTicker(watchRecheck), time.NewTicker(auth.TallyInterval), time.NewTicker(shares.OpensInterval)
 	defer ticker.Stop()
 	defer tally.Stop()
+	defer opens.Stop()
+	defer s.shares.WriteOpens(ctx)
 	defer s.auth.WriteTallies(ctx)
 	defer s.auth.Close()
 	for {
@@ -37,6 +41,8 @@ func (s *Server) Run(ctx context.Context) {
 			s.recheck(ctx)
 		case <-tally.C:
 			s.auth.WriteTallies(ctx)
+		case <-opens.C:
+			s.shares.WriteOpens(ctx)
 		}
 	}
 }

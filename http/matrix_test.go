@@ -122,7 +122,15 @@ var examples = map[string]example{
 		return route.Object{"rating": "down", "reasons": []string{"unclear"}, "comment": "Too short"}
 	}},
 	"DELETE /conversations/{conversation_id}/feedback": {success: 204},
-	"GET /conversations/{conversation_id}/usage":       {},
+	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"title": "For everybody", "message_id": of["message_id"], "expires_in_days": 1}
+	}},
+	"GET /conversations/{conversation_id}/shares":         {},
+	"GET /conversations/{conversation_id}/shares/preview": {},
+	"GET /shares":                                {},
+	"DELETE /shares/{share_id}":                  {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"GET /shared/{token}":                        {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"GET /conversations/{conversation_id}/usage": {},
 	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"kind": "characters", "quantity": 3, "unit": "character"}
 	}},
@@ -188,6 +196,10 @@ func unusedID(name string) string {
 		return protocol.NewTurnID().String()
 	case "session_id":
 		return protocol.NewSessionID().String()
+	case "share_id":
+		return protocol.NewShareID().String()
+	case "token":
+		return "sh1_" + strings.Repeat("A", 43)
 	case "project_id":
 		return protocol.NewProjectID().String()
 	}
@@ -211,7 +223,7 @@ func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (limits.De
 func limiterWith(t *testing.T, url string, limit limits.Limit) *limits.Limiter {
 	t.Helper()
 	shared := map[string]limits.Limit{}
-	for _, b := range []route.Bucket{"writes", route.BucketChat, "search", "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
+	for _, b := range []route.Bucket{"writes", route.BucketShares, route.BucketShared, route.BucketChat, "search", "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
 		shared[string(b)] = limit
 	}
 	limiter, err := limits.NewLimiter(limits.LimiterConfig{URL: url, Shared: shared, Local: map[string]limits.Limit{
@@ -311,7 +323,17 @@ func (m *matrix) conversation(c *client) identifiers {
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
 	of["project_id"] = project.ProjectID.String()
-	return of
+	return m.share(c, of)
+}
+
+// share shares a conversation, and returns its identifiers with those of the share.
+func (m *matrix) share(c *client, of identifiers) identifiers {
+	m.t.Helper()
+	var share protocol.CreatedShare
+	c.expect(201, "POST", "/conversations/"+of["conversation_id"]+"/shares", route.Object{}).into(m.t, &share)
+	shared := maps.Clone(of)
+	shared["share_id"], shared["token"] = share.ShareID.String(), share.Token
+	return shared
 }
 
 // storeHeldFollowUp stores a held follow-up, which waits until its owner releases it.
@@ -425,7 +447,7 @@ func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
-		(select count(*) from usage_records), (select count(*) from idempotency), (select count(*) from account_settings),
+		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]
 }

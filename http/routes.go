@@ -24,5 +24,6 @@ func (s *Server) table() []route.Route {
 		s.feedback.Routes(),
 		s.search.Routes(),
 		s.feed.Routes(),
+		s.shares.Routes(),
 	)
 }

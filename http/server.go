@@ -21,6 +21,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/search"
+	"turnstone/http/shares"
 	"turnstone/http/sse"
 	"turnstone/http/webapp"
 )
@@ -47,6 +48,7 @@ type Config struct {
 	Ready            map[string]ready.Probe
 	Draining         func() bool // nil: never
 	Scanner          string      // the engine that scans files for malware
+	Budget           Budget      // of model tokens; nil: no limit
 	Web              fs.FS       // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
@@ -81,6 +83,7 @@ type Server struct {
 	feedback      feedback.Handlers
 	search        *search.Handlers
 	feed          feed.Handlers
+	shares        *shares.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -123,6 +126,8 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	}
 	s.chat.router = s.Router
 	s.streams.Use(s.Router)
+	s.shares.SetRouter(s.Router)
+	s.AddPage(shares.PagePattern, s.shares.GetPage)
 	app, err := webapp.New(config.Web, config.RegistrationOpen, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
@@ -144,7 +149,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}
 	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
-	s.usage = usageHandlers{s.Usage, keys, s.now}
+	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{
 		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns,
@@ -153,4 +158,5 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.feedback = feedback.Handlers{Store: s.Feedback}
 	s.search = search.New(s.Search, keys)
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
+	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

@@ -11,6 +11,7 @@ import (
 	"turnstone/http/projects"
 	"turnstone/http/router"
 	"turnstone/http/search"
+	"turnstone/http/shares"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
@@ -40,6 +41,7 @@ type Stores struct {
 	ProjectConversations projects.Conversations
 	ProjectOrganiser     projects.Organiser
 	Feedback             feedback.Store
+	Shares               shares.Store
 	Feed                 feed.Store
 	Search               search.Store
 	Portability          portability.Stores
@@ -56,6 +58,7 @@ func NewStores(db *persistence.Stores) Stores {
 		Feedback:    db.Feedback,
 		Search:      db.Search,
 		Feed:        db.Feed,
+		Shares:      db.Shares,
 		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
 	}
 }
@@ -115,6 +118,11 @@ type Drafts interface {
 type FollowUps interface {
 	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
 	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
+}
+
+// Budget reports how many model tokens accounts have used today.
+type Budget interface {
+	State(ctx context.Context, account protocol.AccountID) (*protocol.TokenBudget, error)
 }
 
 // Usage stores usage records.

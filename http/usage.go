@@ -15,9 +15,10 @@ import (
 
 // usageHandlers handle the requests for usage records.
 type usageHandlers struct {
-	store Usage
-	keys  *auth.Keys
-	now   func() time.Time
+	store  Usage
+	budget Budget // nil: no limit
+	keys   *auth.Keys
+	now    func() time.Time
 }
 
 // Bounds of the times in usage requests.
@@ -37,7 +38,7 @@ func (h *usageHandlers) routes() []route.Route {
 			WithExample(route.Object{"kind": "characters", "quantity": 120, "unit": "character"}).
 			WithStatus(stdhttp.StatusCreated),
 		route.Call("GET", "/usage", "sumUsage", "Sum the usage of the account", route.Reads, h.sumUsage).
-			DescribedAs("Sums the usage records of the server in a period of at most 366 days, grouped by day, profile or conversation."),
+			DescribedAs("Sums the usage records of the server in a period of at most 366 UTC days, grouped by day, profile or conversation, in the order of the keys. A page can have fewer groups than `limit`, or none, while `has_more` is true. `budget` is the state of the account's budget of model tokens, whatever the period."),
 	}
 }
 
@@ -82,8 +83,8 @@ func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (
 
 type sumUsageInput struct {
 	resource.PageInput
-	From    string `query:"from" maxLength:"40" doc:"The start of the period, inclusive: a time (RFC 3339) or a day (UTC). Default: 30 days before to."`
-	To      string `query:"to" maxLength:"40" doc:"The end of the period, exclusive: a time (RFC 3339) or a day (UTC). Default: now."`
+	From    string `query:"from" maxLength:"40" doc:"The first day of the period (UTC), or a time of that day (RFC 3339). Default: 30 days before to."`
+	To      string `query:"to" maxLength:"40" doc:"The day after the last day of the period (UTC), or a time (RFC 3339) of its last day. Default: now."`
 	GroupBy string `query:"group_by" enum:"day,profile,conversation" default:"day"`
 }
 
@@ -94,7 +95,13 @@ type sumPosition struct {
 	Key  string    `json:"k"`
 }
 
-func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[protocol.List[protocol.UsageGroup]], error) {
+// usageSums is a page of sums with the state of the budget.
+type usageSums struct {
+	protocol.List[protocol.UsageGroup]
+	Budget *protocol.TokenBudget `json:"budget" doc:"Null if the service limits no tokens."`
+}
+
+func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[usageSums], error) {
 	scope := "usage by " + in.GroupBy + " " + in.From + " " + in.To
 	at, err := resource.OpenCursor[sumPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
 	if err != nil {
@@ -112,13 +119,20 @@ func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resou
 	if err != nil {
 		return nil, err
 	}
-	if next == "" {
-		return resource.Listed[protocol.UsageGroup, sumPosition](router.CallerOf(ctx), h.keys, scope, page, nil), nil
+	var following *sumPosition
+	if next != "" {
+		following = &sumPosition{From: at.From, To: at.To, Key: next}
 	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, &sumPosition{From: at.From, To: at.To, Key: next}), nil
+	sums := usageSums{List: resource.Listed(router.CallerOf(ctx), h.keys, scope, page, following).Body}
+	if h.budget != nil {
+		if sums.Budget, err = h.budget.State(ctx, router.CallerOf(ctx).AccountID); err != nil {
+			return nil, err
+		}
+	}
+	return resource.OK(sums), nil
 }
 
-// span returns the period that is summed, at most usageMaxSpan.
+// span returns the period that is summed: whole days, at most usageMaxSpan. A time stands for its day.
 func (in *sumUsageInput) span(now time.Time) (from, to time.Time, err error) {
 	if to, err = timeOr("query.to", in.To, now); err != nil {
 		return from, to, err
@@ -126,6 +140,8 @@ func (in *sumUsageInput) span(now time.Time) (from, to time.Time, err error) {
 	if from, err = timeOr("query.from", in.From, to.Add(-usageDefaultSpan)); err != nil {
 		return from, to, err
 	}
+	const day = 24 * time.Hour
+	from, to = from.UTC().Truncate(day), to.UTC().Add(day-time.Nanosecond).Truncate(day)
 	if !from.Before(to) || to.Sub(from) > usageMaxSpan {
 		return from, to, protocol.Invalid("query.from", "must be earlier than to, by at most 366 days")
 	}

@@ -20,6 +20,7 @@ import (
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/search"
+	"turnstone/persistence/shares"
 	"turnstone/persistence/turns"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -45,6 +46,7 @@ type Stores struct {
 	FollowUps     *followups.Store
 	Organiser     *conversations.Organiser
 	Feedback      *feedback.Store
+	Shares        *shares.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Feed          *feed.Store
@@ -71,6 +73,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
 	s.Organiser = conversations.NewOrganiser(db, s.queue)
 	s.Search = search.New(db)
+	s.Shares = shares.New(db)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
 	return s, nil
 }
@@ -94,7 +97,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Feed.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Feed.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}

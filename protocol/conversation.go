@@ -126,6 +126,14 @@ type UsageGroup struct {
 	CachedInputTokens int64  `json:"cached_input_tokens"`
 }
 
+// TokenBudget is the state of an account's budget of model tokens for the current UTC day.
+type TokenBudget struct {
+	Limit    int64     `json:"limit" doc:"The tokens that the account may use in a day, input and output together."`
+	Used     int64     `json:"used" doc:"The tokens of the model calls that have ended."`
+	Reserved int64     `json:"reserved" doc:"The tokens that model calls under way may still use."`
+	ResetsAt time.Time `json:"resets_at" doc:"When the budget is full again."`
+}
+
 // Confirmation is a token that a client sends back to confirm an action that cannot be undone.
 type Confirmation struct {
 	Token      string         `json:"token"`

@@ -41,6 +41,7 @@ const (
 	CodeTooManyStreams      Code = "too_many_streams"        // 429
 	CodeTooManyInputs       Code = "too_many_inputs"         // 429: too many pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429
+	CodeTooManyShares       Code = "too_many_shares"         // 429
 	CodeTooManyRequests     Code = "too_many_requests"       // 429: too many concurrent requests of the account
 	CodeWrongHost           Code = "wrong_host"              // 421: the Host header names another service
 	CodeInternal            Code = "internal"                // 500: a defect of the service

@@ -22,6 +22,8 @@ var FeedKinds = []FeedKind{
 	{"branch", branchKind{}.prefix(), "A branch was created or renamed."},
 	{"turn", turnKind{}.prefix(), "A turn was started, or its state changed. `state` is the state of the turn."},
 	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
+	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
+	{"share", shareKind{}.prefix(), "A share was created or revoked."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
 }
 

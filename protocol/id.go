@@ -34,6 +34,7 @@ type (
 	taskKind         struct{}
 	usageKind        struct{}
 	workKind         struct{}
+	shareKind        struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -52,6 +53,7 @@ func (artifactKind) prefix() string     { return "art" }
 func (taskKind) prefix() string         { return "task" }
 func (usageKind) prefix() string        { return "use" }
 func (workKind) prefix() string         { return "work" }
+func (shareKind) prefix() string        { return "shr" }
 
 // The identifiers of the API.
 type (
@@ -71,6 +73,7 @@ type (
 	TaskID         = ID[taskKind]
 	UsageID        = ID[usageKind]
 	WorkID         = ID[workKind]
+	ShareID        = ID[shareKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -96,6 +99,7 @@ func NewSteeringID() SteeringID         { return newID[steeringKind]() }
 func NewUsageID() UsageID               { return newID[usageKind]() }
 func NewProjectID() ProjectID           { return newID[projectKind]() }
 func NewWorkID() WorkID                 { return newID[workKind]() }
+func NewShareID() ShareID               { return newID[shareKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()

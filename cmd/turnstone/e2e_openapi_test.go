@@ -96,6 +96,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"branches", w.branches},
 				{"feedback", w.feedback},
 				{"projects", w.projects},
+				{"shares", w.shares},
 				{"usage", w.usage},
 				{"export", w.export},
 				{"search", w.search},
@@ -556,6 +557,34 @@ func (w *walk) feedback() {
 	}
 	w.call("putFeedback", w.here(), map[string]any{"rating": "down", "message_id": w.question}).Text(w.t, http.StatusConflict, "current", "message_id")
 	w.call("deleteFeedback", args{"conversation_id": w.conversation, "message_id": latest}, nil).Want(w.t, http.StatusNoContent, nil)
+}
+
+// shares shares the conversation, and reads the share without a session.
+func (w *walk) shares() {
+	preview := w.call("previewShare", w.here(), nil)
+	last := preview.Text(w.t, http.StatusOK, "message_id")
+	once := args{"conversation_id": w.conversation, "Idempotency-Key": uuid.NewString()}
+	body := map[string]any{"title": "For everybody", "message_id": last, "expires_in_days": 7}
+	created, again := w.call("createShare", once, body), w.call("createShare", once, body)
+	token, share := created.Text(w.t, http.StatusCreated, "token"), created.Text(w.t, http.StatusCreated, "share_id")
+	if token != again.Text(w.t, http.StatusCreated, "token") || again.Header.Get("Idempotent-Replayed") != "true" {
+		w.t.Errorf("the same key: %s and %s", created.Body, again.Body)
+	}
+	stranger := w.newGuest()
+	if title := stranger.call(w.t, "openShare", args{"token": token}, nil).Text(w.t, http.StatusOK, "title"); title != "For everybody" {
+		w.t.Errorf("the share has the title %s", title)
+	}
+	page := stranger.Do(w.t, http.MethodGet, "/s/"+token, nil)
+	if page.Status != http.StatusOK || !strings.Contains(string(page.Body), "For everybody") {
+		w.t.Errorf("the page of the share: %d %s", page.Status, page.Body)
+	}
+	for id, parameters := range map[string]args{"listShares": nil, "listConversationShares": w.here()} {
+		if listed := w.call(id, parameters, nil).Text(w.t, http.StatusOK, "data", 0, "share_id"); listed != share {
+			w.t.Errorf("%s: %s", id, listed)
+		}
+	}
+	w.call("revokeShare", args{"share_id": share}, nil).Want(w.t, http.StatusNoContent, nil)
+	stranger.call(w.t, "openShare", args{"token": token}, nil).Text(w.t, http.StatusNotFound, "code")
 }
 
 func (w *walk) usage() {

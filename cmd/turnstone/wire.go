@@ -45,8 +45,9 @@ type service struct {
 	scanner  string
 	internal http.Handler
 	limiter  *limits.Limiter
-	disk     *diskGuard // nil unless dev runs a private Postgres
-	failed   chan error // receives the failure that ends the service, see fail
+	budget   *limits.Budget // nil: no limit
+	disk     *diskGuard     // nil unless dev runs a private Postgres
+	failed   chan error     // receives the failure that ends the service, see fail
 
 	undo []func(context.Context) error // owned by startService and close; see onClose
 }
@@ -134,7 +135,8 @@ func (s *service) openModel(context.Context) (err error) {
 	}
 	s.metered = &actors.MeteredModel{Model: s.model, Log: s.log.Named("budget")}
 	if limit := s.config.Limits.TokensPerDay; limit > 0 {
-		s.metered.Budget = limits.NewBudget(s.db.DB, limit)
+		s.budget = limits.NewBudget(s.db.DB, limit)
+		s.metered.Budget = s.budget
 	}
 	s.probes["model_access"] = cachedProbe(s.model.Ready)
 	return nil
@@ -211,15 +213,18 @@ func (s *service) createAPI() (err error) {
 	if s.disk != nil {
 		turns = guardedTurns{s.node, s.disk}
 	}
-	s.api, err = ourhttp.New(ourhttp.Config{
+	config := ourhttp.Config{
 		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
 		Web: web.Files(),
-	})
-	if err != nil {
+	}
+	if s.budget != nil {
+		config.Budget = s.budget
+	}
+	if s.api, err = ourhttp.New(config); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -28,6 +28,7 @@ type keySet struct {
 	logs     []byte
 	binding  []byte // for binding an OpenID sign-in to its browser
 	devices  []byte // for the cookies of known devices
+	shares   []byte // for the tokens of shares
 }
 
 // Requirements of secrets.
@@ -69,6 +70,7 @@ func deriveKeys(secret []byte) (keySet, error) {
 		{&set.logs, "turnstone log 1"},
 		{&set.binding, "turnstone oidc 1"},
 		{&set.devices, "turnstone device 1"},
+		{&set.shares, "turnstone share 1"},
 		{&cursors, "turnstone cursor 1"},
 		{&name, "turnstone key name 1"},
 	} {
@@ -141,6 +143,26 @@ func (k *Keys) OpenCursor(text string, scope []byte) (plain []byte, ok bool) {
 // ConfirmationMAC returns the HMAC of a confirmation of an irreversible request.
 func (k *Keys) ConfirmationMAC(version int, stamp, subject []byte) []byte {
 	return hmacSum(k.live[version].confirms, []byte("confirm1"), stamp, subject)
+}
+
+// ShareToken returns the token of a new share, and the version of the key from which ShareTokenOf derives it again.
+func (k *Keys) ShareToken(share protocol.ShareID) (token string, version int16) {
+	return k.live[0].shareToken(share), k.live[0].version
+}
+
+// ShareTokenOf returns the token of a share; live is false if the secret of that version has been removed. Shares are found
+// by the hash of their token, so they do not end with the secret.
+func (k *Keys) ShareTokenOf(version int16, share protocol.ShareID) (token string, live bool) {
+	for i := range k.live {
+		if k.live[i].version == version {
+			return k.live[i].shareToken(share), true
+		}
+	}
+	return "", false
+}
+
+func (s *keySet) shareToken(share protocol.ShareID) string {
+	return protocol.SharePrefix + encode(hmacSum(s.shares, share[:]))
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {

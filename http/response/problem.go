@@ -46,6 +46,7 @@ var Statuses = map[protocol.Code]int{
 	protocol.CodeTooManyStreams:      stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyInputs:       stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyFollowUps:    stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyShares:       stdhttp.StatusTooManyRequests,
 	protocol.CodeTooManyRequests:     stdhttp.StatusTooManyRequests,
 	protocol.CodeWrongHost:           stdhttp.StatusMisdirectedRequest,
 	protocol.CodeInternal:            stdhttp.StatusInternalServerError,

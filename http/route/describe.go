@@ -27,6 +27,8 @@ var tags = []struct{ name, description string }{
 	{"usage", "Usage of the account."},
 	{"search", "Search in titles and messages."},
 	{"events", "The changes of the account, as a stream."},
+	{"shares", "The shares of the account."},
+	{"shared", "Shares, as everybody who has their address can read them."},
 }
 
 // headerDocs describe every response header that a client may use.

@@ -18,6 +18,8 @@ const (
 	bucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
 	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
+	BucketShares   Bucket = "shares"  // for the creation of shares
+	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
 )
 
 // MaxBody limits a JSON body, in bytes.
@@ -33,6 +35,7 @@ type Policy struct {
 	Idempotent bool   // a creating POST that accepts Idempotency-Key
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
+	Unindexed  bool   // search engines must not list the response
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
 }
 
@@ -42,6 +45,8 @@ var (
 	Searches     = Policy{Bucket: bucketSearch, NoStore: true}
 	Writes       = Policy{Bucket: bucketWrites, Conflicts: true}
 	Creates      = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
+	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true}
+	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}
 	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device
 )
 
@@ -58,6 +63,12 @@ func (p Policy) CacheControl() string {
 	}
 	return "private, no-cache"
 }
+
+// Search engines list no response with this header.
+const (
+	RobotsHeader = "X-Robots-Tag"
+	NoRobots     = "noindex, nofollow, noarchive"
+)
 
 var safeMethods = []string{"GET", "HEAD", "OPTIONS"}
 

@@ -26,6 +26,7 @@ type Route struct {
 	success      int // 0: 200 with a body, 204 without
 	Streams      bool
 	describe     func(huma.API, *huma.Operation)
+	restore      func(stored []byte) ([]byte, error) // adds to a stored response what is not stored; nil: nothing
 	// Register adds the operation to the API. fail writes what a handler of a stream returns.
 	Register func(api huma.API, op huma.Operation, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error))
 }
@@ -102,6 +103,13 @@ func (t Route) WithExample(example Object) Route { t.example = example; return t
 // WithCodes lists the error codes that only the handler knows.
 func (t Route) WithCodes(codes ...protocol.Code) Route { t.codes = codes; return t }
 
+// Restoring sets a function that adds a secret to the stored response of a creation, because the secret itself is not
+// stored. The store must store the response in the transaction of the effect.
+func (t Route) Restoring(restore func(stored []byte) ([]byte, error)) Route {
+	t.restore = restore
+	return t
+}
+
 // WithStatus sets the status of a successful response.
 func (t Route) WithStatus(status int) Route { t.success = status; return t }
 
@@ -128,7 +136,7 @@ func (t Route) Operation(api huma.API) huma.Operation {
 		MaxBodyBytes:    MaxBody + 1,
 		BodyReadTimeout: -1, // package router has read the body; a deadline left on the connection would end a stream
 		Errors:          t.errors(),
-		Metadata:        map[string]any{"policy": t.Policy, "streams": t.Streams},
+		Metadata:        map[string]any{"policy": t.Policy, "streams": t.Streams, "restore": t.restore},
 	}
 	if t.Policy.Public {
 		op.Security = []map[string][]string{}

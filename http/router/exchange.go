@@ -21,12 +21,13 @@ type Exchange struct {
 	pattern         string // of the route; never the path, which can contain identifiers and tokens
 	Body            []byte // set once bodyRead is true
 	bodyRead        bool
-	bodyTook        time.Duration   // the time that reading the body took
-	unlimited       context.Context // the context of the request, without the timeout of its policy
-	public          bool            // the route needs no session
-	hasSlot         bool            // the request has one of the account's request slots
-	hasReservedSlot bool            // the slot is reserved for cancels
-	TakenOver       bool            // a stream owns the connection, and logs the request itself
+	bodyTook        time.Duration                       // the time that reading the body took
+	unlimited       context.Context                     // the context of the request, without the timeout of its policy
+	public          bool                                // the route needs no session
+	restore         func(stored []byte) ([]byte, error) // see route.Route.Restoring
+	hasSlot         bool                                // the request has one of the account's request slots
+	hasReservedSlot bool                                // the slot is reserved for cancels
+	TakenOver       bool                                // a stream owns the connection, and logs the request itself
 }
 
 type exchangeKey struct{}

@@ -59,17 +59,25 @@ func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exch
 	if err != nil || stored == nil {
 		return false, err
 	}
-	writeStored(w, stored)
-	return true, nil
+	err = writeStored(w, ex, stored)
+	return err == nil, err
 }
 
-func writeStored(w stdhttp.ResponseWriter, stored *idempotency.StoredResponse) {
+func writeStored(w stdhttp.ResponseWriter, ex *Exchange, stored *idempotency.StoredResponse) error {
+	body := stored.Body
+	if ex.restore != nil {
+		var err error
+		if body, err = ex.restore(body); err != nil {
+			return err
+		}
+	}
 	for name, value := range stored.Headers {
 		w.Header().Set(name, value)
 	}
 	w.Header().Set(ReplayedHeader, "true")
 	w.WriteHeader(stored.Status)
-	_, _ = w.Write(stored.Body) // the client may have disconnected again
+	_, _ = w.Write(body) // the client may have disconnected again
+	return nil
 }
 
 // runOnce runs the handler for one of all requests with the same key. The store stores a successful response in the
@@ -85,8 +93,7 @@ func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exc
 		return err
 	}
 	if stored != nil {
-		writeStored(w, stored)
-		return nil
+		return writeStored(w, ex, stored)
 	}
 	buffered := &bufferedResponse{ResponseWriter: w}
 	defer re.settle(r.Context(), ex, claim, buffered)
@@ -105,9 +112,12 @@ func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exc
 func (re *replays) settle(ctx context.Context, ex *Exchange, claim *idempotency.KeyClaim, buffered *bufferedResponse) {
 	ctx = context.WithoutCancel(ctx) // a committed response is stored even if the client has disconnected
 	var err error
-	if buffered.status >= stdhttp.StatusOK && buffered.status < stdhttp.StatusMultipleChoices {
+	succeeded := buffered.status >= stdhttp.StatusOK && buffered.status < stdhttp.StatusMultipleChoices
+	switch {
+	case succeeded && ex.restore != nil: // it is stored already, without its secret
+	case succeeded:
 		err = claim.Complete(ctx, buffered.stored())
-	} else {
+	default:
 		err = claim.Release(ctx)
 	}
 	if err != nil {

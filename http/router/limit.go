@@ -91,7 +91,7 @@ func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchan
 	switch {
 	case ex.Caller != nil:
 		key = ex.Caller.AccountID.String()
-	case ex.DeviceKey() != "": // a sign-in, which others behind the same address must not prevent
+	case ex.DeviceKey() != "" && from != route.BucketShared: // a sign-in, which others behind the same address must not prevent
 		key = ex.DeviceKey()
 	}
 	return rt.DrawBucket(w, r, from, key)

@@ -37,8 +37,12 @@ var pathParams = map[string]pathParam{
 	"branch_id":       {parse: identifier[protocol.BranchID], owned: ownsBranch},
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
 	"project_id":      {parse: identifier[protocol.ProjectID], owned: ownsProject},
-	"provider":        {parse: func(string) error { return nil }},
+	"share_id":        {parse: identifier[protocol.ShareID]},
+	"provider":        {parse: anyText},
+	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
 }
+
+func anyText(string) error { return nil }
 
 // checkTable returns an error if a path has a parameter that is not in pathParams, or if an operation would read its
 // body before the ownership of the first parameter is checked.

@@ -114,6 +114,20 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			limit @limit) x
 		where p.account_id = @account and p.n = x.n`},
+	{"pages of shares", `
+		delete from share_pages p using (
+			select p.share_id, p.page
+			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
+			cross join lateral (
+				select share_id, page from share_pages where account_id = @account and share_id = s.share_id limit @limit) p
+			limit @limit) x
+		where p.account_id = @account and p.share_id = x.share_id and p.page = x.page`},
+	{"shares", `
+		delete from shares s using (
+			select share_id from shares
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where s.account_id = @account and s.share_id = x.share_id`},
 	{"messages", `
 		delete from messages m using (
 			select message_id from messages

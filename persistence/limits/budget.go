@@ -33,11 +33,10 @@ const (
 	lockTokenDaySQL = `
 	insert into token_days (account_id, day) values (@account, (now() at time zone 'UTC')::date)
 	on conflict (account_id, day) do update set used = token_days.used`
-	tokensLeftSQL = `
-	select @limit::bigint
-		- coalesce((select used from token_days where account_id = @account and day = (now() at time zone 'UTC')::date), 0)
-		- coalesce((select sum(tokens) from token_reservations
-			where account_id = @account and day = (now() at time zone 'UTC')::date and expires_at > now()), 0)::bigint`
+	tokensUsedSQL = `
+	select coalesce((select used from token_days where account_id = @account and day = (now() at time zone 'UTC')::date), 0) as used,
+		coalesce((select sum(tokens) from token_reservations
+			where account_id = @account and day = (now() at time zone 'UTC')::date and expires_at > now()), 0)::bigint as reserved`
 	reservedTokensSQL = `
 	select tokens from token_reservations where account_id = @account and reservation_id = @reservation`
 	reserveTokensSQL = `
@@ -71,7 +70,7 @@ func ExpireTokens(ctx context.Context, db *pg.DB) error {
 // returns protocol.CodeBudgetReached if less than least is left. A repeated call with the same reservation, after a
 // lost reply, returns what the first call granted.
 func (b *Budget) Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error) {
-	args := pgx.NamedArgs{"account": account, "reservation": reservation, "limit": b.limit, "lifetime": reservationLifetime}
+	args := pgx.NamedArgs{"account": account, "reservation": reservation, "lifetime": reservationLifetime}
 	err = b.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.Exec(ctx, lockTokenDaySQL, args); err != nil {
 			return err
@@ -80,10 +79,11 @@ func (b *Budget) Reserve(ctx context.Context, account protocol.AccountID, reserv
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		var left int64
-		if err := tx.QueryRow(ctx, tokensLeftSQL, args).Scan(&left); err != nil {
+		var used, reserved int64
+		if err := tx.QueryRow(ctx, tokensUsedSQL, args).Scan(&used, &reserved); err != nil {
 			return err
 		}
+		left := b.limit - used - reserved
 		if left < int64(least) {
 			return b.reached()
 		}
@@ -109,20 +109,32 @@ func (b *Budget) Settle(ctx context.Context, account protocol.AccountID, reserva
 
 // Check returns protocol.CodeBudgetReached if nothing of the day's budget is left.
 func (b *Budget) Check(ctx context.Context, account protocol.AccountID) error {
-	left, err := pg.Row(ctx, b.db, account, pgx.RowTo[int64], tokensLeftSQL, pgx.NamedArgs{"account": account, "limit": b.limit})
+	state, err := b.State(ctx, account)
 	if err != nil {
-		return fmt.Errorf("reading the budget: %w", err)
+		return err
 	}
-	if left <= 0 {
+	if state.Used+state.Reserved >= state.Limit {
 		return b.reached()
 	}
 	return nil
 }
 
+// State returns how much of the day's budget an account has used.
+func (b *Budget) State(ctx context.Context, account protocol.AccountID) (*protocol.TokenBudget, error) {
+	state, err := pg.Row(ctx, b.db, account, pgx.RowToAddrOfStructByNameLax[protocol.TokenBudget], tokensUsedSQL, pgx.NamedArgs{"account": account})
+	if err != nil {
+		return nil, fmt.Errorf("reading the budget: %w", err)
+	}
+	state.Limit, state.ResetsAt = b.limit, nextDay(time.Now())
+	return state, nil
+}
+
+func nextDay(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
+
 // reached returns the error for an exhausted budget, with the time until the next UTC day.
 func (b *Budget) reached() error {
 	now := time.Now().UTC()
-	reset := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	reset := nextDay(now)
 	return &protocol.Error{
 		Code: protocol.CodeBudgetReached, RetryAfter: int(reset.Sub(now)/time.Second) + 1,
 		Detail: fmt.Sprintf("The account has used its %d model tokens for today. The budget resets at %s.", b.limit, reset.Format(time.RFC3339)),

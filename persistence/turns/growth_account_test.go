@@ -57,6 +57,20 @@ var largeAccountSQL = []string{
 	from generate_series(1, $4::int) n where $3::uuid is not null`,
 }
 
+// enlarge gives the account size rows of each kind, and the conversation those that belong to one. It returns the project
+// of the archived conversations.
+func (w *meteredWorld) enlarge(conversation protocol.ConversationID, size int) (project protocol.ProjectID) {
+	w.Helper()
+	project[15] = 1
+	w.Database.Admin(w, `insert into projects (account_id, project_id, name) values ($1, $2, 'x')`, w.Account, project)
+	w.Database.Admin(w, `alter table conversations disable trigger project_insert`) // thousands of counts in one transaction
+	for _, sql := range largeAccountSQL {
+		w.Database.Admin(w, sql, w.Account, conversation, project, size)
+	}
+	w.Database.Admin(w, `alter table conversations enable trigger project_insert`)
+	return project
+}
+
 // TestNoReadGrowsWithItsAccount measures the reads of an account that has 10,000 rows of each kind.
 func TestNoReadGrowsWithItsAccount(t *testing.T) {
 	metered(t, noReadGrowsWithItsAccount)
@@ -69,14 +83,7 @@ func noReadGrowsWithItsAccount(t *testing.T, w meteredWorld) {
 	id, answer := turn.Spec.ConversationID, turn.Spec.AssistantMessageID
 	turn = w.Start(w.Request(&id, "and then?"))
 	turn.End(nil)
-	var project protocol.ProjectID
-	project[15] = 1
-	w.Database.Admin(t, `insert into projects (account_id, project_id, name) values ($1, $2, 'x')`, w.Account, project)
-	w.Database.Admin(t, `alter table conversations disable trigger project_insert`) // thousands of counts in one transaction
-	for _, sql := range largeAccountSQL {
-		w.Database.Admin(t, sql, w.Account, id, project, size)
-	}
-	w.Database.Admin(t, `alter table conversations enable trigger project_insert`)
+	project := w.enlarge(id, size)
 	few := protocol.NewConversationID() // archived, pinned and in no project; id is open and gets a project below
 	for _, sql := range []string{
 		`

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
@@ -106,77 +105,4 @@ func (s *Store) ListUsage(ctx context.Context, account protocol.AccountID, id pr
 	}
 	last := &page[len(page)-1]
 	return page, &Position{OccurredAt: last.OccurredAt, UsageID: last.UsageID}, nil
-}
-
-// Grouping is the key by which usage is summed.
-type Grouping string
-
-// The groupings.
-const (
-	ByDay          Grouping = "day" // in UTC
-	ByProfile      Grouping = "profile"
-	ByConversation Grouping = "conversation"
-)
-
-// sumUsageSQL sums the records of the server. The key is text in every grouping, and a page continues after a key.
-const sumUsageSQL = `
-	select key, count(*) filter (where kind = 'turn') as turns,
-		coalesce(sum((usage ->> 'input_tokens')::bigint), 0)::bigint as input_tokens,
-		coalesce(sum((usage ->> 'output_tokens')::bigint), 0)::bigint as output_tokens,
-		coalesce(sum((usage ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens,
-		coalesce(sum((usage ->> 'cached_input_tokens')::bigint), 0)::bigint as cached_input_tokens
-	from (
-		select usage, kind, (case @grouping::text
-			when 'day' then to_char(occurred_at at time zone 'UTC', 'YYYY-MM-DD')
-			when 'profile' then coalesce(profile, 'none')
-			else coalesce(conversation_id::text, 'none')
-		end) collate "C" as key
-		from usage_records
-		where account_id = @account and source = 'server' and occurred_at >= @from and occurred_at < @to
-	) records
-	where key > @after
-	group by key
-	order by key
-	limit @limit`
-
-// Query selects sums of an account's usage.
-type Query struct {
-	From, To time.Time // [From, To)
-	Grouping Grouping
-	After    string // the page starts after this key; empty: at the beginning
-	Limit    int
-}
-
-// SumUsage returns sums of the usage that the server counted for an account, in the order of the keys. next is empty at
-// the end. The key of a conversation is its identifier.
-func (s *Store) SumUsage(ctx context.Context, account protocol.AccountID, query *Query) (page []protocol.UsageGroup, next string, err error) {
-	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.UsageGroup], sumUsageSQL, pgx.NamedArgs{
-		"account": account, "from": query.From, "to": query.To, "grouping": string(query.Grouping),
-		"after": query.After, "limit": query.Limit + 1,
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("summing usage: %w", err)
-	}
-	page, more, err := pg.CutPage(page, query.Limit)
-	if err != nil {
-		return nil, "", err
-	}
-	if more {
-		next = page[len(page)-1].Key
-	}
-	if query.Grouping == ByConversation {
-		for i := range page {
-			page[i].Key = conversationKey(page[i].Key)
-		}
-	}
-	return page, next, nil
-}
-
-// conversationKey converts a uuid of Postgres to the identifier of a conversation.
-func conversationKey(key string) string {
-	id, err := uuid.Parse(key)
-	if err != nil {
-		return key
-	}
-	return protocol.ConversationID(id).String()
 }

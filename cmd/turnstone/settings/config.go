@@ -62,6 +62,8 @@ type Limits struct {
 	Reads          Rate  `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Rate of read requests. Each node counts separately."`
 	Search         Rate  `env:"TURNSTONE_LIMIT_SEARCH" envDefault:"30/1m burst 30" help:"Rate of searches."`
 	Replays        Rate  `env:"TURNSTONE_LIMIT_REPLAYS" envDefault:"60/1m burst 30" help:"Rate of event streams and snapshots of finished turns. Each node counts separately. Resuming a live turn does not count."`
+	Shares         Rate  `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 20" help:"Rate at which an account may create shares."`
+	Shared         Rate  `env:"TURNSTONE_LIMIT_SHARED" envDefault:"60/1m burst 60" help:"Rate at which one client address (an IPv4 address or an IPv6 /64) may read shares. No session is needed to read them."`
 	SignIn         Rate  `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks."`
 	Refusals       Rate  `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
 	MaxLiveTurns   int   `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`

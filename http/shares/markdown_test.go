@@ -1,0 +1,86 @@
+package shares
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMarkdownIsRenderedWithoutItsHTML(t *testing.T) {
+	for source, want := range map[string]string{
+		"# One\n\n*two* **three** ~~four~~ `five`": "<h3>One</h3>\n<p><em>two</em> <strong>three</strong> <del>four</del> <code>five</code></p>\n",
+		"<b>x</b>":                              "<p>&lt;b&gt;x&lt;/b&gt;</p>\n",
+		"<div>\nx\n</div>\n\ny":                 "<p>&lt;div&gt;\nx\n&lt;/div&gt;\n</p>\n<p>y</p>\n",
+		"<script>\nx\n</script>\n":              "<p>&lt;script&gt;\nx\n&lt;/script&gt;\n</p>\n",
+		"1. a\n2. b":                            "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n",
+		"3. a":                                  "<ol start=\"3\">\n<li>a</li>\n</ol>\n",
+		"|a|b|\n|:-|-:|\n|c|d|":                 "<table>\n<thead>\n<tr>\n<th align=\"left\">a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"left\">c</td>\n<td align=\"right\">d</td>\n</tr>\n</tbody>\n</table>\n",
+		"[a](https://example.org/x?y=1&z)":      "<p><a href=\"https://example.org/x?y=1&amp;z\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">a</a> <span class=\"host\">(example.org)</span></p>\n",
+		"<mail@example.org>":                    "<p><a href=\"mailto:mail@example.org\" rel=\"nofollow noreferrer\">mail@example.org</a></p>\n",
+		"see https://example.org/a":             "<p>see <a href=\"https://example.org/a\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">https://example.org/a</a></p>\n",
+		"[a](javascript:x) [b](/c) ![d](e.png)": "<p>a b d</p>\n",
+		"![chart](https://example.org/c.png)":   "<p><a href=\"https://example.org/c.png\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">chart</a> <span class=\"host\">(example.org)</span></p>\n",
+		"a\nb":                                  "<p>a\nb</p>\n",
+		"    code <i>":                          "<pre><code>code &lt;i&gt;\n</code></pre>\n",
+	} {
+		if got := string(renderMarkdown(source)); got != want {
+			t.Errorf("%q is rendered as %q, want %q", source, got, want)
+		}
+	}
+}
+
+// longTexts are texts for which Markdown parsers are slow, or whose HTML is much longer.
+func longTexts() map[string]string {
+	const n = maxMarkdown
+	rest := func(first, line string) string {
+		return first + "\n" + strings.Repeat(line, max(0, n-len(first)-1)/len(line))
+	}
+	var ticks, lists strings.Builder
+	for i := 1; ticks.Len() < n; i++ {
+		ticks.WriteString(strings.Repeat("`", i) + " ")
+	}
+	for i := 0; lists.Len() < n; i++ {
+		lists.WriteString(strings.Repeat("  ", i) + "* a\n")
+	}
+	texts := map[string]string{
+		"quotes and lazy lines": rest(strings.Repeat(">", n/2), "a\n"), "lists and lazy lines": rest(strings.Repeat("* ", n/4), "a\n"),
+		"32 quotes and lazy lines": rest(strings.Repeat("> ", maxNesting), "a\n"), "32 lists and blank lines": rest(strings.Repeat("- ", maxNesting), "\n"),
+		"a table of many columns": rest("|"+strings.Repeat("a|", 1000)+"\n|"+strings.Repeat("-|", 1000), "|a\n"), "a table of few columns": rest("a|b\n-|-", "|a\n"),
+		"one wide row": strings.Repeat("a|", n/4) + "\n" + strings.Repeat("-|", n/4-1), "backticks": ticks.String(), "nested lists": lists.String(),
+		"half open": strings.Repeat("[", n/2) + strings.Repeat("]", n/2), "2000 brackets": strings.Repeat("[a](", maxMarks) + strings.Repeat("]", n/2), "comments": strings.Repeat("<!--", n/4),
+	}
+	for _, unit := range []string{
+		"[", "]", "[]", "![", "[a](", "[a](<b", "*a **a ", "a**b", "*", "a_b", "*_", "a***b_", "~~a", "a~b", ">", "> ", "* ", "1. ", "- ", "|\n", "<a", "<a href=\"", "<![CDATA[", "<?", "<!A ",
+		"http://a.", "www.a(", "a@", "http://a.b/)) ", "[a]: b\n", "[a]: <b\n", "[a]: b 'c\n", "&", "\\", " ", "\t", "a   \n", "a\n=\n", "- - ", "```\n", "#", "# ", "\x00", "\r", "\xff", "[a][b] ", "(", "\"",
+	} {
+		texts[unit] = strings.Repeat(unit, n/len(unit))
+	}
+	return texts
+}
+
+func TestNoTextIsSlowOrGrowsWithoutBounds(t *testing.T) {
+	for name, source := range longTexts() {
+		began := time.Now()
+		html := renderMarkdown(source[:min(len(source), maxMarkdown)])
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%q takes %v", name, took)
+		}
+		if len(html) > 40*maxMarkdown {
+			t.Errorf("%q becomes %d bytes", name, len(html))
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	for _, source := range []string{"# a", "[a](b)", "<script>x</script>", "|a|\n|-|\n|b|", "> * `a`", "![a](javascript:x)", "&#106;avascript:x", "<a href=x onclick=y>"} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		html := string(renderMarkdown(source))
+		for _, forbidden := range []string{"<script", "<img", "<style", "<iframe", "<svg", "<form", "javascript:\"", " onclick=\"", " style=\"", " src=\""} {
+			if strings.Contains(strings.ToLower(html), forbidden) {
+				t.Errorf("%q is rendered as %q", source, html)
+			}
+		}
+	})
+}

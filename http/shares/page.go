@@ -1,0 +1,144 @@
+package shares
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	stdhttp "net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/http/auth"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+const (
+	// PagePattern is the path of the page of a share.
+	PagePattern = "/s/{token}"
+	pagePath    = "/s/"
+	pageTimeout = 5 * time.Second
+	renderSlots = 2 // pages that are rendered at the same time; others wait
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS string
+
+	pageTemplate = template.Must(template.New("share").Funcs(template.FuncMap{
+		"markdown": renderMarkdown,
+		"date":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
+		"iso":      func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	}).Parse(strings.Replace(pageHTML, "__style__", pageCSS, 1)))
+
+	// pagePolicy lets the page use its own style and nothing else: no script, no image, no font, no frame, no form.
+	pagePolicy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+// styleHash returns the hash of the content of the element style.
+func styleHash() string {
+	hash := sha256.Sum256([]byte(pageCSS))
+	return base64.StdEncoding.EncodeToString(hash[:])
+}
+
+// document is what the template shows: a page of a share, or the reason why there is none.
+type document struct {
+	Texts   *texts
+	Shared  *protocol.SharedPage // nil: there is none
+	Heading string               // without a page
+	Detail  string               // without a page
+	Older   int                  // the number of the page before this one; 0: none
+	Newer   int                  // of the page after it; 0: none
+}
+
+// GetPage responds with a page of a share as HTML. It needs no session, and ignores that of the caller.
+func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", pagePolicy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set(route.RobotsHeader, route.NoRobots)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	shown := document{Texts: textsFor(r.Header.Get("Accept-Language"))}
+	status, body := stdhttp.StatusOK, bytes.Buffer{}
+	err := h.find(ctx, w, r, &shown)
+	if err == nil {
+		err = h.render(ctx, &body, &shown)
+	}
+	if err != nil {
+		status = h.explain(w, r, err, &shown)
+		body.Reset()
+		_ = pageTemplate.Execute(&body, &shown) // a buffer takes everything
+	}
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // the reader may have disconnected
+}
+
+// find reads the page of a share that a request names.
+func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, shown *document) error {
+	address := auth.AddressKey(router.ExchangeOf(ctx).Address)
+	if err := h.router.DrawBucket(w, r, route.BucketShared, address); err != nil {
+		return err
+	}
+	number := 1
+	if text := r.URL.Query().Get("page"); text != "" {
+		var err error
+		if number, err = strconv.Atoi(text); err != nil || number < 1 || number > maxPage {
+			number = 0 // no share has this page
+		}
+	}
+	opened, err := h.Store.Open(ctx, hashOf(strings.TrimPrefix(r.URL.Path, pagePath)), number)
+	if err != nil {
+		return err
+	}
+	h.opens.add(opened, h.Now())
+	shown.Shared, shown.Older = &opened.SharedPage, opened.Page-1
+	if opened.Page < opened.PageCount {
+		shown.Newer = opened.Page + 1
+	}
+	return nil
+}
+
+// explain sets what the document shows instead of a share, and returns the status.
+func (h *Handlers) explain(w stdhttp.ResponseWriter, r *stdhttp.Request, err error, shown *document) int {
+	problem := response.ProblemOf(err)
+	if problem.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(problem.Retry))
+	}
+	shown.Shared = nil
+	switch problem.Status {
+	case stdhttp.StatusNotFound:
+		shown.Heading, shown.Detail = shown.Texts.Missing, shown.Texts.MissingDetail
+	case stdhttp.StatusTooManyRequests:
+		shown.Heading, shown.Detail = shown.Texts.Limited, shown.Texts.LimitedDetail
+	default:
+		shown.Heading, shown.Detail = shown.Texts.Unavailable, shown.Texts.UnavailableDetail
+		if r.Context().Err() == nil {
+			h.Log.Error("the page of a share could not be shown", zap.String("request_id", router.RequestIDOf(r.Context())), zap.Error(err))
+		}
+	}
+	return problem.Status
+}
+
+// render writes the document. Only a few are rendered at the same time, so that many readers do not delay other requests.
+func (h *Handlers) render(ctx context.Context, body *bytes.Buffer, shown *document) error {
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return pageTemplate.Execute(body, shown)
+}

@@ -1,0 +1,241 @@
+// Package shares handles the requests for shares: snapshots of conversations that everybody who has their address can read,
+// as JSON and as a page that needs neither a script nor a session.
+package shares
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	stdhttp "net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/shares"
+	"turnstone/protocol"
+)
+
+// Store stores shares; see package persistence/shares.
+type Store interface {
+	Create(ctx context.Context, account protocol.AccountID, request *shares.NewShare) (share *protocol.Share, err error)
+	Preview(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, message *protocol.MessageID, after *shares.PreviewPosition, limit int) (preview *protocol.SharePreview, next *shares.PreviewPosition, err error)
+	List(ctx context.Context, account protocol.AccountID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
+	ListOfConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
+	Revoke(ctx context.Context, account protocol.AccountID, share protocol.ShareID, session protocol.SessionID, by audit.Requester) error
+	Open(ctx context.Context, hash []byte, page int) (*shares.Opened, error)
+	RecordOpens(ctx context.Context, share shares.Ref, count int64, at time.Time) error
+}
+
+// Config has the dependencies of Handlers.
+type Config struct {
+	Store   Store
+	Keys    *auth.Keys
+	BaseURL *url.URL
+	Now     func() time.Time
+	Log     *zap.Logger
+}
+
+// Handlers handle the requests for shares. Their methods may be called from any goroutine.
+type Handlers struct {
+	Config
+	opens  opens
+	slots  chan struct{} // of pages that are being rendered
+	router *router.Router
+}
+
+// New returns Handlers. SetRouter must be called before the first request for a page.
+func New(config Config) *Handlers {
+	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots)}
+}
+
+// SetRouter sets the router that limits the requests for pages.
+func (h *Handlers) SetRouter(rt *router.Router) { h.router = rt }
+
+const (
+	inConversation = "/conversations/{conversation_id}/shares"
+	defaultDays    = 30
+)
+
+// Routes returns the routes of shares.
+func (h *Handlers) Routes() []route.Route {
+	return []route.Route{
+		route.Call("POST", inConversation, "createShare", "Share a conversation", route.Shares, h.create).
+			DescribedAs("Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. "+
+				"The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. "+
+				"It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. "+
+				"A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. "+
+				"`token` and `url` are in this response and its replays only. See GET "+inConversation+"/preview for what a share would show.").
+			WithExample(route.Object{"title": "Six times seven", "expires_in_days": 7}).
+			WithCodes(protocol.CodeConflict, protocol.CodeTurnInProgress, protocol.CodeTooManyShares).
+			WithStatus(stdhttp.StatusCreated).Restoring(h.restoreToken),
+		route.Call("GET", inConversation+"/preview", "previewShare", "Preview a share", route.Reads, h.preview).
+			DescribedAs("Returns what a share of the conversation would show if it were created now, in pages. Creates nothing. To share exactly these messages, pass `message_id` of the response to the creation.").
+			WithCodes(protocol.CodeConflict, protocol.CodeTurnInProgress),
+		route.Call("GET", inConversation, "listConversationShares", "List the shares of a conversation", route.Reads, h.listOfConversation).
+			DescribedAs("Lists the shares of a conversation that have not expired, newest first."),
+		route.Call("GET", "/shares", "listShares", "List shares", route.Reads, h.list).
+			DescribedAs("Lists all shares of the account that have not expired, newest first."),
+		route.Call("DELETE", "/shares/{share_id}", "revokeShare", "Revoke a share", route.Writes, h.revoke).
+			DescribedAs("Ends a share at once, and erases its snapshot."),
+		route.Call("GET", "/shared/{token}", "openShare", "Read a share", route.Shared, h.open).
+			DescribedAs("Returns a page of a share. Needs no session: the token grants access. Unknown, expired and revoked tokens get the same 404."),
+	}
+}
+
+type createInput struct {
+	resource.InConversation
+	Body struct {
+		Title         string              `json:"title,omitempty" doc:"Up to 200 characters. Default: the title of the conversation."`
+		MessageID     *protocol.MessageID `json:"message_id,omitempty" nullable:"true" doc:"The last message of the snapshot. Default: the last finished message of the active branch."`
+		FileIDs       []protocol.FileID   `json:"file_ids,omitempty" maxItems:"50" doc:"The files that readers may download. There are no files yet, so every identifier gets 404."`
+		ExpiresInDays int                 `json:"expires_in_days,omitempty" enum:"1,7,30,90" default:"30"`
+	}
+}
+
+func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Created[protocol.CreatedShare], error) {
+	title := strings.TrimSpace(in.Body.Title)
+	if utf8.RuneCountInString(title) > protocol.MaxTitle {
+		return nil, protocol.Invalid("body.title", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
+	}
+	if len(in.Body.FileIDs) > 0 {
+		return nil, &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	days := in.Body.ExpiresInDays
+	if days == 0 {
+		days = defaultDays
+	}
+	caller, id := router.CallerOf(ctx), protocol.NewShareID()
+	token, version := h.Keys.ShareToken(id)
+	share, err := h.Store.Create(ctx, caller.AccountID, &shares.NewShare{
+		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, Title: title, Days: days,
+		TokenHash: hashOf(token), KeyVersion: version, SessionID: caller.SessionID, By: router.AuthOf(ctx).Requester(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &resource.Created[protocol.CreatedShare]{Location: resource.ConversationPath(in.ConversationID) + "/shares", Body: h.withToken(share, token)}, nil
+}
+
+func hashOf(token string) []byte {
+	hash := sha256.Sum256([]byte(token))
+	return hash[:]
+}
+
+func (h *Handlers) withToken(share *protocol.Share, token string) protocol.CreatedShare {
+	return protocol.CreatedShare{Share: *share, Token: token, URL: h.BaseURL.JoinPath("s", token).String()}
+}
+
+// restoreToken adds the token to the stored response of a creation. The token is not stored, so it is derived again.
+func (h *Handlers) restoreToken(stored []byte) ([]byte, error) {
+	var share shares.Stored
+	if err := json.Unmarshal(stored, &share); err != nil {
+		return nil, fmt.Errorf("reading the stored response of a share: %w", err)
+	}
+	token, live := h.Keys.ShareTokenOf(share.KeyVersion, share.ShareID)
+	if !live {
+		return nil, protocol.Conflict(protocol.CodeConflict, share.Share, "The share was created with a secret that the service no longer has, so its address cannot be repeated. Revoke it and create another.")
+	}
+	var body bytes.Buffer
+	if err := response.WriteJSON(&body, h.withToken(&share.Share, token)); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+type previewInput struct {
+	resource.InConversation
+	resource.PageInput
+	MessageID protocol.MessageID `query:"message_id" doc:"The last message of the snapshot. Default: the last finished message of the active branch."`
+}
+
+func (h *Handlers) preview(ctx context.Context, in *previewInput) (*resource.Body[protocol.SharePreview], error) {
+	scope, caller := "share preview "+in.ConversationID.String(), router.CallerOf(ctx)
+	after, err := resource.OpenCursor[shares.PreviewPosition](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	var message *protocol.MessageID
+	if !in.MessageID.IsZero() {
+		message = &in.MessageID
+	}
+	if after != nil && message != nil && *message != after.MessageID {
+		return nil, protocol.Invalid("query.message_id", "is not the message of the cursor")
+	}
+	preview, next, err := h.Store.Preview(ctx, caller.AccountID, in.ConversationID, message, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	preview.NextCursor, preview.HasMore = resource.SealCursor(caller, h.Keys, scope, next), next != nil
+	return resource.OK(*preview), nil
+}
+
+type listOfConversationInput struct {
+	resource.InConversation
+	resource.PageInput
+}
+
+func (h *Handlers) listOfConversation(ctx context.Context, in *listOfConversationInput) (*resource.Body[protocol.List[protocol.Share]], error) {
+	scope, caller := "shares "+in.ConversationID.String(), router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.ShareID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.ListOfConversation(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type listInput struct{ resource.PageInput }
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Share]], error) {
+	const scope = "shares"
+	caller := router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.ShareID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.List(ctx, caller.AccountID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type revokeInput struct {
+	ShareID protocol.ShareID `path:"share_id"`
+}
+
+func (h *Handlers) revoke(ctx context.Context, in *revokeInput) (*resource.Nothing, error) {
+	caller := router.CallerOf(ctx)
+	return nil, h.Store.Revoke(ctx, caller.AccountID, in.ShareID, caller.SessionID, router.AuthOf(ctx).Requester())
+}
+
+// maxPage is more than the number of pages of any share.
+const maxPage = protocol.MaxSharedMessages
+
+type openInput struct {
+	Token string `path:"token" doc:"The token of the share."`
+	Page  int    `query:"page" minimum:"1" maximum:"20000" default:"1" doc:"The number of the page. A page that does not exist gets 404."`
+}
+
+func (h *Handlers) open(ctx context.Context, in *openInput) (*resource.Body[protocol.SharedPage], error) {
+	opened, err := h.Store.Open(ctx, hashOf(in.Token), in.Page)
+	if err != nil {
+		return nil, err
+	}
+	h.opens.add(opened, h.Now())
+	return resource.OK(opened.SharedPage), nil
+}

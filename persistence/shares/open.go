@@ -1,0 +1,105 @@
+package shares
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const (
+	// setOwnerSQL sets the account whose share has a token, so that row-level security admits the next statement to its
+	// rows. For an unknown token it sets no account.
+	setOwnerSQL = `select set_config('turnstone.account_id', coalesce(share_lookup($1)::text, ''), true)`
+	openSQL     = `
+	select s.account_id, s.share_id, s.title, s.created_at, s.expires_at, s.message_count, s.page_count, p.page, p.messages
+	from shares s
+	cross join lateral (
+		select page, messages from share_pages
+		where account_id = s.account_id and share_id = s.share_id and page = @page limit 1) p
+	join accounts a on a.account_id = s.account_id and a.disabled_at is null
+	where s.account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid
+	  and s.token_hash = @hash and ` + readableSQL
+)
+
+// Opened is a page of a share that was found by its token.
+type Opened struct {
+	Ref
+	protocol.SharedPage
+}
+
+// Ref names a share.
+type Ref struct {
+	AccountID protocol.AccountID
+	ShareID   protocol.ShareID
+}
+
+// Open returns a page of the share whose token has a hash. An unknown, revoked or expired token, a share whose conversation
+// or account has ended, and a page that does not exist all get the same statements and protocol.CodeNotFound.
+func (s *Store) Open(ctx context.Context, hash []byte, page int) (*Opened, error) {
+	found := []Opened{}
+	batch := &pgx.Batch{}
+	batch.Queue(setOwnerSQL, hash)
+	batch.Queue(openSQL, pgx.NamedArgs{"hash": hash, "page": page}).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[Opened])
+		return err
+	})
+	if err := s.db.Send(ctx, pg.NoAccount, batch); err != nil {
+		return nil, fmt.Errorf("opening a share: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return &found[0], nil
+}
+
+// recordOpensSQL counts how often a share was opened. Once an hour it also appends an entry to the audit.
+const recordOpensSQL = `
+	with opened as (
+		update shares
+		set open_count = open_count + @count, last_opened_at = greatest(last_opened_at, @at),
+			audited_at = case when audited_at > now() - interval '1 hour' then audited_at else now() end
+		where account_id = @account and share_id = @share
+		returning open_count, audited_at = now() as due
+	)
+	select audit_append(@account, @event, null, '', '', jsonb_build_object('share_id', @name::text, 'open_count', open_count))
+	from opened where due`
+
+// RecordOpens adds to the number of times that a share was opened. A share that has ended is left out.
+func (s *Store) RecordOpens(ctx context.Context, share Ref, count int64, at time.Time) error {
+	_, err := s.db.Exec(ctx, share.AccountID, recordOpensSQL, pgx.NamedArgs{
+		"account": share.AccountID, "share": share.ShareID, "count": count, "at": at, "event": string(EventOpened), "name": share.ShareID.String(),
+	})
+	if err != nil {
+		return fmt.Errorf("counting that a share was opened: %w", err)
+	}
+	return nil
+}
+
+const (
+	expirePagesSQL = `
+	delete from share_pages p using (
+		select p.account_id, p.share_id, p.page
+		from (select account_id, share_id from shares where expires_at < now()) s
+		cross join lateral (
+			select account_id, share_id, page from share_pages where account_id = s.account_id and share_id = s.share_id limit $1) p
+		limit $1) x
+	where p.account_id = x.account_id and p.share_id = x.share_id and p.page = x.page`
+	// expireSharesSQL deletes a share only after its pages, so that no transaction grows with the size of a share.
+	expireSharesSQL = `
+	delete from shares s using (
+		select s.account_id, s.share_id from shares s
+		where s.expires_at < now()
+		  and not exists (select from share_pages p where p.account_id = s.account_id and p.share_id = s.share_id)
+		order by s.expires_at limit $1) x
+	where s.account_id = x.account_id and s.share_id = x.share_id`
+)
+
+// Expire erases the shares that have expired.
+func (s *Store) Expire(ctx context.Context) error {
+	return s.db.DeleteExpired(ctx, expirePagesSQL, expireSharesSQL)
+}

@@ -1,0 +1,100 @@
+package protocol
+
+import "time"
+
+// Limits of shares.
+const (
+	MaxSharedMessages = 20_000
+	MaxSharedBytes    = 8 << 20 // of the text and code of one share
+	MaxShares         = 1000    // of an account, those that have expired excluded
+	// SharePrefix starts every token of a share.
+	SharePrefix = "sh1_"
+)
+
+// Share is a snapshot of a conversation that everybody who has its address can read.
+type Share struct {
+	ShareID        ShareID        `json:"share_id"`
+	ConversationID ConversationID `json:"conversation_id"`
+	Title          string         `json:"title" doc:"The title that readers see."`
+	MessageCount   int            `json:"message_count"`
+	OpenCount      int64          `json:"open_count" doc:"How often the share was opened, up to a minute ago."`
+	LastOpenedAt   *time.Time     `json:"last_opened_at"`
+	CreatedAt      time.Time      `json:"created_at"`
+	ExpiresAt      time.Time      `json:"expires_at"`
+}
+
+// CreatedShare is a share with the address at which everybody can read it. Only the response to its creation has it.
+type CreatedShare struct {
+	Share
+	Token string `json:"token" doc:"Grants everybody who has it access to the snapshot. It is shown only in this response and its replays."`
+	URL   string `json:"url" doc:"The page of the share."`
+}
+
+// SharedMessage is a message as readers of a share see it: without identifiers, tool calls, reasoning, notices, usage and
+// feedback.
+type SharedMessage struct {
+	Role      string       `json:"role" enum:"user,assistant"`
+	Profile   *Profile     `json:"profile" doc:"Of an answer: the profile of the model."`
+	CreatedAt time.Time    `json:"created_at"`
+	Parts     []SharedPart `json:"parts"`
+}
+
+// SharedPart is a piece of a shared message.
+type SharedPart struct {
+	Type      PartType `json:"type" enum:"text,code"`
+	Text      string   `json:"text,omitempty" doc:"For text. That of an answer is Markdown."`
+	Language  string   `json:"language,omitempty" doc:"For code."`
+	Filename  string   `json:"filename,omitempty" doc:"For code."`
+	Code      string   `json:"code,omitempty" doc:"For code."`
+	Truncated bool     `json:"truncated,omitempty" doc:"The part was cut off before its end."`
+}
+
+// SharedPage is a page of a share, as everybody who has its address can read it.
+type SharedPage struct {
+	Title        string          `json:"title"`
+	CreatedAt    time.Time       `json:"created_at" doc:"When the snapshot was taken."`
+	ExpiresAt    time.Time       `json:"expires_at"`
+	MessageCount int             `json:"message_count" doc:"Of all pages."`
+	Page         int             `json:"page" doc:"The number of this page, from 1."`
+	PageCount    int             `json:"page_count"`
+	Messages     []SharedMessage `json:"messages" doc:"The messages of this page, oldest first."`
+}
+
+// SharePreview is a page of what a share would show if it were created now.
+type SharePreview struct {
+	Title        string          `json:"title"`
+	MessageID    MessageID       `json:"message_id" doc:"The last message of the snapshot. Pass it when you create the share, so that it has exactly the messages of the preview."`
+	MessageCount int             `json:"message_count" doc:"Of all pages."`
+	Data         []SharedMessage `json:"data" doc:"The messages of this page, oldest first."`
+	NextCursor   *string         `json:"next_cursor"`
+	HasMore      bool            `json:"has_more"`
+}
+
+// NewSharedMessage returns what readers of a share see of a message. It copies the fields that are public, so that a new
+// field of a message is private until it is added here.
+func NewSharedMessage(role string, profile *Profile, createdAt time.Time, parts []Part) SharedMessage {
+	shared := SharedMessage{Role: role, CreatedAt: createdAt, Parts: []SharedPart{}}
+	if role == RoleAssistant {
+		shared.Profile = profile
+	}
+	for i := range parts {
+		switch part := &parts[i]; part.Type {
+		case PartText:
+			shared.Parts = append(shared.Parts, SharedPart{Type: PartText, Text: part.Text, Truncated: part.Truncated})
+		case PartCode:
+			shared.Parts = append(shared.Parts, SharedPart{
+				Type: PartCode, Language: part.Language, Filename: part.Filename, Code: part.Code, Truncated: part.Truncated,
+			})
+		}
+	}
+	return shared
+}
+
+// Size returns the number of bytes of text and code of the message.
+func (m *SharedMessage) Size() (bytes int) {
+	for i := range m.Parts {
+		part := &m.Parts[i]
+		bytes += len(part.Text) + len(part.Language) + len(part.Filename) + len(part.Code)
+	}
+	return bytes
+}
