@@ -12,9 +12,27 @@ const item = (type: string, version?: number) => ({
 });
 
 describe("what an item of the feed makes outdated", () => {
-  test("the list and the conversation, if a conversation or its turn changed", () => {
-    for (const type of ["conversation.changed", "conversation.deleted", "turn.changed"])
-      expect(outdatedBy(item(type), nothing)).toEqual([["conversations"], ["conversation", "conv_1"]]);
+  test("the list and the conversation, if its turn changed", () => {
+    expect(outdatedBy(item("turn.changed"), nothing)).toEqual([["conversations"], ["conversation", "conv_1"]]);
+  });
+
+  test("every list that may have a conversation, if it changed", () => {
+    for (const type of ["conversation.changed", "conversation.deleted"])
+      expect(outdatedBy(item(type), nothing)).toEqual([
+        ["conversations"],
+        ["conversation", "conv_1"],
+        ["archive"],
+        ["project"],
+      ]);
+  });
+
+  test("the messages, if the feedback on one changed", () => {
+    expect(outdatedBy(item("feedback.changed"), nothing)).toEqual([["messages", "conv_1"]]);
+  });
+
+  test("the lists of projects and of conversations, if a project changed", () => {
+    for (const type of ["project.changed", "project.deleted"])
+      expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);
   });
 
   test("everything, if items are missing", () => {

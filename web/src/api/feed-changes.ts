@@ -16,7 +16,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
   switch (item.type.split(".")[0]) {
     case "feed": // feed.started and feed.reset: anything may have changed before
       return [[]];
-    case "conversation":
+    case "conversation": // it may have moved between lists
+      return [["conversations"], ["conversation", of], ["archive"], ["project"]];
     case "turn":
       return [["conversations"], ["conversation", of]];
     case "draft":
@@ -29,6 +30,10 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
         ["conversation", of],
         ["messages", of],
       ];
+    case "feedback":
+      return [["messages", of]];
+    case "project": // a deleted project hides its conversations
+      return [["projects"], ["project", item.id ?? ""], ["conversations"]];
     case "settings":
       return isKnown(known.settings()) ? [] : [["settings"]];
     default: // a kind that this version does not know
