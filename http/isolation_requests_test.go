@@ -50,6 +50,7 @@ type receivedValues struct {
 	cursors       map[string][]string // by the route that returned them
 	confirms      []string            // confirmation tokens
 	keys          []string            // idempotency keys
+	tokens        []string            // tokens of shares
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -89,6 +90,7 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	var decoded struct {
 		NextCursor *string `json:"next_cursor"`
 		Version    int64   `json:"version"`
+		Token      string  `json:"token"`
 		Current    struct {
 			Version      int64 `json:"version"`
 			Confirmation struct {
@@ -104,6 +106,7 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	if decoded.NextCursor != nil {
 		e.cursors[pattern] = appendRecent(e.cursors[pattern], *decoded.NextCursor, maxOfKind)
 	}
+	e.tokens = appendRecent(e.tokens, decoded.Token, maxUnattached)
 	e.confirms = appendRecent(e.confirms, decoded.Current.Confirmation.Token, maxOfKind)
 	of := (*conversationIDs)(nil)
 	if conversation != "" && !several {
@@ -178,6 +181,12 @@ func (e *receivedValues) someDeleted(rng *rand.Rand, prefix string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return pick(rng, e.deleted[prefix])
+}
+
+func (e *receivedValues) someToken(rng *rand.Rand) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pick(rng, e.tokens)
 }
 
 // begin stores the turn whose stream has just started, so that other walkers steer it while it is live.
@@ -435,6 +444,10 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 		return pick(rng, []string{"en", "de", "pt-BR", "ar"})
 	case name == "cursor":
 		return d.cursorText()
+	case name == "token": // only of the own side: a token lets everybody read
+		if token := d.w.received().someToken(rng); token != "" {
+			return token
+		}
 	case name == "from" || name == "to" || schema.Format == "date-time":
 		return d.w.now().Add(time.Duration(rng.IntN(96)-90) * time.Hour).UTC().Format(time.RFC3339)
 	case name == "after" || name == "Last-Event-ID":
