@@ -27,8 +27,9 @@ build: go web/dist/index.html ## build bin/turnstone, with the web app in it
 test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real servers, with the race detector
 	rm -f tmp/notices
 	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
-		$(if $(ALL),$$(go list ./... | grep -v $(BROWSER)),$(TESTS)); failed=$$?; \
-		$(if $(ALL),$(GO_TEST) -json -parallel 3 -timeout $(TEST_TIMEOUT) ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed' \
+		$(if $(ALL),$$(go list ./... | grep -vE $(ALONE)),$(TESTS)); failed=$$?; \
+		$(if $(ALL),$(GO_TEST) -json -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -E $(ALONE) | grep -v $(BROWSER)) || failed=1; \
+		$(GO_TEST) -json -parallel 3 -timeout 20m ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed' \
 		| { failed=(); while IFS= read -r line; do \
 			case $$line in \
 			"=== FAIL: "*) failed+=("$${line#=== FAIL: }") ;; \
@@ -40,7 +41,9 @@ test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real
 		done; }
 
 ALL     = $(filter ./...,$(TESTS))
-# These tests run alone: on two processors, several browsers and other tests would leave each other too little time.
+# These packages run one after the other: each starts several processes, or thousands of requests, and on two processors
+# two of them leave each other too little time. The browser tests come last.
+ALONE   = "^turnstone/(http|cmd/turnstone(/.*)?)$$"
 BROWSER = cmd/turnstone/browser
 GO_TEST = go test -race -count=1
 # The seeded bugs run alone and one after the other, once everything else is built: each has 60 s, including its build.

@@ -19,8 +19,8 @@ import (
 
 const (
 	webFolder = "../../../web"
-	// suiteTimeout limits a run of a suite. Each test has its own limit in web/vitest.faults.config.ts.
-	suiteTimeout = 9 * time.Minute
+	// suiteTimeout ends a suite that hangs. Each test has its own limit in web/vitest.faults.config.ts.
+	suiteTimeout = 18 * time.Minute
 	// maxRetries is the number of tests of a run that get a second try if CI is set; otherwise none does. `make test`
 	// prints a notice of each next to its summary.
 	maxRetries = 2
