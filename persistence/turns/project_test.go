@@ -9,6 +9,7 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/shares"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -72,6 +73,9 @@ func (w *projectWorld) instruct(version int64, content string) {
 	w.Must(err)
 }
 
+// shareHash is the hash of the token of the share that readsOf opens.
+var shareHash = make([]byte, 32)
+
 // readsOf returns every read of a conversation and its parts, and the writes that need it.
 func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 	id, account, db := turn.Spec.ConversationID, w.Account, w.DB
@@ -119,6 +123,15 @@ func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 			_, err := db.Conversations.ForkConversation(w.Context(), account, id, message, "", nil)
 			return err
 		},
+		"shares": func() error {
+			_, _, err := db.Shares.ListOfConversation(w.Context(), account, id, nil, 1)
+			return err
+		},
+		"preview of a share": func() error {
+			_, _, err := db.Shares.Preview(w.Context(), account, id, nil, nil, 1)
+			return err
+		},
+		"page of a share": func() error { _, err := db.Shares.Open(w.Context(), shareHash, 1); return err },
 		"follow-ups": func() error {
 			_, err := db.FollowUps.ListFollowUps(w.Context(), account, id, true, nil, 1)
 			return err
@@ -151,6 +164,10 @@ func TestADeletedProjectHidesItsConversationsFromEveryRead(t *testing.T) {
 	turn.End(nil)
 	outside := w.Start(w.Request(nil, "outside"))
 	outside.End(nil)
+	_, err := w.DB.Shares.Create(t.Context(), w.Account, &shares.NewShare{
+		ShareID: protocol.NewShareID(), ConversationID: turn.Spec.ConversationID, Days: 1, TokenHash: shareHash, SessionID: protocol.NewSessionID(),
+	})
+	w.Must(err)
 	before, err := w.DB.Conversations.ConversationPage(t.Context(), w.Account, turn.Spec.ConversationID)
 	w.Must(err)
 	if live := w.delete(); len(live) > 0 {
