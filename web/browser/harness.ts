@@ -6,7 +6,7 @@ export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 const control = process.env["TURNSTONE_CONTROL"];
 const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
 const flags =
-  "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+  "--headless --no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
 export const desktop = { width: 1280, height: 800 };
 export const phone = { width: 390, height: 844 };
@@ -170,21 +170,94 @@ export class Account {
   }
 }
 
+/** A context of the browser with its first page. */
+interface Window {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** The options of the context, as JSON. */
+  readonly options: string;
+  /** Whether a test changed something that cannot be undone: a clock, or a script that runs before those of the page. */
+  altered: boolean;
+}
+
+/**
+ * The closed windows of this file, which the next tests with the same options open again: a page in a new context costs
+ * two to three times the processor time of one in a used context, whose process and cached scripts are still there.
+ */
+const closed: Window[] = [];
+
+async function newWindow(options: BrowserContextOptions): Promise<Window> {
+  const key = JSON.stringify(options);
+  const at = closed.findIndex((one) => one.options === key);
+  if (at >= 0) return closed.splice(at, 1)[0]!;
+  const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
+  const page = await context.newPage();
+  const window: Window = { context, page, options: key, altered: false };
+  const { clock } = page;
+  Object.defineProperty(page, "clock", { get: () => ((window.altered = true), clock) });
+  for (const [target, name] of [
+    [page, "addInitScript"],
+    [context, "newCDPSession"],
+  ] as const) {
+    const original: unknown = Reflect.get(target, name);
+    Object.defineProperty(target, name, {
+      value: (...args: unknown[]): unknown => {
+        window.altered = true;
+        return Reflect.apply(original as (...args: unknown[]) => unknown, target, args);
+      },
+    });
+  }
+  return window;
+}
+
+/** Returns a window to its first state, without cookies and stored data, or closes it where that is not possible. */
+async function recycle(window: Window): Promise<void> {
+  const { context, page } = window;
+  if (window.altered || page.isClosed()) return context.close();
+  // Playwright needs its own listeners of other events.
+  for (const event of ["console", "pageerror", "request", "response", "dialog"]) {
+    page.removeAllListeners(event);
+    context.removeAllListeners(event);
+  }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await context.unrouteAll({ behavior: "ignoreErrors" });
+  for (const other of context.pages()) if (other !== page) await other.close();
+  await context.setOffline(false);
+  await context.clearPermissions();
+  await page.goto(`${url}/health`);
+  await context.clearCookies();
+  await page.evaluate(() => sessionStorage.clear());
+  const session = await context.newCDPSession(page);
+  const storageTypes = "local_storage,indexeddb,cache_storage,service_workers";
+  await session.send("Storage.clearDataForOrigin", { origin: url, storageTypes });
+  await session.send("Page.resetNavigationHistory");
+  await session.detach();
+  await page.emulateMedia({ media: null, colorScheme: null, reducedMotion: null, forcedColors: null, contrast: null });
+  const { viewport = desktop } = JSON.parse(window.options) as BrowserContextOptions;
+  await page.setViewportSize(viewport ?? desktop);
+  window.altered = false;
+  closed.push(window);
+}
+
 /** A separate browser window, signed in if an account is given. */
 export class BrowserWindow {
   readonly unexpectedRefusals: string[] = [];
   readonly externalRequests: string[] = [];
   readonly pageErrors: string[] = [];
 
-  private constructor(
-    readonly context: BrowserContext,
-    readonly page: Page,
-  ) {}
+  private constructor(private readonly window: Window) {}
+
+  get context(): BrowserContext {
+    return this.window.context;
+  }
+
+  get page(): Page {
+    return this.window.page;
+  }
 
   static async open(path: string, account?: Account, options: BrowserContextOptions = {}): Promise<BrowserWindow> {
-    const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
-    if (account !== undefined) await context.addCookies([account.cookie]);
-    const visit = new BrowserWindow(context, await context.newPage());
+    const visit = new BrowserWindow(await newWindow(options));
+    if (account !== undefined) await visit.context.addCookies([account.cookie]);
     visit.watch(visit.page);
     await visit.page.goto(url + path);
     return visit;
@@ -216,7 +289,7 @@ export class BrowserWindow {
 
   /** Closes the window. Expects no content security policy report, no page error and no request to another site. */
   async close(): Promise<void> {
-    await this.context.close();
+    await recycle(this.window);
     expect(this.unexpectedRefusals, "reports of the content security policy").toEqual([]);
     expect(this.pageErrors, "errors of the page").toEqual([]);
     expect(this.externalRequests, "requests to other sites").toEqual([]);

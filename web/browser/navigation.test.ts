@@ -1,5 +1,5 @@
 // Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
-import type { Page, Route } from "playwright-core";
+import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
   composer,
@@ -402,8 +402,14 @@ describe("settings", () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    const held: Route[] = [];
-    await page.route("**/account/settings", (route) => void held.push(route));
+    let arrived = false;
+    let release = () => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    await page.route("**/account/settings", async (route) => {
+      arrived = true;
+      await released;
+      await route.continue();
+    });
     await page.goto(`${page.url().replace(/\/$/, "")}/settings#security`);
     const link = page.getByRole("link", { name: "Security" });
     await link.waitFor();
@@ -412,9 +418,9 @@ describe("settings", () => {
         () =>
           new Promise<void>((resolve) => addEventListener("scroll", () => resolve(), { capture: true, once: true })),
       );
-    await expect.poll(() => held.length).toBeGreaterThan(0);
+    await expect.poll(() => arrived).toBe(true);
     const moved = scrolled();
-    for (const route of held.splice(0)) await route.continue();
+    release();
     await moved;
     expect(await link.getAttribute("aria-current")).toBe("true");
     await visit.close();
