@@ -8,6 +8,8 @@ SHELL := /bin/bash
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
 LDFLAGS   := -buildvcs=false -ldflags '-X main.buildSHA=$(BUILD_SHA)'
+# Without the race detector in this package, a password is hashed in 0.06 s instead of 0.21 s.
+export GOFLAGS += -gcflags=golang.org/x/crypto/argon2=-race=false
 # The time limit of one package. The tests that kill the whole program many times are in a single package.
 TEST_TIMEOUT ?= 10m
 TESTS ?= ./...
@@ -102,7 +104,7 @@ bench-go: debian-test go ## run the Go benchmarks, on this machine's own disk
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 lint: go bin/golangci-lint
-	GOFLAGS=-race bin/golangci-lint run # -race: the build variant that exists already
+	GOFLAGS="-race $(GOFLAGS)" bin/golangci-lint run # -race: the build variant that exists already
 	cd tools && go mod verify >/dev/null
 
 format: web/node_modules ## check the formatting of the web app; npm --prefix web run format repairs it

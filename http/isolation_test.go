@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alexedwards/argon2id"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
@@ -110,8 +109,6 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 	iso.world = worldOn(t, database, func(c *testConfig) {
 		c.use(db)
 		c.Log, c.Limiter = log, limiterWith(t, redis, plenty)
-		// Otherwise hashing would take most of the time.
-		c.PasswordCost = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 		store := db.StartTurns(turns.Options{Logger: log})
 		t.Cleanup(store.Close)
 		const live = 50

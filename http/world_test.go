@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -19,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	stdhttp "net/http"
+
+	"github.com/alexedwards/argon2id"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
@@ -167,6 +169,9 @@ type world struct {
 	database pgtest.Database
 }
 
+// lowCost makes the hash of a password cheap. With the recommended cost and the race detector, each takes 0.2 s.
+var lowCost = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
 func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 	t.Helper()
 	return worldOn(t, pgtest.NewDatabase(t), change...)
@@ -180,7 +185,8 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 		Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted",
-		Ready: map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
+		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
+		PasswordCost: lowCost,
 	}}
 	config.use(database.Open(t))
 	for _, c := range change {
