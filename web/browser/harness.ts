@@ -213,7 +213,8 @@ async function newWindow(options: BrowserContextOptions): Promise<Window> {
 /** Returns a window to its first state, without cookies and stored data, or closes it where that is not possible. */
 async function recycle(window: Window): Promise<void> {
   const { context, page } = window;
-  if (window.altered || page.isClosed()) return context.close();
+  const { viewport, storageState } = JSON.parse(window.options) as BrowserContextOptions;
+  if (window.altered || page.isClosed() || storageState !== undefined) return context.close();
   // Playwright needs its own listeners of other events.
   for (const event of ["console", "pageerror", "request", "response", "dialog"]) {
     page.removeAllListeners(event);
@@ -233,7 +234,6 @@ async function recycle(window: Window): Promise<void> {
   await session.send("Page.resetNavigationHistory");
   await session.detach();
   await page.emulateMedia({ media: null, colorScheme: null, reducedMotion: null, forcedColors: null, contrast: null });
-  const { viewport = desktop } = JSON.parse(window.options) as BrowserContextOptions;
   await page.setViewportSize(viewport ?? desktop);
   window.altered = false;
   closed.push(window);
