@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	stdhttp "net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -17,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	stdhttp "net/http"
 
 	"github.com/alexedwards/argon2id"
 	"github.com/jackc/pgx/v5"
