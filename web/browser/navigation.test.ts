@@ -345,6 +345,14 @@ describe("sign-in", () => {
   });
 });
 
+/** Reports whether the top of a section of the settings is within the window. */
+const inView = (page: Page, name: string) =>
+  page
+    .getByRole("region", { name })
+    .evaluate(
+      (section) => section.getBoundingClientRect().top >= 0 && section.getBoundingClientRect().top < innerHeight,
+    );
+
 describe("settings", () => {
   test("a choice shows the new value at once and never the old one again", async () => {
     const account = await Account.register();
@@ -372,15 +380,9 @@ describe("settings", () => {
     const link = (name: string) =>
       page.getByRole("navigation", { name: "Settings sections" }).getByRole("link", { name });
     await expect.poll(() => link("Security").getAttribute("aria-current")).toBe("true");
-    const inView = (name: string) =>
-      page
-        .getByRole("region", { name })
-        .evaluate(
-          (section) => section.getBoundingClientRect().top >= 0 && section.getBoundingClientRect().top < innerHeight,
-        );
-    await expect.poll(() => inView("Security")).toBe(true);
+    await expect.poll(() => inView(page, "Security")).toBe(true);
     await link("Account").click();
-    await expect.poll(() => inView("Account")).toBe(true);
+    await expect.poll(() => inView(page, "Account")).toBe(true);
     await expect.poll(() => link("Account").getAttribute("aria-current")).toBe("true");
     await expect.poll(() => link("Security").getAttribute("aria-current")).toBeNull();
     await page.getByRole("region", { name: "Account" }).hover();
@@ -402,26 +404,23 @@ describe("settings", () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    let arrived = false;
     let release = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
     await page.route("**/account/settings", async (route) => {
-      arrived = true;
       await released;
       await route.continue();
     });
     await page.goto(`${page.url().replace(/\/$/, "")}/settings#security`);
     const link = page.getByRole("link", { name: "Security" });
-    await link.waitFor();
-    const scrolled = () =>
-      page.evaluate(
-        () =>
-          new Promise<void>((resolve) => addEventListener("scroll", () => resolve(), { capture: true, once: true })),
-      );
-    await expect.poll(() => arrived).toBe(true);
-    const moved = scrolled();
+    await expect.poll(() => link.getAttribute("aria-current")).toBe("true");
+    const theme = page.getByRole("radiogroup", { name: "Theme" });
+    expect(await theme.count(), "settings that have arrived too early").toBe(0);
+
     release();
-    await moved;
+    await theme.waitFor();
+    await expect.poll(() => inView(page, "Security")).toBe(true);
+    // A scroll event is dispatched in the frame after the scrolling.
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
     expect(await link.getAttribute("aria-current")).toBe("true");
     await visit.close();
   });
