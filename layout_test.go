@@ -44,9 +44,9 @@ var layers = map[string][]string{
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/followups",
-		"persistence/exports",
+		"persistence/objects", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/search",
-		"persistence/objects", "persistence/objects/disk", "persistence/objects/s3", "persistence",
+		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
 		"providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",

@@ -77,6 +77,14 @@ var examples = map[string]example{
 	"GET /account/export":                         {},
 	"GET /conversations/{conversation_id}/export": {},
 
+	"POST /account/imports": {success: 202, client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"format": protocol.ConversationExportFormat}
+	}},
+	"DELETE /account":                     {success: 409}, // it needs a confirmation
+	"GET /account/imports":                {},
+	"GET /account/imports/{import_id}":    {},
+	"DELETE /account/imports/{import_id}": {identifiers: func(m *matrix) identifiers { return m.openImport(m.owner) }},
+
 	"GET /conversations":                         {},
 	"POST /conversations":                        {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }, names: []string{"project_id"}},
 	"GET /conversations/{conversation_id}":       {},
@@ -194,6 +202,8 @@ func unusedID(name string) string {
 		return protocol.NewFollowUpID().String()
 	case "turn_id":
 		return protocol.NewTurnID().String()
+	case "import_id":
+		return protocol.NewImportID().String()
 	case "session_id":
 		return protocol.NewSessionID().String()
 	case "share_id":
@@ -319,6 +329,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["conversation_id"], of["branch_id"] = started.ConversationID.String(), started.BranchID.String()
 	of["message_id"], of["turn_id"] = started.UserMessageID.String(), resp.header.Get("X-Turn-Id")
 	of["follow_up_id"] = m.storeHeldFollowUp(c.account.AccountID, started.ConversationID).String()
+	of["import_id"] = m.storeImport(c, "completed").String()
 	of["provider"] = "none"
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
@@ -334,6 +345,18 @@ func (m *matrix) share(c *client, of identifiers) identifiers {
 	shared := maps.Clone(of)
 	shared["share_id"], shared["token"] = share.ShareID.String(), share.Token
 	return shared
+}
+
+// openImport returns the identifier of an import that can be cancelled.
+func (m *matrix) openImport(c *client) identifiers {
+	m.database.Admin(m.t, `delete from imports where account_id = $1 and state = 'queued'`, c.account.AccountID)
+	return identifiers{"import_id": m.storeImport(c, "queued").String()}
+}
+
+func (m *matrix) storeImport(c *client, state string) protocol.ImportID {
+	id := protocol.NewImportID()
+	m.database.Admin(m.t, `insert into imports (account_id, import_id, state) values ($1, $2, $3)`, c.account.AccountID, id, state)
+	return id
 }
 
 // storeHeldFollowUp stores a held follow-up, which waits until its owner releases it.

@@ -150,7 +150,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.branches = branchHandlers{s.Branches, keys}
 	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
-	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Log: s.log, Now: s.now})
+	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{
 		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns,
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,

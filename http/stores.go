@@ -59,7 +59,7 @@ func NewStores(db *persistence.Stores) Stores {
 		Search:      db.Search,
 		Feed:        db.Feed,
 		Shares:      db.Shares,
-		Portability: portability.Stores{Exports: db.Exports, Audit: db.Audit},
+		Portability: portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 	}
 }
 

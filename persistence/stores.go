@@ -9,14 +9,17 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/erasure"
 	"turnstone/persistence/exports"
 	"turnstone/persistence/feed"
 	"turnstone/persistence/feedback"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/idempotency"
+	"turnstone/persistence/imports"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/search"
@@ -31,6 +34,7 @@ type Config struct {
 	URL         string        // connection URL of the login role
 	MaxConns    int32         // for requests
 	EngineConns int32         // for the journal, the lease and the sweeps
+	Objects     objects.Store // nil: for commands that neither import nor erase
 	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; default 5 s
 	Logger      *zap.Logger
 }
@@ -49,10 +53,13 @@ type Stores struct {
 	Shares        *shares.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
+	Imports       *imports.Store
+	Erasures      *erasure.Store
 	Feed          *feed.Store
 	Search        *search.Store
 	Operator      *turns.Operator
 	queue         *jobs.Queue
+	hasObjects    bool
 }
 
 // Open connects to Postgres. It returns a one-line error if the server, the login role or the schema would break the
@@ -74,6 +81,9 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Organiser = conversations.NewOrganiser(db, s.queue)
 	s.Search = search.New(db)
 	s.Shares = shares.New(db)
+	s.hasObjects = config.Objects != nil
+	s.Imports = imports.New(db, s.queue, config.Objects)
+	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
 	return s, nil
 }
@@ -97,9 +107,12 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Feed.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
+	}
+	if s.hasObjects {
+		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job())
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

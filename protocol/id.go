@@ -35,6 +35,8 @@ type (
 	usageKind        struct{}
 	workKind         struct{}
 	shareKind        struct{}
+	importKind       struct{}
+	erasureKind      struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -54,6 +56,8 @@ func (taskKind) prefix() string         { return "task" }
 func (usageKind) prefix() string        { return "use" }
 func (workKind) prefix() string         { return "work" }
 func (shareKind) prefix() string        { return "shr" }
+func (importKind) prefix() string       { return "imp" }
+func (erasureKind) prefix() string      { return "era" }
 
 // The identifiers of the API.
 type (
@@ -74,6 +78,8 @@ type (
 	UsageID        = ID[usageKind]
 	WorkID         = ID[workKind]
 	ShareID        = ID[shareKind]
+	ImportID       = ID[importKind]
+	ErasureID      = ID[erasureKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -100,6 +106,8 @@ func NewUsageID() UsageID               { return newID[usageKind]() }
 func NewProjectID() ProjectID           { return newID[projectKind]() }
 func NewWorkID() WorkID                 { return newID[workKind]() }
 func NewShareID() ShareID               { return newID[shareKind]() }
+func NewImportID() ImportID             { return newID[importKind]() }
+func NewErasureID() ErasureID           { return newID[erasureKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()

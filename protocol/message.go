@@ -72,6 +72,10 @@ const (
 	PartNotice    PartType = "notice"
 )
 
+// NoticeAttachmentAbsent is the kind of a notice in place of an attachment that an imported conversation names. Its text
+// is the name of the file.
+const NoticeAttachmentAbsent = "attachment_absent"
+
 // Part is one piece of a message. Type determines which fields are used.
 type Part struct {
 	Type       PartType        `json:"type" enum:"text,reasoning_summary,code,tool,citation_list,artifact,notice"`
@@ -84,7 +88,7 @@ type Part struct {
 	Truncated  bool            `json:"truncated,omitempty" doc:"The part was cut off before its end."`
 	ToolID     *ToolID         `json:"tool_id,omitempty" doc:"For tool."`
 	ToolName   string          `json:"tool_name,omitempty"`
-	Kind       string          `json:"kind,omitempty" doc:"For tool: the kind of the tool. For notice: steering or context_trimmed."`
+	Kind       string          `json:"kind,omitempty" doc:"For tool: the kind of the tool. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have)."`
 	Title      string          `json:"title,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
 	State      ToolState       `json:"state,omitempty"`

@@ -98,12 +98,13 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"projects", w.projects},
 				{"shares", w.shares},
 				{"usage", w.usage},
-				{"export", w.export},
+				{"export and import", w.portability},
 				{"search", w.search},
 				{"the feed", w.feed},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"devices and passwords", w.devices},
+				{"erase an account", w.erase},
 				{"sign out", w.signOut},
 			} {
 				before := t.Failed()
@@ -606,7 +607,7 @@ func (w *walk) usage() {
 	}
 }
 
-func (w *walk) export() {
+func (w *walk) portability() {
 	archive := w.call("exportAccount", nil, nil)
 	if archive.Status != http.StatusOK || !strings.HasPrefix(string(archive.Body), "PK") {
 		w.t.Errorf("an export: %d, %d bytes", archive.Status, len(archive.Body))
@@ -614,6 +615,7 @@ func (w *walk) export() {
 	if title := w.call("exportConversation", w.here(), nil).Text(w.t, http.StatusOK, "conversation", "title"); title != walkedTitle {
 		w.t.Errorf("an exported title is %q", title)
 	}
+	w.importAgain()
 	text := w.call("exportConversation", args{"conversation_id": w.conversation, "format": "markdown"}, nil)
 	if !strings.HasPrefix(string(text.Body), "# "+walkedTitle) {
 		w.t.Errorf("an export as Markdown starts with %.80s", text.Body)
@@ -671,6 +673,35 @@ func (w *walk) firstItem(parameters args) (cursor string, item protocol.FeedItem
 		w.t.Fatalf("%s: %v", frame.Data, err)
 	}
 	return string(frame.ID), item
+}
+
+// importAgain imports a conversation of this account, which the account already has.
+func (w *walk) importAgain() {
+	var file map[string]any
+	if err := json.Unmarshal(w.call("exportConversation", w.here(), nil).Body, &file); err != nil {
+		w.t.Fatal(err)
+	}
+	at := args{"import_id": w.call("createImport", nil, file).Text(w.t, http.StatusAccepted, "import_id")}
+	sitetest.Eventually(w.t, "the end of an import", func() bool {
+		return w.call("getImport", at, nil).Text(w.t, http.StatusOK, "state") == "completed"
+	})
+	if skipped := w.call("getImport", at, nil).Value(w.t, http.StatusOK, "report", "reasons", "already_imported"); skipped != 1.0 {
+		w.t.Errorf("%v conversations were skipped", skipped)
+	}
+	if first := w.call("listImports", nil, nil).Text(w.t, http.StatusOK, "data", 0, "import_id"); first != at["import_id"] {
+		w.t.Errorf("the newest import is %s", first)
+	}
+	w.call("cancelImport", at, nil).Text(w.t, http.StatusConflict, "current", "import_id")
+}
+
+// erase erases another account.
+func (w *walk) erase() {
+	guest := w.newGuest()
+	guest.call(w.t, "register", nil, map[string]any{"email": uuid.NewString() + "@example.org", "password": w.password, "display_name": sitetest.Canary})
+	guest.token = guest.call(w.t, "getSession", nil, nil).Text(w.t, http.StatusOK, "csrf_token")
+	token := guest.call(w.t, "eraseAccount", nil, nil).Text(w.t, http.StatusConflict, "current", "confirmation", "token")
+	guest.call(w.t, "eraseAccount", args{"X-Confirm": token}, nil).Text(w.t, http.StatusAccepted, "erasure_id")
+	guest.call(w.t, "getSession", nil, nil).Text(w.t, http.StatusUnauthorized, "code")
 }
 
 func (w *walk) write() {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
+	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
@@ -21,6 +23,7 @@ type userCommand struct {
 	Disable  userDisableCommand  `cmd:"" help:"Disable an account: end its sessions, cancel its live turns and hold its queues. Nothing is deleted."`
 	Enable   userEnableCommand   `cmd:"" help:"Let a disabled account sign in again. Held follow-ups stay held."`
 	Password userPasswordCommand `cmd:"" help:"Give an account a new password and end its sessions."`
+	Erasure  userErasureCommand  `cmd:"" help:"Show how much the erasure of an account has deleted."`
 }
 
 // passwordOptions select the source of a password. The command line is not one of them, because other users of the
@@ -46,6 +49,29 @@ type userEnableCommand struct {
 type userPasswordCommand struct {
 	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
 	passwordOptions
+}
+
+type userErasureCommand struct {
+	Erasure string `arg:"" help:"Identifier (era_…) from the response to the erasure."`
+}
+
+// Run prints the report as JSON.
+func (c *userErasureCommand) Run(ctx context.Context, p *program) error {
+	var id protocol.ErasureID
+	if err := id.UnmarshalText([]byte(c.Erasure)); err != nil {
+		return fmt.Errorf("%s %w", c.Erasure, err)
+	}
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
+		report, err := db.Erasures.Erasure(ctx, id)
+		if err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(report, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(p.stdout, "%s\n", text)
+		}
+		return err
+	})
 }
 
 // Run prints the password if it generated one.

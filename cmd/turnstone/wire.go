@@ -23,6 +23,7 @@ import (
 	"turnstone/http/ready"
 	"turnstone/persistence"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/providers/tool"
@@ -36,6 +37,7 @@ type service struct {
 	log      *zap.Logger
 	metrics  *prometheus.Registry
 	db       *persistence.Stores
+	objects  objects.Store
 	metered  *actors.MeteredModel
 	turns    *turns.Store
 	model    llm.Model
@@ -67,7 +69,7 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 		s.disk = newDiskGuard(folder.database, log)
 		s.probes["disk"] = s.disk.probe
 	}
-	for _, open := range []func(context.Context) error{s.openDatabase, s.openRedis, s.openObjects, s.openScanner, s.openModel} {
+	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openModel} {
 		if err := open(ctx); err != nil {
 			return nil, err
 		}
@@ -98,7 +100,7 @@ func (s *service) serve(sockets listeners) {
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
-	s.db, err = persistence.Open(ctx, persistence.Config{URL: s.config.Stores.DatabaseURL, Logger: s.log})
+	s.db, err = persistence.Open(ctx, persistence.Config{URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -114,6 +116,7 @@ func (s *service) openObjects(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("object store: %w", err)
 	}
+	s.objects = store
 	s.onClose("the object store", func(context.Context) error { return closeStore() })
 	s.probes["object_storage"] = store.Ready
 	return nil

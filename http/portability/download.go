@@ -75,7 +75,7 @@ func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log 
 	switch {
 	case d.started:
 	case d.isEnded():
-		err = protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
+		err = sessionEnded()
 		fallthrough
 	default:
 		w.Header().Del("Content-Disposition")
@@ -85,6 +85,11 @@ func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log 
 		log.Info("a download was aborted", zap.String("request_id", router.RequestIDOf(ctx)), zap.Error(err))
 	}
 	panic(stdhttp.ErrAbortHandler)
+}
+
+// sessionEnded is the error of a request whose session ends before its response starts.
+func sessionEnded() error {
+	return protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
 }
 
 func (d *download) isEnded() bool {

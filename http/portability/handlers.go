@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
@@ -14,8 +15,10 @@ import (
 
 // Stores are the stores that the handlers use. Their methods are documented in the packages that implement them.
 type Stores struct {
-	Exports Exports
-	Audit   Audit
+	Exports  Exports
+	Imports  Imports
+	Erasures Erasures
+	Audit    Audit
 }
 
 // Audit stores security events.
@@ -27,11 +30,14 @@ type Audit interface {
 type Config struct {
 	Stores
 	Sessions Sessions
-	Log      *zap.Logger
-	Now      func() time.Time
+	Keys     *auth.Keys
+	// ExpiredCookie returns the cookie that removes the session cookie from the browser.
+	ExpiredCookie func() string
+	Log           *zap.Logger
+	Now           func() time.Time
 }
 
-// Handlers handle the requests for exports. A Handlers has no state of its own.
+// Handlers handle the requests for exports, imports and erasures. A Handlers has no state of its own.
 type Handlers struct{ Config }
 
 // New returns handlers.
@@ -39,5 +45,5 @@ func New(config Config) *Handlers { return &Handlers{config} }
 
 // Routes returns the lines of the table of routes.
 func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.exportRoutes())
+	return slices.Concat(h.exportRoutes(), h.importRoutes(), h.erasureRoutes())
 }

@@ -20,7 +20,7 @@ import (
 var tags = []struct{ name, description string }{
 	{"system", "Health, readiness and version of the service."},
 	{"auth", "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
-	{"account", "The preferences of the account, and its export."},
+	{"account", "The preferences of the account, its export, imports and erasure."},
 	{"chat", "Live turns: start, follow, steer and cancel them."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"projects", "Projects: groups of conversations with common settings and instructions."},

@@ -23,7 +23,7 @@ const bodyStall = 15 * time.Second
 // readBody reads the whole JSON body, up to route.MaxBody, and checks what does not depend on the operation. It moves
 // the deadline of the request by the time that the reading took. huma then decodes the same bytes.
 func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
-	if op := ctx.Operation(); op.RequestBody != nil {
+	if op := ctx.Operation(); op.RequestBody != nil && op.Metadata["raw"] != true { // a raw body is read by its handler
 		took, err := checkBody(ctx, op.RequestBody.Required)
 		if err != nil {
 			rt.failOperation(ctx, err)

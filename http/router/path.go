@@ -36,6 +36,7 @@ var pathParams = map[string]pathParam{
 	"message_id":      {parse: identifier[protocol.MessageID]},
 	"branch_id":       {parse: identifier[protocol.BranchID], owned: ownsBranch},
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
+	"import_id":       {parse: identifier[protocol.ImportID]},
 	"project_id":      {parse: identifier[protocol.ProjectID], owned: ownsProject},
 	"share_id":        {parse: identifier[protocol.ShareID]},
 	"provider":        {parse: anyText},

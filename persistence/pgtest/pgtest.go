@@ -9,6 +9,9 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/persistence"
+	"turnstone/persistence/objects/disk"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
@@ -111,12 +115,25 @@ func (d Database) Open(t testing.TB) *persistence.Stores {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Logger: zaptest.NewLogger(t)})
+	store, err := disk.Open(d.ObjectFolder(t))
+	if err != nil {
+		t.Fatalf("opening an object store: %v", err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // after the database
+	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Objects: store, Logger: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatalf("opening the database: %v", err)
 	}
 	t.Cleanup(db.Close)
 	return db
+}
+
+// ObjectFolder returns the folder of the database's object store, which all of its openings share.
+func (d Database) ObjectFolder(t testing.TB) string {
+	t.Helper()
+	folder := filepath.Join(os.TempDir(), "turnstone-objects-"+d.Name+"-"+strconv.Itoa(os.Getpid()))
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
 }
 
 // Admin runs one statement as the superuser.

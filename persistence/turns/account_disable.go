@@ -66,6 +66,14 @@ func queueHoldFollowUps(batch *pgx.Batch, account protocol.AccountID) {
 	batch.Queue(holdQueuesSQL, args)
 }
 
+// QueueDisable adds the statements that disable an account: they set its queued follow-ups to held and end its sessions.
+// The caller also enqueues a DisableAccountArgs, which cancels the live turns.
+func QueueDisable(batch *pgx.Batch, account protocol.AccountID, now time.Time) {
+	queueHoldFollowUps(batch, account)
+	batch.Queue(disableAccountSQL, pgx.NamedArgs{"account": account, "at": now})
+	accounts.QueueEndSessions(batch, account, now)
+}
+
 // Operator does what an operator requests for an account. Its methods may be called from any goroutine.
 type Operator struct {
 	db    *pg.DB
@@ -87,10 +95,8 @@ func (s *Operator) DisableJob(cancel func(context.Context, protocol.AccountID, p
 func (s *Operator) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
-		queueHoldFollowUps(batch, account)
-		batch.Queue(disableAccountSQL, pgx.NamedArgs{"account": account, "at": now})
+		QueueDisable(batch, account, now)
 		by.Queue(batch, account, audit.EventAccountDisabled, nil)
-		accounts.QueueEndSessions(batch, account, now)
 		if err := tx.Run(ctx, batch); err != nil {
 			return err
 		}
@@ -135,6 +141,9 @@ func (s *Operator) cancelTurnsOfDisabled(ctx context.Context, account protocol.A
 		})
 		return tx.Run(ctx, batch)
 	})
+	if protocol.CodeOf(err) == protocol.CodeNotFound { // the account was erased
+		return nil
+	}
 	if err != nil || disabled == nil { // the account was enabled again
 		return err
 	}

@@ -1,0 +1,148 @@
+package http
+
+import (
+	"io"
+	"net"
+	stdhttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/http/auth"
+	"turnstone/http/route"
+	"turnstone/persistence/erasure"
+	"turnstone/persistence/imports"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+)
+
+const claudeExport = `[{"uuid":"x","name":"Imported","chat_messages":[{"uuid":"1","sender":"human","text":"hello"}]}]`
+
+func TestAnImportIsReceivedShownAndCancelled(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("a@example.com")
+	for media, status := range map[string]int{"": 415, "text/plain": 415, "multipart/form-data": 415, "application/zip": 202} {
+		resp := c.expect(status, "POST", "/account/imports", rawBody(claudeExport), "Content-Type", media)
+		if status == 202 && resp.header.Get("Location") == "" {
+			t.Errorf("%v", resp.header)
+		}
+	}
+	c.expect(415, "POST", "/account/imports", rawBody(claudeExport), "Content-Type", "application/zip", "Content-Encoding", "gzip")
+	open := c.expect(409, "POST", "/account/imports", rawBody(claudeExport))
+	if open.Code != protocol.CodeConflict || !strings.Contains(string(open.body), `"state":"queued"`) {
+		t.Errorf("%s", open.body)
+	}
+	var list protocol.List[protocol.Import]
+	c.expect(200, "GET", "/account/imports", nil).into(t, &list)
+	if len(list.Data) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	path := "/account/imports/" + list.Data[0].ImportID.String()
+	var cancelled protocol.Import
+	c.expect(200, "DELETE", path, nil).into(t, &cancelled)
+	if cancelled.State != protocol.ImportCancelled {
+		t.Errorf("%+v", cancelled)
+	}
+	c.expect(409, "DELETE", path, nil)
+	c.expect(404, "DELETE", "/account/imports/"+protocol.NewImportID().String(), nil)
+	c.expect(400, "POST", "/account/imports", rawBody(""))
+	var made protocol.Import
+	c.expect(202, "POST", "/account/imports", rawBody(claudeExport)).into(t, &made)
+	if err := runImport(w, c.account.AccountID, made.ImportID); err != nil {
+		t.Fatal(err)
+	}
+	resp := c.expect(200, "GET", "/account/imports/"+made.ImportID.String(), nil)
+	resp.into(t, &made)
+	if made.State != protocol.ImportCompleted || made.Imported != 1 || resp.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%+v %v", made, resp.header)
+	}
+	if !strings.Contains(string(resp.body), `"reasons":{}`) || !strings.Contains(string(resp.body), `"entries":[]`) {
+		t.Errorf("%s", resp.body)
+	}
+}
+
+// runImport runs the job of an import.
+func runImport(w *world, account protocol.AccountID, id protocol.ImportID) error {
+	return w.DB.Imports.Continue(w.t.Context(), imports.RunArgs{AccountID: account, ImportID: id})
+}
+
+// The upload of a session that ends is aborted.
+func TestAnUploadEndsWithItsSession(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("a@example.com")
+	server := httptest.NewServer(w)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	body, writer := io.Pipe()
+	defer func() { _ = writer.Close() }()
+	request := httptest.NewRequest("POST", "https://"+w.BaseURL.Host+"/account/imports", body)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(auth.CSRFHeader, c.csrf)
+	request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: c.token()})
+	go func() { _ = request.Write(conn) }()
+	if _, err := io.WriteString(writer, "["); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, func() bool { return len(w.sse.Sessions()) == 1 })
+	for session := range w.sse.Sessions() {
+		w.sse.EndSession(session)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
+	status := make([]byte, len("HTTP/1.1 401"))
+	if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 401" {
+		t.Errorf("%s %v", status, err)
+	}
+	if states := query[string](w, `select state from imports`); len(states) != 1 || states[0] != "failed" {
+		t.Errorf("the import is %v", states)
+	}
+}
+
+func TestAnAccountIsErasedOnceItIsConfirmed(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("a@example.com")
+	device := c.newSession()
+	c.expect(201, "POST", "/conversations", route.Object{"title": "a title"})
+	resp := c.expect(409, "DELETE", "/account", nil)
+	var problem struct {
+		Current struct {
+			Confirmation protocol.Confirmation `json:"confirmation"`
+		} `json:"current"`
+	}
+	resp.into(t, &problem)
+	confirmation := problem.Current.Confirmation
+	if resp.Code != protocol.CodeConfirmation || confirmation.WillDelete["conversations"] != 1 || confirmation.WillDelete["sessions"] != 2 {
+		t.Errorf("%s", resp.body)
+	}
+	device.expect(409, "DELETE", "/account", nil, "X-Confirm", confirmation.Token) // of another session
+	c.expect(201, "POST", "/conversations", route.Object{"title": "another"})
+	c.expect(409, "DELETE", "/account", nil, "X-Confirm", confirmation.Token) // the counts have changed
+	c.expect(409, "DELETE", "/account", nil).into(t, &problem)
+	done := c.expect(202, "DELETE", "/account", nil, "X-Confirm", problem.Current.Confirmation.Token)
+	var erased protocol.Erasure
+	done.into(t, &erased)
+	if erased.ErasureID.IsZero() || erased.WillDelete["conversations"] != 2 || done.header.Get("Clear-Site-Data") == "" || c.token() != "" {
+		t.Errorf("%s %v", done.body, done.header)
+	}
+	device.expect(401, "GET", "/conversations", nil)
+	c.expect(401, "GET", "/conversations", nil)
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": "a@example.com", "password": testPassword})
+	again := w.client().register("a@example.com")
+	if again.account.AccountID == c.account.AccountID {
+		t.Error("the account is the same")
+	}
+	for finished := false; !finished; {
+		var err error
+		if finished, err = w.DB.Erasures.Step(t.Context(), erasure.EraseArgs{AccountID: c.account.AccountID, ErasureID: erased.ErasureID}, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := query[int64](w, `select count(*) from conversations where account_id = $1`, c.account.AccountID); left[0] != 0 {
+		t.Errorf("%d conversations are left", left[0])
+	}
+	again.expect(200, "GET", "/conversations", nil)
+}

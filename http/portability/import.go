@@ -1,0 +1,145 @@
+package portability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	stdhttp "net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/http/resource"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/imports"
+	"turnstone/protocol"
+)
+
+// Imports stores and runs imports.
+type Imports interface {
+	Receive(ctx context.Context, account protocol.AccountID, body io.Reader, size int64) (*protocol.Import, error)
+	Import(ctx context.Context, account protocol.AccountID, id protocol.ImportID) (*protocol.Import, error)
+	ListImports(ctx context.Context, account protocol.AccountID, after *protocol.ImportID, limit int) (page []protocol.Import, next *protocol.ImportID, err error)
+	Cancel(ctx context.Context, account protocol.AccountID, id protocol.ImportID) (*protocol.Import, error)
+}
+
+// bodyStall is the time that a client has for each read of at most 32 KiB.
+const bodyStall = 15 * time.Second
+
+// importMedia are the media types of an upload.
+var importMedia = []string{"application/zip", "application/json", "application/octet-stream", "application/x-zip-compressed"}
+
+func (h *Handlers) importRoutes() []route.Route {
+	const path = "/account/imports"
+	return []route.Route{
+		route.Stream("POST", path, "createImport", "Import an export", route.Writes, h.createImport).
+			DescribedAs(fmt.Sprintf("Receives an export as the body, of at most %d GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). This route takes no Idempotency-Key.", imports.MaxBytes>>30)).
+			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
+			Documented(documentImport),
+		route.Call("GET", path, "listImports", "List imports", route.Reads, h.listImports).
+			DescribedAs("Lists the imports of the account, newest first."),
+		route.Call("GET", path+"/{import_id}", "getImport", "Get an import", route.Reads.Unstored(), h.getImport).
+			DescribedAs("Returns the progress of an import and its report: what was imported, and what was changed or left out and why."),
+		route.Call("DELETE", path+"/{import_id}", "cancelImport", "Cancel an import", route.Writes.Unstored(), h.cancelImport).
+			DescribedAs("Ends an import that has not ended, at once. Conversations that it has imported stay; its upload is deleted. An import that has ended gets 409 with the import in `current`.").
+			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusOK),
+	}
+}
+
+func documentImport(api huma.API, op *huma.Operation) {
+	content := map[string]*huma.MediaType{}
+	for _, media := range importMedia {
+		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	content["application/json"] = &huma.MediaType{Schema: &huma.Schema{Description: "The conversations of an export, or one of them."}}
+	op.RequestBody = &huma.RequestBody{Required: true, Description: "The export.", Content: content}
+	op.Metadata["raw"] = true
+	route.JSONResponse[protocol.Import](api, op, stdhttp.StatusAccepted, "The upload is stored, and the import is queued.")
+	op.Responses[strconv.Itoa(stdhttp.StatusAccepted)].Headers = map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}}
+}
+
+func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(importMedia, media) {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be application/zip, application/json or application/octet-stream.")
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed by Content-Encoding.")
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	body := &upload{from: r.Body, control: stdhttp.NewResponseController(w)}
+	caller := router.CallerOf(ctx)
+	defer h.Sessions.Watch(caller.AccountID, caller.SessionID, cancel)()
+	made, err := h.Imports.Receive(ctx, caller.AccountID, body, r.ContentLength)
+	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
+		return sessionEnded()
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
+	w.WriteHeader(stdhttp.StatusAccepted)
+	return response.WriteJSON(w, made)
+}
+
+// upload reads a body and gives up if the client sends nothing for bodyStall.
+type upload struct {
+	from    io.Reader
+	control *stdhttp.ResponseController
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	const most = 32 << 10
+	_ = u.control.SetReadDeadline(time.Now().Add(bodyStall)) // the writers of some tests support no deadlines
+	n, err := u.from.Read(p[:min(len(p), most)])
+	if err != nil {
+		_ = u.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+type listImportsInput struct{ resource.PageInput }
+
+func (h *Handlers) listImports(ctx context.Context, in *listImportsInput) (*resource.Body[protocol.List[protocol.Import]], error) {
+	const scope = "imports"
+	caller := router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.ImportID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Imports.ListImports(ctx, caller.AccountID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type importPath struct {
+	ImportID protocol.ImportID `path:"import_id"`
+}
+
+func (h *Handlers) getImport(ctx context.Context, in *importPath) (*resource.Body[*protocol.Import], error) {
+	found, err := h.Imports.Import(ctx, router.CallerOf(ctx).AccountID, in.ImportID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(found), nil
+}
+
+func (h *Handlers) cancelImport(ctx context.Context, in *importPath) (*resource.Body[*protocol.Import], error) {
+	cancelled, err := h.Imports.Cancel(ctx, router.CallerOf(ctx).AccountID, in.ImportID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(cancelled), nil
+}

@@ -1,0 +1,250 @@
+package erasure_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence"
+	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
+	"turnstone/persistence/erasure"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+const canary = "canary-7f3a9"
+
+// accountTables returns the tables that have an account_id, without partitions, and their number of rows of an account.
+func accountTables(w *storetest.World, account protocol.AccountID) map[string]int {
+	w.Helper()
+	conn := w.AdminConn()
+	rows, err := conn.Query(w.Context(), `
+		select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+		  and a.attname = 'account_id' and not a.attisdropped`)
+	w.Must(err)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.Must(err)
+	counts := map[string]int{}
+	for _, name := range names {
+		var n int
+		w.Must(conn.QueryRow(w.Context(), `select count(*) from `+pgx.Identifier{name}.Sanitize()+` where account_id = $1`, account).Scan(&n))
+		counts[name] = n
+	}
+	return counts
+}
+
+// stays are the tables whose rows an erasure keeps.
+var stays = map[string]bool{"audit": true, "audit_heads": true}
+
+// populate fills every table that has rows of accounts with texts that contain the canary. A new table needs rows here:
+// the test of the erasure fails without them.
+func populate(w *storetest.World) {
+	w.Helper()
+	w.Database.Admin(w.T, `update accounts set email = $2, email_key = $2, display_name = $2, password_hash = 'x' where account_id = $1`, w.Account, canary+"@example.com")
+	turn := w.Start(w.Request(nil, canary+" question"))
+	turn.Append(3)
+	turn.End(func(f *turnlog.Finish) { f.Parts[0].Text = canary + " answer" })
+	id := turn.Spec.ConversationID
+	_, err := w.DB.Conversations.PutDraft(w.Context(), w.Account, id, canary+" draft", nil, nil)
+	w.Must(err)
+	_, err = w.DB.Conversations.SetTitle(w.Context(), w.Account, id, canary+" title", nil)
+	w.Must(err)
+	live := w.Start(w.Request(nil, canary+" live"))
+	live.Append(2)
+	w.Queued(live.Spec.ConversationID, canary+" follow-up")
+	_, err = w.DB.Usage.RecordUsage(w.Context(), w.Account, id, canary, 1, "unit", nil)
+	w.Must(err)
+	_, err = w.DB.Accounts.PutSettings(w.Context(), w.Account, accounts.DefaultSettings(), nil)
+	w.Must(err)
+	now := time.Now()
+	w.Must(w.DB.Accounts.CreateSession(w.Context(), w.Account, &accounts.NewSession{
+		SessionID: protocol.NewSessionID(), TokenHash: []byte("hash"), UserAgent: canary, At: now, ExpiresAt: now.Add(time.Hour),
+	}, audit.Requester{}))
+	w.Must(w.DB.Accounts.LinkIdentity(w.Context(), w.Account, accounts.Identity{Issuer: "https://issuer.example", Subject: canary}, audit.Requester{}))
+	w.Must(w.DB.Audit.Record(w.Context(), w.Account, audit.EventSignedIn, nil, nil, audit.Requester{}))
+	export, err := w.DB.Exports.Begin(w.Context(), w.Account)
+	w.Must(err)
+	w.Cleanup(export.Close)
+	file := `{"uuid":"` + canary + `","name":"` + canary + `","chat_messages":[{"uuid":"1","sender":"human","text":"` + canary + `"}]}`
+	_, err = w.DB.Imports.Receive(w.Context(), w.Account, strings.NewReader(file), -1)
+	w.Must(err)
+	for _, sql := range []string{
+		`insert into import_sources (account_id, source_hash, conversation_id) values ($1, 'hash', gen_random_uuid())`,
+		`insert into token_days (account_id, day, used) values ($1, now(), 1)`,
+		`insert into token_reservations (account_id, reservation_id, day, tokens, expires_at) values ($1, gen_random_uuid(), now(), 1, now() + interval '1 hour')`,
+		`insert into turn_records (account_id, turn_id, kind, key, sequence, body) select account_id, turn_id, 'step', 'canary-7f3a9', 1, '{}' from turns where account_id = $1 limit 1`,
+		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
+	} {
+		w.Database.Admin(w.T, sql, w.Account)
+	}
+}
+
+// dump returns every row of every table as text.
+func dump(w *storetest.World) string {
+	w.Helper()
+	conn := w.AdminConn()
+	rows, err := conn.Query(w.Context(), `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname in ('public', 'river')`)
+	w.Must(err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.Must(err)
+	var all strings.Builder
+	for _, table := range tables {
+		rows, err := conn.Query(w.Context(), `select t::text from `+table+` t`)
+		w.Must(err)
+		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.Must(err)
+		for _, text := range texts {
+			all.WriteString(table + " " + text + "\n")
+		}
+	}
+	return all.String()
+}
+
+// inDump reports whether a text is in the rows, also in those that are shown as hexadecimal digits.
+func inDump(w *storetest.World, text string) []string {
+	w.Helper()
+	var lines []string
+	hex := strings.ToLower(strings.ReplaceAll(bytesHex(text), " ", ""))
+	for line := range strings.SplitSeq(dump(w), "\n") {
+		if strings.Contains(line, text) || strings.Contains(line, hex) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func bytesHex(text string) string {
+	const digits = "0123456789abcdef"
+	var out strings.Builder
+	for i := range len(text) {
+		out.WriteByte(digits[text[i]>>4])
+		out.WriteByte(digits[text[i]&15])
+	}
+	return out.String()
+}
+
+func inFolder(t *testing.T, folder, text string) (found int) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(at string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(at)
+		if bytes.Contains(content, []byte(text)) {
+			found++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
+	w := storetest.NewWorld(t)
+	populate(w)
+	before := accountTables(w, w.Account)
+	for table, n := range before {
+		if n == 0 {
+			t.Errorf("populate stores no row in %s: add one", table)
+		}
+	}
+	other := w.OtherAccount()
+	otherTitle := storetest.NewConversation(t, w.DB, other, "another account").Title
+	folder := w.Database.ObjectFolder(t)
+	if len(inDump(w, canary)) == 0 || inFolder(t, folder, canary) == 0 {
+		t.Fatal("the canary was not stored")
+	}
+	id, err := w.DB.Erasures.Begin(t.Context(), w.Account, time.Now(), nil, audit.Requester{})
+	w.Must(err)
+	job := erasure.EraseArgs{AccountID: w.Account, ErasureID: id}
+	// At once: no session, no sign-in, the address is free, and a second request finds no account.
+	if n := w.Count(`select count(*) from sessions where revoked_at is null`); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+	_, err = w.DB.Accounts.CredentialsByEmail(t.Context(), canary+"@example.com")
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	_, err = w.DB.Accounts.CredentialsByIdentity(t.Context(), accounts.Identity{Issuer: "https://issuer.example", Subject: canary})
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	_, err = w.DB.Erasures.Begin(t.Context(), w.Account, time.Now(), nil, audit.Requester{})
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	hash := "hash"
+	again := protocol.NewAccountID()
+	w.Must(w.DB.Accounts.Register(t.Context(), &accounts.NewAccount{
+		Account: protocol.Account{AccountID: again, Email: "x@example.com"}, EmailKey: canary + "@example.com", PasswordHash: &hash, CreatedAt: time.Now(),
+	}, nil, nil, audit.Requester{}))
+	w.Database.Admin(t, `update accounts set email_key = 'x@example.com' where account_id = $1`, again)
+
+	// The process dies after some steps; another one continues.
+	for range 5 {
+		done, err := w.DB.Erasures.Step(t.Context(), job, 3)
+		if err != nil || done {
+			t.Fatal(done, err)
+		}
+	}
+	w.Database.Admin(t, `update accounts set erasing_at = now() - interval '1 hour' where account_id = $1`, w.Account)
+	elsewhere := w.Database.Open(t)
+	runner, err := elsewhere.StartJobs(t.Context(), persistence.JobWorkers{
+		CancelTurn: func(context.Context, protocol.AccountID, protocol.TurnID) error { return nil },
+	})
+	w.Must(err)
+	var report *erasure.Report
+	storetest.Eventually(t, func() bool {
+		report, err = w.DB.Erasures.Erasure(t.Context(), id)
+		w.Must(err)
+		return report.FinishedAt != nil
+	})
+	w.Must(runner.Close(context.WithoutCancel(t.Context())))
+
+	for table, n := range accountTables(w, w.Account) {
+		switch {
+		case stays[table]:
+		case n != 0:
+			t.Errorf("%d rows are left in %s", n, table)
+		case table != "account_identities" && table != "feed_items" && report.Counts[table] != int64(before[table]):
+			t.Errorf("the report has %d rows of %s, want %d", report.Counts[table], table, before[table])
+		}
+	}
+	if report.Subject != w.Account {
+		t.Errorf("%+v", report)
+	}
+	if lines := inDump(w, canary); len(lines) > 0 {
+		t.Errorf("the canary is left: %s", lines)
+	}
+	if n := inFolder(t, folder, canary); n != 0 {
+		t.Errorf("the canary is left in %d objects", n)
+	}
+	if len(inDump(w, otherTitle)) == 0 {
+		t.Error("another account was erased")
+	}
+	events := w.Count(`select count(*) from audit where event in ('account.erasure_requested', 'account.erased')`)
+	if broken, err := w.DB.Audit.VerifyAudit(t.Context(), w.Account); err != nil || broken != 0 || events != 2 {
+		t.Errorf("%d events, the audit breaks at %d (%v)", events, broken, err)
+	}
+	// The job runs again after its result was lost.
+	done, err := w.DB.Erasures.Step(t.Context(), job, 3)
+	if err != nil || !done {
+		t.Errorf("another step: %v %v", done, err)
+	}
+}
+
+func TestAnAccountThatIsNotBeingErasedLosesNothing(t *testing.T) {
+	w := storetest.NewWorld(t)
+	storetest.NewConversation(t, w.DB, w.Account, "kept")
+	done, err := w.DB.Erasures.Step(t.Context(), erasure.EraseArgs{AccountID: w.Account, ErasureID: protocol.NewErasureID()}, 10)
+	if err != nil || !done || w.Count(`select count(*) from conversations`) != 1 {
+		t.Errorf("%v %v", done, err)
+	}
+	_, err = w.DB.Erasures.Erasure(t.Context(), protocol.NewErasureID())
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+}

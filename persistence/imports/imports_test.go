@@ -1,0 +1,414 @@
+package imports_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/imports"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/objects"
+	"turnstone/persistence/objects/disk"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+)
+
+// upload receives a file and runs its import, as the job does.
+func upload(w *storetest.World, account protocol.AccountID, file []byte) *protocol.Import {
+	w.Helper()
+	received, err := w.DB.Imports.Receive(w.Context(), account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	if received.State != protocol.ImportQueued || received.Size != int64(len(file)) {
+		w.Fatalf("received %+v", received)
+	}
+	return run(w, account, received.ImportID)
+}
+
+func run(w *storetest.World, account protocol.AccountID, id protocol.ImportID) *protocol.Import {
+	w.Helper()
+	w.Must(w.DB.Imports.Continue(w.Context(), imports.RunArgs{AccountID: account, ImportID: id}))
+	done, err := w.DB.Imports.Import(w.Context(), account, id)
+	w.Must(err)
+	return done
+}
+
+func exported(w *storetest.World, account protocol.AccountID) []byte {
+	w.Helper()
+	export, err := w.DB.Exports.Begin(w.Context(), account)
+	w.Must(err)
+	defer export.Close()
+	var archive bytes.Buffer
+	w.Must(export.WriteArchive(&archive))
+	return archive.Bytes()
+}
+
+// trees describes every conversation of an account without its identifiers: title, times, draft and, node by node, the
+// path from the first message to each message.
+func trees(w *storetest.World, account protocol.AccountID) []string {
+	w.Helper()
+	found, next, err := w.DB.Conversations.ListConversations(w.Context(), account, &conversations.ConversationFilter{}, nil, 100)
+	w.Must(err)
+	if next != nil {
+		w.Fatal("more conversations than the test reads")
+	}
+	var all []string
+	for i := range found {
+		all = append(all, treeOf(w, account, &found[i]))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func treeOf(w *storetest.World, account protocol.AccountID, c *protocol.Conversation) string {
+	w.Helper()
+	page, err := w.DB.Conversations.ConversationPage(w.Context(), account, c.ConversationID)
+	w.Must(err)
+	paths := map[protocol.MessageID]string{}
+	active := ""
+	branches, _, err := w.DB.Conversations.ListBranches(w.Context(), account, c.ConversationID, protocol.BranchID{}, 100)
+	w.Must(err)
+	for _, b := range branches {
+		path := ""
+		var parent *protocol.MessageID
+		for after := 0; ; {
+			messages, err := w.DB.Conversations.Messages(w.Context(), account, &conversations.MessageQuery{
+				ConversationID: c.ConversationID, BranchID: &b.BranchID, Newer: true, After: after, Limit: 100,
+			})
+			w.Must(err)
+			for _, m := range messages.Messages {
+				if (parent == nil) != (m.ParentMessageID == nil) || parent != nil && *parent != *m.ParentMessageID {
+					w.Errorf("%s is not the parent of the next message", parent)
+				}
+				parent = &m.MessageID
+				path += fmt.Sprintf("\n  %d of %d %s %s %s", m.SiblingIndex, m.SiblingCount, m.Role, m.Status, m.CreatedAt.UTC().Format(protocol.TimeFormat))
+				for _, p := range m.Parts {
+					path += fmt.Sprintf(" %s:%q", p.Type, p.Text+p.Code)
+				}
+				paths[m.MessageID] = path
+			}
+			if after = messages.Last; !messages.Newer {
+				break
+			}
+		}
+		if b.Active {
+			active = path
+		}
+	}
+	text := fmt.Sprintf("%s %s %s %s draft %q", c.Title, c.TitleSource, c.CreatedAt.UTC().Format(protocol.TimeFormat), c.LastActivityAt.UTC().Format(protocol.TimeFormat), page.Draft.Content)
+	var list []string
+	for _, path := range paths {
+		list = append(list, path)
+	}
+	slices.Sort(list)
+	return text + strings.Join(list, "\n--") + "\nactive" + active
+}
+
+// populate creates conversations with several versions of messages.
+func populate(w *storetest.World) {
+	w.Helper()
+	first := w.Start(w.Request(nil, "first question"))
+	id := first.Spec.ConversationID
+	first.End(nil)
+	regenerate := w.Request(&id, "")
+	regenerate.Branch = &protocol.BranchRequest{MessageID: first.Spec.AssistantMessageID, Mode: protocol.BranchRegenerate}
+	second := w.Start(regenerate)
+	second.End(nil)
+	w.Start(w.Request(&id, "and then?")).End(nil)
+	edit := w.Request(&id, "another first question")
+	edit.Branch = &protocol.BranchRequest{MessageID: first.Spec.UserMessageID, Mode: protocol.BranchEdit}
+	w.Start(edit).End(nil)
+	nested := w.Request(&id, "")
+	nested.Branch = &protocol.BranchRequest{MessageID: second.Spec.AssistantMessageID, Mode: protocol.BranchRegenerate}
+	w.Start(nested).End(nil)
+	_, err := w.DB.Conversations.PutDraft(w.Context(), w.Account, id, "a draft", nil, nil)
+	w.Must(err)
+	_, err = w.DB.Conversations.SetTitle(w.Context(), w.Account, id, "Branched ☂", nil)
+	w.Must(err)
+	w.Start(w.Request(nil, "a conversation without a title")).End(nil)
+	storetest.NewConversation(w.T, w.DB, w.Account, "empty")
+}
+
+func TestAnExportImportedIntoAnotherAccountGivesTheSameTrees(t *testing.T) {
+	w := storetest.NewWorld(t)
+	populate(w)
+	archive := exported(w, w.Account)
+	other := w.OtherAccount()
+	done := upload(w, other, archive)
+	if done.State != protocol.ImportCompleted || done.Imported != 2 || done.Skipped != 1 || done.Source == nil || *done.Source != protocol.ImportFromTurnstone {
+		t.Fatalf("%+v", done)
+	}
+	want := slices.DeleteFunc(trees(w, w.Account), func(tree string) bool { return strings.HasPrefix(tree, "empty") })
+	if got := trees(w, other); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n\n"), strings.Join(want, "\n\n"))
+	}
+	// The same export again, into both accounts, and one conversation of it.
+	for _, account := range []protocol.AccountID{other, w.Account} {
+		before := trees(w, account)
+		again := upload(w, account, archive)
+		if again.State != protocol.ImportCompleted || again.Imported != 0 || again.Report.Reasons[protocol.ImportAlreadyImported] < 2 {
+			t.Errorf("again: %+v", again)
+		}
+		if !slices.Equal(trees(w, account), before) {
+			t.Error("importing the same export again changed the account")
+		}
+	}
+}
+
+func TestImportedConversationsCanBeContinuedAndAreImportedAgainOnceDeleted(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := []byte(`[{"uuid":"x","name":"Tides","created_at":"2025-03-01T10:00:00Z","updated_at":"2025-03-01T10:05:00Z","chat_messages":[
+		{"uuid":"1","sender":"human","text":"Why?","created_at":"2025-03-01T10:00:01Z"},{"uuid":"2","sender":"assistant","text":"Gravity.","created_at":"2025-03-01T10:00:02Z"}]}]`)
+	if done := upload(w, w.Account, file); done.Imported != 1 || done.Messages != 2 {
+		t.Fatalf("%+v", done)
+	}
+	list := func() protocol.Conversation {
+		found, _, err := w.DB.Conversations.ListConversations(t.Context(), w.Account, &conversations.ConversationFilter{}, nil, 10)
+		w.Must(err)
+		if len(found) != 1 {
+			t.Fatalf("%d conversations", len(found))
+		}
+		return found[0]
+	}
+	c := list()
+	if c.Version != 1 || c.ArchivedAt != nil || c.Unread || c.Title != "Tides" || !c.LastActivityAt.Equal(time.Date(2025, 3, 1, 10, 5, 0, 0, time.UTC)) || c.MessageCount != 2 {
+		t.Errorf("%+v", c)
+	}
+	w.Start(w.Request(&c.ConversationID, "And at night?")).End(nil)
+	if c = list(); c.MessageCount != 4 {
+		t.Errorf("after a turn: %+v", c)
+	}
+	_, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: c.ConversationID})
+	w.Must(err)
+	if done := upload(w, w.Account, file); done.Imported != 1 {
+		t.Errorf("after a deletion: %+v", done)
+	}
+	if list().ConversationID == c.ConversationID {
+		t.Error("the deleted conversation is back")
+	}
+}
+
+func TestAnAccountHasOneImportAtATimeAndCanCancelIt(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := []byte(`{"uuid":"x","chat_messages":[{"uuid":"1","sender":"human","text":"x"}]}`)
+	open, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), -1)
+	w.Must(err)
+	_, err = w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), -1)
+	storetest.WantCode(t, err, protocol.CodeConflict)
+	if current := err.(*protocol.Error).Current.(*protocol.Import); current == nil || current.ImportID != open.ImportID {
+		t.Errorf("current is %+v", current)
+	}
+	cancelled, err := w.DB.Imports.Cancel(t.Context(), w.Account, open.ImportID)
+	if err != nil || cancelled.State != protocol.ImportCancelled || cancelled.FinishedAt == nil {
+		t.Fatalf("%+v %v", cancelled, err)
+	}
+	_, err = w.DB.Imports.Cancel(t.Context(), w.Account, open.ImportID)
+	storetest.WantCode(t, err, protocol.CodeConflict)
+	if done := run(w, w.Account, open.ImportID); done.State != protocol.ImportCancelled || w.Count(`select count(*) from conversations`) != 0 {
+		t.Errorf("a cancelled import ran: %+v", done)
+	}
+	if n := w.Count(`select count(*) from imports where stored`); n != 0 {
+		t.Error("the upload was not deleted")
+	}
+	other := w.OtherAccount()
+	for _, err := range []error{
+		second(w.DB.Imports.Cancel(t.Context(), other, open.ImportID)), second(w.DB.Imports.Import(t.Context(), other, open.ImportID)),
+	} {
+		storetest.WantCode(t, err, protocol.CodeNotFound)
+	}
+	page, next, err := w.DB.Imports.ListImports(t.Context(), other, nil, 10)
+	if err != nil || len(page) != 0 || next != nil {
+		t.Errorf("the list of another account has %v (%v)", page, err)
+	}
+	upload(w, w.Account, file)
+	page, next, err = w.DB.Imports.ListImports(t.Context(), w.Account, nil, 1)
+	if err != nil || len(page) != 1 || next == nil {
+		t.Fatalf("%v %v %v", page, next, err)
+	}
+	page, next, err = w.DB.Imports.ListImports(t.Context(), w.Account, next, 1)
+	if err != nil || len(page) != 1 || page[0].ImportID != open.ImportID || next != nil {
+		t.Errorf("%v %v %v", page, next, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// broken is a body that ends with an error.
+type broken struct{ left int }
+
+func (b *broken) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), b.left)
+	b.left -= n
+	return n, nil
+}
+
+func TestAnUploadThatEndsEarlyFailsAndLeavesNothing(t *testing.T) {
+	w := storetest.NewWorld(t)
+	_, err := w.DB.Imports.Receive(t.Context(), w.Account, &broken{9 << 20}, 20<<20)
+	storetest.WantCode(t, err, protocol.CodeInvalidBody)
+	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), 0)
+	storetest.WantCode(t, err, protocol.CodeInvalidBody)
+	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), imports.MaxBytes+1)
+	storetest.WantCode(t, err, protocol.CodeTooLarge)
+	if n := w.Count(`select count(*) from imports where state = 'failed' and not stored and failure is not null`); n != 2 {
+		t.Errorf("%d uploads have failed", n)
+	}
+	// A node that receives an upload dies.
+	w.Database.Admin(t, `insert into imports (account_id, import_id, active_at) values ($1, $2, now() - interval '2 minutes')`, w.Account, protocol.NewImportID())
+	w.Must(w.DB.Imports.Sweep(t.Context()))
+	if n := w.Count(`select count(*) from imports where state = 'failed'`); n != 3 || w.Jobs("run_import") != 1 {
+		t.Errorf("%d uploads have failed, %d jobs", n, w.Jobs("run_import"))
+	}
+	w.Database.Admin(t, `update imports set size = 4294967296 where account_id = $1 and not stored`, w.Account)
+	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader("x"), 1)
+	storetest.WantCode(t, err, protocol.CodeRateLimited)
+	if wait := err.(*protocol.Error).RetryAfter; wait < 23*3600 || wait > 24*3600 {
+		t.Errorf("retry after %d s", wait)
+	}
+}
+
+func TestAFileWithoutConversationsFails(t *testing.T) {
+	w := storetest.NewWorld(t)
+	for _, file := range []string{"PK", "hello", "{}", "[]", `{"mapping":{}}`} {
+		done := upload(w, w.Account, []byte(file))
+		if done.Imported != 0 || done.State == protocol.ImportCompleted && done.Skipped == 0 {
+			t.Errorf("%s: %+v", file, done)
+		}
+	}
+}
+
+// largeExport is an export with one conversation of n messages, which are longer than one transaction writes.
+func largeExport(n int) []byte {
+	var file bytes.Buffer
+	file.WriteString(`[{"uuid":"small","name":"small","chat_messages":[{"uuid":"1","sender":"human","text":"x"}]},{"uuid":"large","name":"large","chat_messages":[`)
+	text := strings.Repeat("word ", 200)
+	for i := range n {
+		if i > 0 {
+			file.WriteString(",")
+		}
+		fmt.Fprintf(&file, `{"uuid":"%d","sender":%q,"text":"%d %s"}`, i, []string{"human", "assistant"}[i%2], i, text)
+	}
+	file.WriteString(`]}]`)
+	return file.Bytes()
+}
+
+// failingStore is an object store that fails after a number of reads.
+type failingStore struct {
+	objects.Store
+	reads int
+}
+
+var errStore = errors.New("the object store is down")
+
+func (f *failingStore) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	if f.reads--; f.reads < 0 {
+		return nil, protocol.Errorf(protocol.CodeUnavailable, "%w", errStore)
+	}
+	return f.Store.Get(ctx, key, offset, length)
+}
+
+func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
+	w := storetest.NewWorld(t)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	local, err := disk.Open(t.TempDir())
+	w.Must(err)
+	defer func() { _ = local.Close() }()
+	store := &failingStore{local, 0}
+	s := imports.New(w.DB.DB, queue, store)
+	const n = 1500
+	file := largeExport(n)
+	received, err := s.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	if err := s.Continue(t.Context(), args); !errors.Is(err, errStore) {
+		t.Fatalf("got %v", err)
+	}
+	store.reads = 100
+	// The node dies after it has written a part of the large conversation.
+	w.Database.Admin(t, `create function die() returns trigger language plpgsql as $$ begin
+		if (select count(*) from messages) > 600 then raise exception 'killed' using errcode = '57P01'; end if; return null; end $$`)
+	w.Database.Admin(t, `create trigger die after insert on messages for each statement execute function die()`)
+	if err := s.Continue(t.Context(), args); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Fatalf("got %v", err)
+	}
+	w.Database.Admin(t, `drop trigger die on messages`)
+	if visible := trees(w, w.Account); len(visible) != 1 || w.Count(`select count(*) from messages`) <= 1 {
+		t.Errorf("%d conversations are visible", len(visible))
+	}
+	for range 2 {
+		w.Must(s.Continue(t.Context(), args))
+	}
+	done, err := s.Import(t.Context(), w.Account, received.ImportID)
+	w.Must(err)
+	if done.State != protocol.ImportCompleted || done.Imported != 2 || done.Messages != n+1 || done.ReadBytes != done.Size {
+		t.Errorf("%+v", done)
+	}
+	found, _, err := w.DB.Conversations.ListConversations(t.Context(), w.Account, &conversations.ConversationFilter{}, nil, 10)
+	if err != nil || len(found) != 2 || found[0].MessageCount+found[1].MessageCount != n+1 {
+		t.Errorf("%+v %v", found, err)
+	}
+	if w.Jobs("purge_conversation") != 1 {
+		t.Error("the part that the dead run has written is not purged")
+	}
+	if left, err := local.List(t.Context(), imports.Prefix(w.Account), "", 10); err != nil || len(left) > 0 {
+		t.Errorf("%v is left of the upload (%v)", left, err)
+	}
+}
+
+func TestACancelStopsARunningImport(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := largeExport(1500)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	w.Database.Admin(t, `create function cancel() returns trigger language plpgsql security definer as $$ begin
+		if (select count(*) from messages) > 600 then update imports set state = 'cancelled', finished_at = now(); end if; return null; end $$`)
+	w.Database.Admin(t, `create trigger cancel after insert on messages for each statement execute function cancel()`)
+	done := run(w, w.Account, received.ImportID)
+	// The cancel is a part of the transaction that it stops, so it is rolled back; the next run sees the import again.
+	w.Database.Admin(t, `drop trigger cancel on messages`)
+	if done.State == protocol.ImportCompleted {
+		t.Fatalf("%+v", done)
+	}
+	if _, err := w.DB.Imports.Cancel(t.Context(), w.Account, received.ImportID); err != nil {
+		t.Fatal(err)
+	}
+	if done = run(w, w.Account, received.ImportID); done.State != protocol.ImportCancelled || w.Jobs("purge_conversation") != 1 {
+		t.Errorf("%+v, %d purges", done, w.Jobs("purge_conversation"))
+	}
+	if visible := trees(w, w.Account); len(visible) != 1 {
+		t.Errorf("%d conversations are visible", len(visible))
+	}
+}
+
+func TestAReportIsBounded(t *testing.T) {
+	w := storetest.NewWorld(t)
+	var file bytes.Buffer
+	out := zip.NewWriter(&file)
+	f, err := out.Create("conversations.json")
+	w.Must(err)
+	const n = 3 * protocol.MaxImportEntries
+	_, _ = io.WriteString(f, "[")
+	for i := range n {
+		if i > 0 {
+			_, _ = io.WriteString(f, ",")
+		}
+		fmt.Fprintf(f, `{"uuid":"%d","name":%q,"chat_messages":[]}`, i, strings.Repeat("long ", 100))
+	}
+	_, _ = io.WriteString(f, "]")
+	w.Must(out.Close())
+	done := upload(w, w.Account, file.Bytes())
+	if done.Skipped != n || len(done.Report.Entries) != protocol.MaxImportEntries || done.Report.Reasons[protocol.ImportNoMessages] != n || done.Report.MoreEntries == 0 {
+		t.Errorf("%d skipped, %d entries, %d more, %v", done.Skipped, len(done.Report.Entries), done.Report.MoreEntries, done.Report.Reasons)
+	}
+}

@@ -1,0 +1,170 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+const activeInterval = 10 * time.Second // between two signs of activity
+
+const (
+	receivingSQL = `
+	update imports set size = @size, chunks = @chunks, active_at = now()
+	where account_id = @account and import_id = @import and state = 'receiving'`
+	receivedSQL = `
+	update imports set state = 'queued', size = @size, chunks = @chunks, active_at = now()
+	where account_id = @account and import_id = @import and state = 'receiving'`
+	receiveFailedSQL = `
+	update imports set state = 'failed', failure = @failure, finished_at = now()
+	where account_id = @account and import_id = @import and state = 'receiving'`
+)
+
+// Receive stores the body of an upload and enqueues its import. size is the declared one; -1: unknown. The errors are
+// those of begin, protocol.CodeTooLarge, and protocol.CodeConflict with the import if it was cancelled meanwhile. After
+// any other error, the import has failed.
+func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io.Reader, size int64) (*protocol.Import, error) {
+	if size > MaxBytes {
+		return nil, tooLarge()
+	}
+	id, err := s.begin(ctx, account, size)
+	if err != nil {
+		return nil, err
+	}
+	r := &reception{store: s, account: account, id: id}
+	if err = r.copy(ctx, body); err == nil {
+		err = r.finish(ctx)
+	}
+	switch {
+	case errors.Is(err, errEnded):
+		r.discard(ctx, "")
+		ended, err := s.Import(ctx, account, id)
+		if err != nil {
+			return nil, err
+		}
+		return nil, protocol.Conflict(protocol.CodeConflict, ended, "The import was cancelled.")
+	case err != nil:
+		r.discard(ctx, "The upload ended early.")
+		return nil, err
+	}
+	return s.Import(ctx, account, id)
+}
+
+func tooLarge() error {
+	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d GiB.", MaxBytes>>30)
+}
+
+// reception is an upload that is being received.
+type reception struct {
+	store   *Store
+	account protocol.AccountID
+	id      protocol.ImportID
+	size    int64
+	chunks  int
+	shown   time.Time // when the row last showed activity
+}
+
+func (r *reception) copy(ctx context.Context, body io.Reader) error {
+	r.shown = time.Now()
+	buffer := make([]byte, 0, chunkSize)
+	for {
+		n, err := body.Read(buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		if r.size+int64(len(buffer)) > MaxBytes {
+			return tooLarge()
+		}
+		if len(buffer) == cap(buffer) || errors.Is(err, io.EOF) && len(buffer) > 0 {
+			if err := r.put(ctx, buffer); err != nil {
+				return err
+			}
+			buffer = buffer[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+		}
+		if time.Since(r.shown) > activeInterval {
+			if err := r.show(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *reception) put(ctx context.Context, content []byte) error {
+	if _, err := r.store.objects.Put(ctx, chunkKey(r.account, r.id, r.chunks), bytes.NewReader(content), int64(len(content))); err != nil {
+		return fmt.Errorf("storing an upload: %w", err)
+	}
+	r.size += int64(len(content))
+	r.chunks++
+	return r.show(ctx)
+}
+
+// show stores how much was received; errEnded if the import was cancelled.
+func (r *reception) show(ctx context.Context) error {
+	r.shown = time.Now()
+	changed, err := r.store.db.Exec(ctx, r.account, receivingSQL, r.args())
+	if err == nil && changed == 0 {
+		return errEnded
+	}
+	return err
+}
+
+func (r *reception) args() pgx.NamedArgs {
+	return pgx.NamedArgs{"account": r.account, "import": r.id, "size": r.size, "chunks": r.chunks}
+}
+
+func (r *reception) finish(ctx context.Context) error {
+	if r.size == 0 {
+		return protocol.Errorf(protocol.CodeInvalidBody, "The body is empty.")
+	}
+	return r.store.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, receivedSQL, r.args())
+		if err != nil {
+			return fmt.Errorf("storing an upload: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return errEnded
+		}
+		return r.store.queue.Insert(ctx, tx, RunArgs{r.account, r.id})
+	})
+}
+
+// discard ends the import as failed and deletes what was received. If that fails, the sweep does it.
+func (r *reception) discard(ctx context.Context, failure string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
+	defer cancel()
+	args := r.args()
+	args["failure"] = failure
+	_, err := r.store.db.Exec(ctx, r.account, receiveFailedSQL, args)
+	if err == nil {
+		err = r.store.deleteUpload(ctx, r.account, r.id)
+	}
+	if err != nil {
+		r.store.db.Log.Warn("an upload was not deleted; the sweep of imports does it", zap.Error(err))
+	}
+}
+
+const uploadDeletedSQL = `
+	update imports set stored = false
+	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled')`
+
+// deleteUpload deletes the objects of an import that has ended.
+func (s *Store) deleteUpload(ctx context.Context, account protocol.AccountID, id protocol.ImportID) error {
+	if _, err := DeleteObjects(ctx, s.objects, Prefix(account)+id.String()+"/"); err != nil {
+		return fmt.Errorf("deleting an upload: %w", err)
+	}
+	_, err := s.db.Exec(ctx, account, uploadDeletedSQL, pgx.NamedArgs{"account": account, "import": id})
+	return err
+}

@@ -1,0 +1,247 @@
+package imports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/imports/source"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// RunArgs is the job that runs an import, or deletes the upload of one that has ended.
+type RunArgs struct {
+	AccountID protocol.AccountID `json:"account_id"`
+	ImportID  protocol.ImportID  `json:"import_id"`
+}
+
+// Kind returns the name of the job.
+func (RunArgs) Kind() string { return "run_import" }
+
+// InsertOpts runs imports beside other jobs, which they would delay.
+func (RunArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: jobs.LongQueue, MaxAttempts: maxAttempts}
+}
+
+const (
+	maxAttempts = 1000
+	runTimeout  = 6 * time.Hour
+	// abandonedAfter is the time without activity after which a run or an upload has certainly ended with its node.
+	abandonedAfter = time.Minute
+)
+
+// RunJob returns the job that runs imports.
+func (s *Store) RunJob() jobs.Job { return jobs.NewLong(runTimeout, s.Continue) }
+
+// claimSQL starts a run, unless another one is active.
+const (
+	claimSQL = `
+	update imports set state = 'running', run = run + 1, active_at = now()
+	where account_id = @account and import_id = @import
+	  and (state = 'queued' or state = 'running' and active_at < now() - @abandoned::interval)
+	returning run, size, handled, report, unfinished_id`
+	endedSQL = `
+	select unfinished_id from imports
+	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled') and stored
+	for update`
+	noUnfinishedSQL = `update imports set unfinished_id = null where account_id = @account and import_id = @import`
+)
+
+// run is one attempt to read an upload from its start to its end.
+type run struct {
+	*Store
+	account protocol.AccountID
+	id      protocol.ImportID
+	spool   *spool
+	report  protocol.ImportReport
+	handled int64 // conversations that an earlier run has handled
+	seen    int64 // conversations of this run
+	args    pgx.NamedArgs
+}
+
+// Continue runs an import that no other run works on, to its end. It does nothing if there is none, except that it deletes
+// the upload of one that has ended.
+func (s *Store) Continue(ctx context.Context, args RunArgs) error {
+	r, err := s.claim(ctx, args)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return s.deleteIfEnded(ctx, args)
+	}
+	if err = r.read(ctx); err == nil {
+		err = r.end(ctx)
+	}
+	switch {
+	case errors.Is(err, errEnded):
+		return s.deleteIfEnded(ctx, args)
+	case err != nil:
+		r.release(ctx)
+		return fmt.Errorf("importing: %w", err)
+	}
+	return s.deleteUpload(ctx, args.AccountID, args.ImportID)
+}
+
+// deleteIfEnded deletes the upload of an import that has ended, and the conversation that it was writing.
+func (s *Store) deleteIfEnded(ctx context.Context, job RunArgs) error {
+	ended := false
+	err := s.db.InTx(ctx, job.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		args := pgx.NamedArgs{"account": job.AccountID, "import": job.ImportID}
+		var unfinished *protocol.ConversationID
+		err := tx.QueryRow(ctx, endedSQL, args).Scan(&unfinished)
+		if ended = err == nil; errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil || unfinished == nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, noUnfinishedSQL, args); err != nil {
+			return err
+		}
+		return s.queue.Insert(ctx, tx, conversations.PurgeConversationArgs{AccountID: job.AccountID, ConversationID: *unfinished})
+	})
+	if err != nil || !ended {
+		return err
+	}
+	return s.deleteUpload(ctx, job.AccountID, job.ImportID)
+}
+
+// claim returns nil if there is nothing to run.
+func (s *Store) claim(ctx context.Context, args RunArgs) (*run, error) {
+	r := &run{Store: s, account: args.AccountID, id: args.ImportID, spool: &spool{ctx: ctx, store: s.objects, account: args.AccountID, id: args.ImportID}}
+	found := false
+	err := s.db.InTx(ctx, args.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		var number int
+		var report []byte
+		var unfinished *protocol.ConversationID
+		err := tx.QueryRow(ctx, claimSQL, pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "abandoned": abandonedAfter}).
+			Scan(&number, &r.spool.size, &r.handled, &report, &unfinished)
+		if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.args = pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "run": number}
+		if err := json.Unmarshal(report, &r.report); err != nil {
+			return fmt.Errorf("reading the report of an import: %w", err)
+		}
+		if unfinished != nil { // a run that was interrupted has written a part of it
+			return s.queue.Insert(ctx, tx, conversations.PurgeConversationArgs{AccountID: args.AccountID, ConversationID: *unfinished})
+		}
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return r, nil
+}
+
+// read reads the upload, and shows activity meanwhile.
+func (r *run) read(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var active sync.WaitGroup
+	active.Go(func() { r.showActivity(ctx, cancel) })
+	r.spool.ctx = ctx
+	err := source.Read(ctx, r.spool, r.spool.size, time.Now(), source.Handler{
+		Conversation: func(c *source.Conversation) error { return r.conversation(ctx, c) },
+		Problem: func(reason protocol.ImportReason, name, detail string, count int) error {
+			if r.seen >= r.handled { // an earlier run has noted it otherwise
+				r.note(protocol.ImportEntry{Reason: reason, Title: name, Detail: detail, Count: count})
+			}
+			return nil
+		},
+	})
+	if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
+		err = errEnded
+	}
+	cancel(nil)
+	active.Wait()
+	return err
+}
+
+const activeSQL = `
+	update imports set active_at = now(), read_bytes = greatest(read_bytes, @read)
+	where account_id = @account and import_id = @import and run = @run and state = 'running'`
+
+// showActivity keeps other runs away, and ends this one if the import was cancelled or another run has started.
+func (r *run) showActivity(ctx context.Context, cancel context.CancelCauseFunc) {
+	ticker := time.NewTicker(activeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		args := pgx.NamedArgs{"read": r.spool.progress()}
+		maps.Copy(args, r.args)
+		if changed, err := r.db.Exec(ctx, r.account, activeSQL, args); err == nil && changed == 0 {
+			cancel(errEnded)
+		}
+	}
+}
+
+// note adds an entry to the report.
+func (r *run) note(entry protocol.ImportEntry) {
+	if r.report.Reasons == nil {
+		r.report.Reasons = map[protocol.ImportReason]int64{}
+	}
+	r.report.Reasons[entry.Reason] += int64(entry.Count)
+	if len(r.report.Entries) >= protocol.MaxImportEntries {
+		r.report.MoreEntries++
+		return
+	}
+	const most = 300
+	if runes := []rune(entry.Title); len(runes) > most {
+		entry.Title = string(runes[:most])
+	}
+	r.report.Entries = append(r.report.Entries, entry)
+}
+
+const endSQL = `
+	update imports
+	set state = @state, failure = @failure, report = @report, read_bytes = size, finished_at = now(), unfinished_id = null
+	where account_id = @account and import_id = @import and run = @run and state = 'running'`
+
+// end ends the import: as failed if the file has no conversation at all.
+func (r *run) end(ctx context.Context) error {
+	report, err := pg.JSONText(&r.report)
+	if err != nil {
+		return err
+	}
+	args := pgx.NamedArgs{
+		"account": r.account, "import": r.id, "run": r.args["run"], "report": report,
+		"state": protocol.ImportCompleted, "failure": nil,
+	}
+	if r.seen == 0 {
+		args["state"], args["failure"] = protocol.ImportFailed, "The file has no conversations that can be imported."
+	}
+	changed, err := r.db.Exec(ctx, r.account, endSQL, args)
+	if err == nil && changed == 0 {
+		return errEnded
+	}
+	return err
+}
+
+const releaseSQL = `
+	update imports set active_at = '-infinity'
+	where account_id = @account and import_id = @import and run = @run and state = 'running'`
+
+// release lets the next attempt start at once.
+func (r *run) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
+	defer cancel()
+	_, _ = r.db.Exec(ctx, r.account, releaseSQL, r.args) // otherwise it starts when abandonedAfter is over
+}

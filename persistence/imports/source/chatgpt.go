@@ -1,0 +1,173 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"turnstone/protocol"
+)
+
+// chatGPTNode is an entry of "mapping". Nodes without a message, and hidden ones, link the others.
+type chatGPTNode struct {
+	ID      text `json:"id"`
+	Parent  text `json:"parent"`
+	Message *struct {
+		ID     text `json:"id"`
+		Author struct {
+			Role text `json:"role"`
+			Name text `json:"name"`
+		} `json:"author"`
+		CreateTime when           `json:"create_time"`
+		Status     text           `json:"status"`
+		Content    chatGPTContent `json:"content"`
+		Metadata   struct {
+			Hidden      jsontext.Value `json:"is_visually_hidden_from_conversation"`
+			Model       text           `json:"model_slug"`
+			Attachments []struct {
+				Name text `json:"name"`
+				ID   text `json:"id"`
+			} `json:"attachments"`
+		} `json:"metadata"`
+	} `json:"message"`
+}
+
+// chatGPTContent is the content of a message. Its type determines the members.
+type chatGPTContent struct {
+	Type     text             `json:"content_type"`
+	Parts    []jsontext.Value `json:"parts"`
+	Text     text             `json:"text"`
+	Language text             `json:"language"`
+	Result   text             `json:"result"`
+	Content  text             `json:"content"`
+	Thoughts []struct {
+		Summary text `json:"summary"`
+		Content text `json:"content"`
+	} `json:"thoughts"`
+}
+
+func (d *decoder) chatGPTNodes(c *Conversation) error {
+	return d.members(func(name string) error {
+		var node chatGPTNode
+		if err := d.value(&node); err != nil {
+			return err
+		}
+		if node.ID == "" {
+			node.ID = text(name)
+		}
+		c.add(c.chatGPTMessage(&node))
+		return nil
+	})
+}
+
+func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
+	m := Message{ID: string(node.ID), Parent: string(node.Parent), Hidden: true}
+	from := node.Message
+	if from == nil || string(from.Metadata.Hidden) == "true" {
+		return m
+	}
+	switch from.Author.Role {
+	case "user":
+		m.Role = protocol.RoleUser
+	case "assistant", "tool":
+		m.Role = protocol.RoleAssistant
+	default: // instructions of the system
+		return m
+	}
+	m.Hidden, m.CreatedAt, m.Status = false, from.CreateTime.Time, protocol.MessageComplete
+	if from.Status == "in_progress" {
+		m.Status = protocol.MessageIncomplete
+	}
+	if name := clip(string(from.Metadata.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
+		m.ModelID = &name
+	}
+	m.Parts = c.chatGPTParts(&from.Content, from.Author.Role == "tool")
+	for _, file := range from.Metadata.Attachments {
+		m.Parts = append(m.Parts, c.absent(string(file.Name)))
+	}
+	return m
+}
+
+// absent is the part in place of an attachment that the export names but does not have.
+func (c *Conversation) absent(name string) protocol.Part {
+	c.note(protocol.ImportAttachmentsAbsent, 1)
+	if name == "" {
+		name = "a file"
+	}
+	return protocol.Part{Type: protocol.PartNotice, Kind: protocol.NoticeAttachmentAbsent, Text: clipRunes(name)}
+}
+
+// clipRunes shortens a name of a file.
+func clipRunes(name string) string {
+	const limit = 200
+	if runes := []rune(name); len(runes) > limit {
+		return string(runes[:limit])
+	}
+	return name
+}
+
+// chatGPTParts converts the content of a message. Unknown types have texts in the same members, or nothing to show.
+func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []protocol.Part {
+	switch content.Type {
+	case "code":
+		language := string(content.Language)
+		if language == "unknown" {
+			language = ""
+		}
+		return []protocol.Part{{Type: protocol.PartCode, Language: language, Code: string(content.Text)}}
+	case "execution_output":
+		return []protocol.Part{{Type: protocol.PartCode, Code: string(content.Text)}}
+	case "thoughts":
+		var parts []protocol.Part
+		for _, thought := range content.Thoughts {
+			text := strings.TrimSpace(string(thought.Summary) + "\n\n" + string(thought.Content))
+			parts = append(parts, protocol.Part{Type: protocol.PartReasoning, Text: text})
+		}
+		return parts
+	case "user_editable_context", "model_editable_context", "reasoning_recap":
+		return nil
+	case "tether_browsing_display", "tether_quote", "sonic_webpage": // pages that a tool has read
+		return nil
+	}
+	var parts []protocol.Part
+	for _, value := range content.Parts {
+		parts = append(parts, c.chatGPTPart(value)...)
+	}
+	if text := string(content.Text); len(parts) == 0 && text != "" {
+		parts = append(parts, protocol.Part{Type: protocol.PartText, Text: text})
+	}
+	if ofTool { // what a tool returned is not a text for people
+		for i := range parts {
+			if parts[i].Type == protocol.PartText {
+				parts[i] = protocol.Part{Type: protocol.PartCode, Code: parts[i].Text}
+			}
+		}
+	}
+	return parts
+}
+
+// chatGPTPart converts an element of "parts": a text, or an object that names a file.
+func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
+	if value.Kind() == '"' {
+		var words text
+		_ = json.Unmarshal(value, &words, lenient) // an empty text if it fails
+		if strings.TrimSpace(string(words)) == "" {
+			return nil
+		}
+		return []protocol.Part{{Type: protocol.PartText, Text: string(words)}}
+	}
+	var object struct {
+		Type text `json:"content_type"`
+		Text text `json:"text"`
+	}
+	_ = json.Unmarshal(value, &object, lenient) // what is not an object has no type
+	switch {
+	case object.Type == "audio_transcription" || object.Type == "" && object.Text != "":
+		return []protocol.Part{{Type: protocol.PartText, Text: string(object.Text)}}
+	case object.Type != "":
+		return []protocol.Part{c.absent(fmt.Sprintf("%s", strings.TrimSuffix(string(object.Type), "_asset_pointer")))}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package source
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// Limits of an archive.
+const (
+	maxDirectory = 32 << 20 // bytes of its directory, enough for about 250,000 files
+	maxUnpacked  = 16 << 30 // bytes of all files that are read
+	maxRatio     = 200      // of unpacked to packed bytes of one file
+	ratioFrom    = 16 << 20 // unpacked bytes from which the ratio is checked: small files shrink well
+)
+
+// names are the files of an archive that have conversations: one file, a numbered list of files, or a file for each.
+var names = regexp.MustCompile(`^(conversations([-_]\d+)?|conv_[0-9a-z]{26})\.json$`)
+
+// Handler receives what is read.
+type Handler struct {
+	Conversation func(*Conversation) error
+	// Problem receives a problem of the file that belongs to no conversation. name is that of a file in the archive, or
+	// empty.
+	Problem func(reason protocol.ImportReason, name string, detail string, count int) error
+}
+
+// Read reads a ZIP archive or a JSON file of size bytes. Problems of the file are passed to the handler; the error is
+// one of the handler, or of reading from, which is not a property of the file.
+func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to Handler) error {
+	tracked := &readerAt{ctx: ctx, from: from}
+	var magic [4]byte
+	if _, err := tracked.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var err error
+	if string(magic[:2]) == "PK" {
+		err = readArchive(tracked, size, now, to)
+	} else {
+		err = readJSON(io.NewSectionReader(tracked, 0, size), "", now, to)
+	}
+	if tracked.err != nil {
+		return tracked.err
+	}
+	return err
+}
+
+// readerAt remembers the first failure of the source, so that it is not taken for a damaged file.
+type readerAt struct {
+	ctx   context.Context
+	from  io.ReaderAt
+	limit int64 // bytes that may still be read; 0: no limit
+	err   error
+}
+
+var errDirectory = errors.New("the directory of the archive is too large")
+
+func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
+	if r.err == nil {
+		r.err = r.ctx.Err()
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	if r.limit > 0 {
+		if r.limit -= int64(len(p)); r.limit <= 0 {
+			r.limit = 1
+			return 0, errDirectory
+		}
+	}
+	n, err := r.from.ReadAt(p, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
+	err := newDecoder(from, now).each(func(c *Conversation) error {
+		if c.Kind == "" {
+			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
+		}
+		return to.Conversation(c)
+	})
+	if failed, is := isYield(err); is {
+		return failed
+	}
+	if err != nil {
+		return to.Problem(protocol.ImportUnreadable, name, "The file is damaged: "+brief(err), 1)
+	}
+	return nil
+}
+
+// brief describes an error without the content of the file.
+func brief(err error) string {
+	switch {
+	case errors.Is(err, errValueTooLarge), errors.Is(err, errLiteral):
+		return err.Error()
+	case errors.Is(err, errUnpacked):
+		return errUnpacked.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "it ends early"
+	}
+	return "it is not valid"
+}
+
+// readArchive reads the files of an archive that have conversations, in the order of its directory.
+func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
+	if err := checkDirectory(from, size); err != nil {
+		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+err.Error(), 1)
+	}
+	from.limit = maxDirectory
+	archive, err := zip.NewReader(from, size)
+	from.limit = 0
+	if err != nil {
+		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+brief(err), 1)
+	}
+	left, others := int64(maxUnpacked), 0
+	for _, file := range archive.File {
+		if !names.MatchString(path.Base(file.Name)) {
+			others++
+			continue
+		}
+		if left <= 0 {
+			if err := to.Problem(protocol.ImportArchiveLimit, file.Name, fmt.Sprintf("More than %d GiB were unpacked.", maxUnpacked>>30), 1); err != nil {
+				return err
+			}
+			break
+		}
+		content, err := file.Open()
+		if err != nil {
+			if err := to.Problem(protocol.ImportUnreadable, file.Name, "The file cannot be unpacked.", 1); err != nil {
+				return err
+			}
+			continue
+		}
+		unpacked := &unpacker{from: content, left: left, packed: int64(file.CompressedSize64)} //nolint:gosec // below the size of the archive, or the file cannot be read
+		err = errors.Join(readJSON(unpacked, file.Name, now, to), from.err, ignore(content.Close()))
+		if left = unpacked.left; err != nil {
+			return err
+		}
+	}
+	if others > 0 {
+		return to.Problem(protocol.ImportFilesSkipped, "", "", others)
+	}
+	return nil
+}
+
+// ignore drops the error of closing a file that was only read.
+func ignore(error) error { return nil }
+
+var errUnpacked = errors.New("it unpacks to too many bytes")
+
+// unpacker limits the unpacked bytes of a file of an archive.
+type unpacker struct {
+	from               io.Reader
+	read, left, packed int64
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.left <= 0 || u.read > ratioFrom && u.read/maxRatio > u.packed {
+		return 0, errUnpacked
+	}
+	n, err := u.from.Read(p)
+	u.read += int64(n)
+	u.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,424 @@
+package source
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// result is what was read from a file.
+type result struct {
+	conversations []*Conversation
+	problems      []string
+}
+
+func read(t *testing.T, file []byte) *result {
+	t.Helper()
+	return readFrom(t, bytes.NewReader(file), int64(len(file)))
+}
+
+func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
+	t.Helper()
+	r := &result{}
+	err := Read(t.Context(), from, size, time.Now(), Handler{
+		Conversation: func(c *Conversation) error { r.conversations = append(r.conversations, c); return nil },
+		Problem: func(reason protocol.ImportReason, name, detail string, n int) error {
+			r.problems = append(r.problems, fmt.Sprintf("%s %s %s %d", reason, name, detail, n))
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func testdata(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func zipOf(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i := 0; i < len(files); i += 2 {
+		f, err := w.Create(files[i])
+		if err == nil {
+			_, err = io.WriteString(f, files[i+1])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// outline draws a tree: each message with its depth, its branch, its role and its parts.
+func outline(tree *Tree) string {
+	var out strings.Builder
+	for _, m := range tree.Messages {
+		fmt.Fprintf(&out, "%d/%d %s", m.Depth, m.Branch, m.Role)
+		for _, p := range m.Parts {
+			fmt.Fprintf(&out, " %s:%s", p.Type, p.Text+p.Code)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+func TestAChatGPTExportIsReadWhole(t *testing.T) {
+	r := read(t, testdata(t, "chatgpt_single.json"))
+	if len(r.conversations) != 1 || len(r.problems) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	c := r.conversations[0]
+	if c.Kind != protocol.ImportFromChatGPT || c.Title != "Roman roads" || c.ID != "11111111-2222-3333-4444-555555555555" ||
+		!c.CreatedAt.Equal(time.UnixMicro(1700000000123456)) || !c.UpdatedAt.Equal(time.UnixMicro(1700000300500000)) {
+		t.Errorf("%+v", c)
+	}
+	tree := c.Arrange()
+	want := `1/0 user text:Who built the Via Appia?
+2/1 assistant text:Appius Claudius Caecus.
+2/0 assistant text:The censor Appius Claudius, in 312 BC.
+3/0 user notice:image text:How long is it on this map? notice:map.png
+4/0 assistant code:print(540) code:540 text:About 540 km.
+`
+	if got := outline(tree); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if m := tree.Messages[1]; !m.CreatedAt.Equal(time.Unix(1700000010, 0)) || m.ModelID == nil || *m.ModelID != "gpt-4" || m.SiblingIndex != 0 || tree.Messages[2].SiblingIndex != 1 {
+		t.Errorf("%+v", m)
+	}
+	if got := c.Notes[protocol.ImportAttachmentsAbsent]; got != 2 {
+		t.Errorf("%d attachments are noted as absent", got)
+	}
+}
+
+func TestASplitChatGPTExportIsReadFileByFile(t *testing.T) {
+	file := zipOf(t, "chat.html", "<html>", "conversations-000.json", string(testdata(t, "chatgpt_split_0.json")),
+		"export/conversations-001.json", string(testdata(t, "chatgpt_split_1.json")), "__MACOSX/._conversations-000.json", "junk", "user.json", "{}")
+	r := read(t, file)
+	if len(r.conversations) != 2 || !slices.Equal(r.problems, []string{"other_files_skipped   3"}) {
+		t.Fatalf("%+v", r)
+	}
+	want := `1/1 user text:First wording
+1/0 user text:Second wording
+2/1 assistant text:First answer
+2/0 assistant reasoning_summary:Weighing it
+
+Two options. text:Second answer
+`
+	if got := outline(r.conversations[0].Arrange()); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if c := r.conversations[1]; c.Title != "" || c.TitleSource != "auto" || len(c.Arrange().Messages) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAClaudeExportIsReadWhole(t *testing.T) {
+	for name, file := range map[string][]byte{
+		"json": testdata(t, "claude.json"),
+		"zip":  zipOf(t, "users.json", "[]", "conversations.json", string(testdata(t, "claude.json")), "projects.json", "[]"),
+	} {
+		r := read(t, file)
+		if len(r.conversations) != 2 {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		c := r.conversations[0]
+		want := `1/0 user text:Why two tides a day? code:notes notice:photo.jpg
+2/1 assistant reasoning_summary:Gravity gradient. text:Because of the gradient of gravity.
+2/0 assistant text:Another try
+`
+		if got := outline(c.Arrange()); got != want || c.Title != "Tides" || c.Notes[protocol.ImportMessagesUnlinked] != 0 {
+			t.Errorf("%s: got\n%s%+v", name, got, c)
+		}
+		want = "1/0 user text:An old export\n2/0 assistant text:has no parents\n"
+		if got := outline(r.conversations[1].Arrange()); got != want {
+			t.Errorf("%s: got\n%s", name, got)
+		}
+	}
+}
+
+func claudeOf(messages ...string) string {
+	return `{"uuid":"x","name":"x","chat_messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+func message(id, parent, text string) string {
+	return fmt.Sprintf(`{"uuid":%q,"parent_message_uuid":%q,"sender":"human","text":%s}`, id, parent, text)
+}
+
+func TestHostileTextsAreChangedAndNoted(t *testing.T) {
+	long := strings.Repeat("é", maxString)
+	r := read(t, []byte(`[`+claudeOf(message("1", "", `"a\u0000b \ud800 c \udc00\ud83d\ude00"`))+`,
+		{"uuid":"2","name":"`+strings.Repeat("t", 300)+`\n\u0007","created_at":1e300,"chat_messages":[`+message("1", "", `"`+long+`"`)+`,{"uuid":7,"text":{"a":1},"sender":[]}]},
+		{"uuid":"3","name":7,"chat_messages":"none"}, 5, "x", null, [[]], {"title":"nothing"}, `+claudeOf(message("9", "", "\"\xff\""))+`]`))
+	if len(r.conversations) != 4 {
+		t.Fatalf("%d conversations, %v", len(r.conversations), r.problems)
+	}
+	if got := r.conversations[0].Messages[0].Parts[0].Text; got != "a\uFFFDb \uFFFD c \uFFFD😀" || r.conversations[0].Notes[protocol.ImportTextChanged] != 1 {
+		t.Errorf("%q %v", got, r.conversations[0].Notes)
+	}
+	second := r.conversations[1]
+	if len(second.Title) != protocol.MaxTitle || second.Notes[protocol.ImportTitleCut] != 1 || second.Notes[protocol.ImportTextCut] != 1 || second.CreatedAt.After(time.Now()) {
+		t.Errorf("%q %v %v", second.Title, second.Notes, second.CreatedAt)
+	}
+	if text := second.Messages[0].Parts[0].Text; len(text) > maxString || !strings.HasPrefix(long, text) || len(text) < maxString-4 {
+		t.Errorf("%d bytes are left of the text", len(text))
+	}
+	if len(r.problems) != 5 {
+		t.Errorf("problems %v", r.problems)
+	}
+}
+
+func TestADamagedFileKeepsItsGoodPart(t *testing.T) {
+	whole := string(testdata(t, "claude.json"))
+	for cut := 1; cut < len(whole)-2; cut += 37 {
+		r := read(t, []byte(whole[:cut]))
+		if len(r.problems) == 0 {
+			t.Errorf("cut at %d: no problem", cut)
+		}
+		if strings.Index(whole, `"uuid": "m2"`)+500 < cut && len(r.conversations) == 0 {
+			t.Errorf("cut at %d: nothing was kept", cut)
+		}
+	}
+	archive := zipOf(t, "conversations-000.json", whole, "conversations-001.json", whole)
+	for cut := range len(archive) {
+		read(t, archive[:cut])
+		damaged := bytes.Clone(archive)
+		damaged[cut] ^= 0x55
+		read(t, damaged)
+	}
+}
+
+func TestAChainOfAMillionMessagesIsCut(t *testing.T) {
+	var file bytes.Buffer
+	file.WriteString(`{"title":"chain","id":"chain","current_node":"999999","mapping":{`)
+	for i := range 1_000_000 {
+		if i > 0 {
+			file.WriteByte(',')
+		}
+		fmt.Fprintf(&file, `"%d":{"id":"%d","parent":"%d","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["message %d"]}}}`, i, i, i-1, i)
+	}
+	file.WriteString(`}}`)
+	r := read(t, file.Bytes())
+	tree := r.conversations[0].Arrange()
+	if len(tree.Messages) != maxMessages || len(tree.Branches) != 1 || tree.Branches[0].HeadDepth != maxMessages {
+		t.Errorf("%d messages on %d branches", len(tree.Messages), len(tree.Branches))
+	}
+	if cut := r.conversations[0].Notes[protocol.ImportMessagesCut]; cut != 1_000_000-maxMessages {
+		t.Errorf("%d messages are noted as cut", cut)
+	}
+}
+
+func TestCirclesRepeatsAndNestingDoNotStopAnImport(t *testing.T) {
+	c := &Conversation{Kind: protocol.ImportFromTurnstone}
+	add := func(id, parent string) {
+		c.add(Message{ID: id, Parent: parent, Role: protocol.RoleUser, Parts: []protocol.Part{{Type: protocol.PartText, Text: id}}})
+	}
+	add("a", "b")
+	add("b", "a")
+	add("self", "self")
+	add("c", "")
+	add("c", "")
+	add("orphan", "nowhere")
+	tree := c.Arrange()
+	if len(tree.Messages) != 2 || c.Notes[protocol.ImportMessagesSkipped] != 4 || c.Notes[protocol.ImportMessagesUnlinked] != 1 {
+		t.Errorf("%d messages, %v", len(tree.Messages), c.Notes)
+	}
+	// Each message is in a branch of its own, which leaves the one before it.
+	deep := &Conversation{Kind: protocol.ImportFromTurnstone, Active: "0.0"}
+	c = deep
+	previous := ""
+	for i := range 3000 {
+		id := fmt.Sprint(i)
+		add(id+".0", previous)
+		add(id+".1", previous)
+		previous = id + ".1"
+	}
+	tree = deep.Arrange()
+	segments := 0
+	for _, b := range tree.Branches {
+		segments += len(b.Segments)
+		if len(b.Segments) > maxNesting {
+			t.Fatalf("a branch has %d segments", len(b.Segments))
+		}
+	}
+	if segments > maxSegments+maxNesting || len(tree.Messages) == 0 {
+		t.Errorf("%d segments", segments)
+	}
+	checkTree(t, tree)
+}
+
+// checkTree checks that every branch shows exactly the path to its head.
+func checkTree(t *testing.T, tree *Tree) {
+	t.Helper()
+	type place struct{ branch, depth int }
+	at := map[place]int{}
+	for i, m := range tree.Messages {
+		if _, twice := at[place{m.Branch, m.Depth}]; twice {
+			t.Fatalf("two messages at depth %d of branch %d", m.Depth, m.Branch)
+		}
+		at[place{m.Branch, m.Depth}] = i
+		if m.ParentIndex >= i {
+			t.Fatalf("message %d precedes its parent", i)
+		}
+	}
+	for n, b := range tree.Branches {
+		message, depth := b.Head, b.HeadDepth
+		for s := len(b.Segments) - 1; s >= 0; s-- {
+			for ; depth >= b.Segments[s].From; depth-- {
+				if found, is := at[place{b.Segments[s].Source, depth}]; !is || found != message {
+					t.Fatalf("branch %d shows %d at depth %d, want %d", n, found, depth, message)
+				}
+				message = tree.Messages[message].ParentIndex
+			}
+		}
+		if b.HeadDepth > 0 && (depth != 0 || message != -1) {
+			t.Fatalf("branch %d does not reach its first message", n)
+		}
+	}
+}
+
+func TestABombIsNotUnpacked(t *testing.T) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	f, err := w.Create("conversations.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(f, `[`+claudeOf(message("1", "", `"kept"`))+`,{"x":"`)
+	zeros := bytes.Repeat([]byte("0"), 1<<20)
+	for range 300 {
+		_, _ = f.Write(zeros)
+	}
+	_, _ = io.WriteString(f, `"}]`)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, out.Bytes())
+	if len(r.conversations) != 1 || len(r.problems) != 1 || !strings.Contains(r.problems[0], "unpacks to too many bytes") {
+		t.Errorf("%d conversations, %v", len(r.conversations), r.problems)
+	}
+	// An end that names more files than there can be.
+	end := append([]byte("PK\x06\x06"), make([]byte, 52)...)
+	end[32], end[38] = 0xff, 0xff
+	end = append(end, "PK\x06\x07"...)
+	end = append(end, make([]byte, 16)...)
+	end = append(end, "PK\x05\x06"...)
+	end = append(end, bytes.Repeat([]byte{0xff}, 16)...)
+	end = append(end, 0, 0)
+	if r := read(t, end); len(r.problems) != 1 {
+		t.Errorf("%v", r.problems)
+	}
+}
+
+// endless is a JSON text that never ends a value.
+type endless struct{ head, body string }
+
+func (e endless) ReadAt(p []byte, at int64) (int, error) {
+	for i := range p {
+		if n := at + int64(i); n < int64(len(e.head)) {
+			p[i] = e.head[n]
+		} else {
+			p[i] = e.body[(n-int64(len(e.head)))%int64(len(e.body))]
+		}
+	}
+	return len(p), nil
+}
+
+// Memory does not grow with the file, whatever is in it.
+func TestMemoryIsBounded(t *testing.T) {
+	const size, most = 1 << 29, 150 << 20
+	element := claudeOf(message("1", "", `"`+strings.Repeat("text ", 2000)+`"`))
+	for name, file := range map[string]endless{
+		"a long string":         {`[{"title":"`, "x"},
+		"a long number":         {`[{"title":`, "1"},
+		"white space":           {`[`, " "},
+		"a large unknown value": {`[{"x":[0`, `,"abcdefgh"`},
+		"a large node":          {`[{"mapping":{"a":{"x":[0`, `,"abcdefgh"`},
+		"many nodes":            {`[{"mapping":{"a":{}`, `,"abc":{"id":"abc","message":{"author":{"role":"user"},"content":{"parts":["hello, world"]}}}`},
+		"deep nesting":          {`[`, `[`},
+		"many names":            {`[{"a":0`, `,"abcdefgh":0`},
+		"many conversations":    {`[` + element, `,` + element},
+		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runtime.GC()
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			peak := uint64(0)
+			check := func() {
+				runtime.ReadMemStats(&now)
+				peak = max(peak, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
+			}
+			n := 0
+			err := Read(t.Context(), file, size, time.Now(), Handler{
+				Conversation: func(*Conversation) error {
+					if n++; n%500 == 1 {
+						check()
+					}
+					return nil
+				},
+				Problem: func(protocol.ImportReason, string, string, int) error { check(); return nil },
+			})
+			if check(); err != nil || peak > most {
+				t.Errorf("%d MiB of memory, %v", peak>>20, err)
+			}
+		})
+	}
+}
+
+func TestAFailureOfTheSourceIsNoProblemOfTheFile(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, file := range [][]byte{testdata(t, "claude.json"), zipOf(t, "conversations.json", string(testdata(t, "claude.json")))} {
+		err := Read(ctx, bytes.NewReader(file), int64(len(file)), time.Now(), Handler{
+			Conversation: func(*Conversation) error { return nil },
+			Problem:      func(protocol.ImportReason, string, string, int) error { return nil },
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
+	stop := errors.New("stop")
+	file := testdata(t, "claude.json")
+	err := Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{Conversation: func(*Conversation) error { return stop }})
+	if !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"chatgpt_single.json", "chatgpt_split_0.json", "claude.json"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		for _, c := range read(t, file).conversations {
+			checkTree(t, c.Arrange())
+		}
+	})
+}

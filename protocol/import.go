@@ -1,0 +1,75 @@
+package protocol
+
+import "time"
+
+// ImportSource is the service that wrote an export.
+type ImportSource string
+
+// The services whose exports can be imported.
+const (
+	ImportFromTurnstone ImportSource = "turnstone"
+	ImportFromChatGPT   ImportSource = "chatgpt"
+	ImportFromClaude    ImportSource = "claude"
+)
+
+// ImportReason says why something was left out or changed.
+type ImportReason string
+
+// The reasons in the report of an import.
+const (
+	ImportAlreadyImported   ImportReason = "already_imported"    // a conversation was skipped: an earlier import has it, or it is the account's own
+	ImportNoMessages        ImportReason = "no_messages"         // a conversation without visible messages was skipped
+	ImportUnreadable        ImportReason = "unreadable"          // a part of the file was skipped: it is damaged or not a conversation
+	ImportMessagesCut       ImportReason = "messages_cut"        // messages over the limits of a conversation were left out
+	ImportMessagesUnlinked  ImportReason = "messages_unlinked"   // messages whose parent is missing start a branch of their own
+	ImportMessagesSkipped   ImportReason = "messages_skipped"    // messages were left out: repeated identifiers, or in a circle
+	ImportBranchesCut       ImportReason = "branches_cut"        // branches nested too deeply were left out
+	ImportTextCut           ImportReason = "text_cut"            // texts longer than 1 MiB were cut
+	ImportTextChanged       ImportReason = "text_changed"        // characters that cannot be stored were replaced
+	ImportTitleCut          ImportReason = "title_cut"           // a title was shortened
+	ImportAttachmentsAbsent ImportReason = "attachments_absent"  // attachments that the export names but does not have
+	ImportFollowUpsSkipped  ImportReason = "follow_ups_skipped"  // follow-ups are not imported
+	ImportArchiveLimit      ImportReason = "archive_limit"       // files of the archive were not read: over a limit
+	ImportFilesSkipped      ImportReason = "other_files_skipped" // files of the archive that have no conversations
+)
+
+// ImportReasons lists every reason.
+var ImportReasons = []ImportReason{
+	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
+	ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportFollowUpsSkipped, ImportArchiveLimit, ImportFilesSkipped,
+}
+
+// MaxImportEntries limits the entries of a report; the reasons of all are counted.
+const MaxImportEntries = 200
+
+// ImportEntry is one line of a report.
+type ImportEntry struct {
+	Reason         ImportReason    `json:"reason"`
+	Title          string          `json:"title,omitempty" doc:"The title of the conversation in the export."`
+	ConversationID *ConversationID `json:"conversation_id,omitempty" doc:"The conversation of the account, if there is one."`
+	Count          int             `json:"count"`
+	Detail         string          `json:"detail,omitempty"`
+}
+
+// ImportReport tells what an import left out or changed.
+type ImportReport struct {
+	Reasons     map[ImportReason]int64 `json:"reasons" doc:"How often each reason occurred."`
+	Entries     []ImportEntry          `json:"entries" doc:"The first 200 occurrences."`
+	MoreEntries int64                  `json:"more_entries" doc:"The number of occurrences after these."`
+}
+
+// Import is the import of one export.
+type Import struct {
+	ImportID   ImportID      `json:"import_id"`
+	State      ImportState   `json:"state" enum:"receiving,queued,running,completed,failed,cancelled"`
+	Source     *ImportSource `json:"source" enum:"turnstone,chatgpt,claude" doc:"Null until the first conversation was read."`
+	Size       int64         `json:"size" doc:"The number of bytes that were received."`
+	ReadBytes  int64         `json:"read_bytes" doc:"The number of these bytes that were read: the progress."`
+	Imported   int64         `json:"imported" doc:"The number of conversations that were created."`
+	Skipped    int64         `json:"skipped" doc:"The number of conversations that were left out; the report has the reasons."`
+	Messages   int64         `json:"messages" doc:"The number of messages that were created."`
+	Report     ImportReport  `json:"report"`
+	Failure    *string       `json:"failure" doc:"Why the import failed."`
+	CreatedAt  time.Time     `json:"created_at"`
+	FinishedAt *time.Time    `json:"finished_at"`
+}
