@@ -8,24 +8,30 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"turnstone/protocol"
 )
 
 // lenient accepts what other programs write: text that is not UTF-8 and lone surrogates, which become U+FFFD, and
-// repeated names. It also keeps the decoder from remembering all names of an object.
-var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+// repeated names. It also keeps the decoder from remembering all names of an object. A value of another type than expected
+// is an error, but the members after it are still read.
+var lenient = json.JoinOptions(
+	jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), jsonv1.ReportErrorsWithLegacySemantics(true),
+)
 
 // decoder reads the conversations of one JSON file.
 type decoder struct {
 	*jsontext.Decoder
 	limit *limiter
 	now   time.Time
+
+	mismatches int // values that had another type than expected
 }
 
 func newDecoder(from io.Reader, now time.Time) *decoder {
 	limit := newLimiter(from)
-	return &decoder{jsontext.NewDecoder(limit, lenient), limit, now}
+	return &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now}
 }
 
 // each calls yield with every conversation of the file: the elements of an array, or the file itself. An error of the
@@ -54,9 +60,10 @@ func (e yieldError) Unwrap() error { return e.error }
 
 func (d *decoder) one(yield func(*Conversation) error) error {
 	c := &Conversation{}
-	cut := d.limit.cut
+	cut, mismatches := d.limit.cut, d.mismatches
 	damaged := d.conversation(c)
 	c.note(protocol.ImportTextCut, d.limit.cut-cut)
+	c.note(protocol.ImportUnreadable, d.mismatches-mismatches)
 	if damaged != nil && len(c.Messages) == 0 {
 		return damaged
 	}
@@ -129,14 +136,16 @@ func (d *decoder) skip() error {
 	}
 }
 
-// value reads one value, of at most maxValue bytes, into v. A value of another type than expected leaves v as it is.
+// value reads one value, of at most maxValue bytes, into v. What has another type than expected stays as it is.
 func (d *decoder) value(v any) error {
 	d.limit.next()
 	text, err := d.ReadValue()
 	if err != nil {
 		return err
 	}
-	_ = json.Unmarshal(text, v, lenient) // what the value has is used
+	if json.Unmarshal(text, v, lenient) != nil {
+		d.mismatches++
+	}
 	return nil
 }
 

@@ -40,6 +40,13 @@ func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to H
 	if _, err := tracked.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	whole := to.Conversation
+	to.Conversation = func(c *Conversation) error {
+		if tracked.err != nil { // the rest of the conversation could not be read
+			return tracked.err
+		}
+		return whole(c)
+	}
 	var err error
 	if string(magic[:2]) == "PK" {
 		err = readArchive(tracked, size, now, to)
@@ -142,8 +149,9 @@ func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
 			continue
 		}
 		unpacked := &unpacker{from: content, left: left, packed: int64(file.CompressedSize64)} //nolint:gosec // below the size of the archive, or the file cannot be read
-		err = errors.Join(readJSON(unpacked, file.Name, now, to), from.err, ignore(content.Close()))
-		if left = unpacked.left; err != nil {
+		err = readJSON(unpacked, file.Name, now, to)
+		_ = content.Close() // the file was only read
+		if left = unpacked.left; err != nil || from.err != nil {
 			return err
 		}
 	}
@@ -152,9 +160,6 @@ func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
 	}
 	return nil
 }
-
-// ignore drops the error of closing a file that was only read.
-func ignore(error) error { return nil }
 
 var errUnpacked = errors.New("it unpacks to too many bytes")
 

@@ -12,10 +12,10 @@ const (
 	maxMessages  = 20_000  // as for a fork
 	maxNodes     = 100_000 // including those without a visible message
 	maxText      = 32 << 20
-	maxString    = 1 << 20  // bytes of one text in the file; the rest is cut
-	maxValue     = 32 << 20 // bytes of one node or message in the file; a larger one ends the import
-	maxLiteral   = 256      // bytes of a number or a name like true
-	maxID        = 200      // bytes of an identifier
+	maxString    = 1 << 20 // bytes of one text in the file; the rest is cut
+	maxValue     = 8 << 20 // bytes of one node or message in the file; a larger one ends the import
+	maxLiteral   = 256     // bytes of a number or a name like true
+	maxID        = 200     // bytes of an identifier
 	maxModelName = 100
 )
 

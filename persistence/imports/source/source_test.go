@@ -202,7 +202,7 @@ func TestADamagedFileKeepsItsGoodPart(t *testing.T) {
 		}
 	}
 	archive := zipOf(t, "conversations-000.json", whole, "conversations-001.json", whole)
-	for cut := range len(archive) {
+	for cut := 0; cut < len(archive); cut += 7 {
 		read(t, archive[:cut])
 		damaged := bytes.Clone(archive)
 		damaged[cut] ^= 0x55
@@ -336,31 +336,40 @@ func TestABombIsNotUnpacked(t *testing.T) {
 type endless struct{ head, body string }
 
 func (e endless) ReadAt(p []byte, at int64) (int, error) {
-	for i := range p {
-		if n := at + int64(i); n < int64(len(e.head)) {
-			p[i] = e.head[n]
-		} else {
-			p[i] = e.body[(n-int64(len(e.head)))%int64(len(e.body))]
-		}
+	n := 0
+	if at < int64(len(e.head)) {
+		n = copy(p, e.head[at:])
 	}
-	return len(p), nil
+	for n < len(p) {
+		n += copy(p[n:], e.body[(at+int64(n-len(e.head)))%int64(len(e.body)):])
+	}
+	return n, nil
 }
+
+// repeated is a body that is long enough to be read in large pieces.
+func repeated(text string) string { return strings.Repeat(text, 1+(64<<10)/len(text)) }
 
 // Memory does not grow with the file, whatever is in it.
 func TestMemoryIsBounded(t *testing.T) {
-	const size, most = 1 << 29, 150 << 20
+	const (
+		size = 64 << 20
+		most = 24 << 20
+	)
 	element := claudeOf(message("1", "", `"`+strings.Repeat("text ", 2000)+`"`))
-	for name, file := range map[string]endless{
-		"a long string":         {`[{"title":"`, "x"},
-		"a long number":         {`[{"title":`, "1"},
-		"white space":           {`[`, " "},
-		"a large unknown value": {`[{"x":[0`, `,"abcdefgh"`},
-		"a large node":          {`[{"mapping":{"a":{"x":[0`, `,"abcdefgh"`},
-		"many nodes":            {`[{"mapping":{"a":{}`, `,"abc":{"id":"abc","message":{"author":{"role":"user"},"content":{"parts":["hello, world"]}}}`},
-		"deep nesting":          {`[`, `[`},
-		"many names":            {`[{"a":0`, `,"abcdefgh":0`},
-		"many conversations":    {`[` + element, `,` + element},
-		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`},
+	for name, file := range map[string]struct {
+		head, body string
+		most       uint64
+	}{
+		"a long string":         {`[{"title":"`, "x", most},
+		"a long number":         {`[{"title":`, "1", most},
+		"white space":           {`[`, " ", most},
+		"a large unknown value": {`[{"x":[0`, `,"abcdefgh"`, most},
+		"a large node":          {`[{"mapping":{"a":{"x":[0`, `,"abcdefgh"`, 8 * maxValue},
+		"many nodes":            {`[{"mapping":{"a":{}`, `,"abc":{"id":"abc","message":{"author":{"role":"user"},"content":{"parts":["hello, world"]}}}`, 4 * most},
+		"deep nesting":          {`[`, `[`, most},
+		"many names":            {`[{"a":0`, `,"abcdefgh":0`, most},
+		"many conversations":    {`[` + element, `,` + element, most},
+		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`, most},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runtime.GC()
@@ -372,7 +381,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				peak = max(peak, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
 			}
 			n := 0
-			err := Read(t.Context(), file, size, time.Now(), Handler{
+			err := Read(t.Context(), endless{file.head, repeated(file.body)}, size, time.Now(), Handler{
 				Conversation: func(*Conversation) error {
 					if n++; n%500 == 1 {
 						check()
@@ -381,7 +390,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				},
 				Problem: func(protocol.ImportReason, string, string, int) error { check(); return nil },
 			})
-			if check(); err != nil || peak > most {
+			if check(); err != nil || peak > file.most {
 				t.Errorf("%d MiB of memory, %v", peak>>20, err)
 			}
 		})
@@ -400,13 +409,33 @@ func TestAFailureOfTheSourceIsNoProblemOfTheFile(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	// The source fails in the middle of a conversation, which must not be taken for a shorter one.
+	down := errors.New("down")
+	long := []byte(claudeOf(slices.Repeat([]string{message("1", "", `"`+strings.Repeat("text ", 1000)+`"`)}, 1000)...))
+	failing := readerFunc(func(p []byte, at int64) (int, error) {
+		if at > int64(len(long)/2) {
+			return 0, down
+		}
+		return bytes.NewReader(long).ReadAt(p, at)
+	})
+	err := Read(t.Context(), failing, int64(len(long)), time.Now(), Handler{
+		Conversation: func(*Conversation) error { t.Error("a part of a conversation was passed on"); return nil },
+		Problem:      func(protocol.ImportReason, string, string, int) error { return nil },
+	})
+	if !errors.Is(err, down) {
+		t.Errorf("got %v", err)
+	}
 	stop := errors.New("stop")
 	file := testdata(t, "claude.json")
-	err := Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{Conversation: func(*Conversation) error { return stop }})
+	err = Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{Conversation: func(*Conversation) error { return stop }})
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }
+
+type readerFunc func(p []byte, at int64) (int, error)
+
+func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"chatgpt_single.json", "chatgpt_split_0.json", "claude.json"} {
