@@ -42,8 +42,12 @@ func accountTables(w *storetest.World, account protocol.AccountID) map[string]in
 	return counts
 }
 
-// stays are the tables whose rows an erasure keeps.
-var stays = map[string]bool{"audit": true, "audit_heads": true}
+// stays are the tables whose rows an erasure keeps. In moving, triggers, jobs and the begin of an erasure add or delete
+// rows, so that the report can have another number than were there before.
+var (
+	stays  = map[string]bool{"audit": true, "audit_heads": true}
+	moving = map[string]bool{"account_identities": true, "feed_items": true, "search_pending": true, "search_rows": true}
+)
 
 // populate fills every table that has rows of accounts with texts that contain the canary. A new table needs rows here:
 // the test of the erasure fails without them.
@@ -82,6 +86,14 @@ func populate(w *storetest.World) {
 		`insert into token_days (account_id, day, used) values ($1, now(), 1)`,
 		`insert into token_reservations (account_id, reservation_id, day, tokens, expires_at) values ($1, gen_random_uuid(), now(), 1, now() + interval '1 hour')`,
 		`insert into turn_records (account_id, turn_id, kind, key, sequence, body) select account_id, turn_id, 'step', 'canary-7f3a9', 1, '{}' from turns where account_id = $1 limit 1`,
+		`insert into projects (account_id, project_id, name) values ($1, gen_random_uuid(), 'canary-7f3a9')`,
+		`insert into project_instructions (account_id, project_id, version, content) select account_id, project_id, 1, 'canary-7f3a9' from projects where account_id = $1`,
+		`insert into project_work (account_id, work_id, project_id, kind) select account_id, gen_random_uuid(), project_id, 'project_created' from projects where account_id = $1`,
+		`insert into shares (account_id, share_id, conversation_id, token_hash, title, message_count, page_count, expires_at)
+			select account_id, gen_random_uuid(), conversation_id, sha256('token'), 'canary-7f3a9', 1, 1, now() + interval '1 hour' from conversations where account_id = $1 limit 1`,
+		`insert into share_pages (account_id, share_id, page, messages) select account_id, share_id, 1, '["canary-7f3a9"]' from shares where account_id = $1`,
+		`insert into search_rows (account_id, kind, id, conversation_id, at, n, tokens)
+			select account_id, 'conversation', conversation_id, conversation_id, now(), 1, 'canary-7f3a9'::tsvector from conversations where account_id = $1 limit 1`,
 		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
 	} {
 		w.Database.Admin(w.T, sql, w.Account)
@@ -211,7 +223,7 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 		case stays[table]:
 		case n != 0:
 			t.Errorf("%d rows are left in %s", n, table)
-		case table != "account_identities" && table != "feed_items" && report.Counts[table] != int64(before[table]):
+		case !moving[table] && report.Counts[table] != int64(before[table]):
 			t.Errorf("the report has %d rows of %s, want %d", report.Counts[table], table, before[table])
 		}
 	}
