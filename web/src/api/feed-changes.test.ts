@@ -30,6 +30,11 @@ describe("what an item of the feed makes outdated", () => {
     expect(outdatedBy(item("feedback.changed"), nothing)).toEqual([["messages", "conv_1"]]);
   });
 
+  test("the lists of shares, if one was created or revoked", () => {
+    for (const type of ["share.changed", "share.deleted"])
+      expect(outdatedBy(item(type), nothing)).toEqual([["shares"]]);
+  });
+
   test("the lists of projects and of conversations, if a project changed", () => {
     for (const type of ["project.changed", "project.deleted"])
       expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);

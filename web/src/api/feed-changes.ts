@@ -32,6 +32,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       ];
     case "feedback":
       return [["messages", of]];
+    case "share":
+      return [["shares"]];
     case "project": // a deleted project hides its conversations
       return [["projects"], ["project", item.id ?? ""], ["conversations"]];
     case "settings":

@@ -14,9 +14,11 @@ interface DialogProps {
   returnTo?: (() => HTMLElement | null | undefined) | undefined;
   children: ReactNode;
   wide?: boolean;
+  /** Whether it is opened from another dialog, which its backdrop then covers. */
+  nested?: boolean;
 }
 
-export function Dialog({ title, description, onClose, returnTo, children, wide = false }: DialogProps) {
+export function Dialog({ title, description, onClose, returnTo, children, wide = false, nested = false }: DialogProps) {
   const { t } = useLocalization();
   // Radix returns the focus only to a trigger of its own, and this dialog has none.
   const [before] = useState(() => document.activeElement);
@@ -28,7 +30,7 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
   return (
     <Radix.Root open onOpenChange={(open) => open || onClose?.()}>
       <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
+        <Radix.Overlay className={`fixed inset-0 bg-overlay ${nested ? "z-50" : "z-40"}`} />
         <Radix.Content
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
           onOpenAutoFocus={focusContent}
@@ -56,10 +58,15 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
   );
 }
 
-/** Focuses the dialog, unless an element in it has the focus, instead of its first button, which closes it. */
+/**
+ * Focuses the element with data-autofocus, else the dialog, unless an element in it has the focus. It does not focus the
+ * first button, which closes the dialog. In a nested dialog, React's autoFocus has no effect: the outer dialog still keeps
+ * the focus inside itself when React moves it.
+ */
 function focusContent(event: Event): void {
   event.preventDefault();
-  (event.currentTarget as HTMLElement).focus();
+  const content = event.currentTarget as HTMLElement;
+  (content.querySelector<HTMLElement>("[data-autofocus]") ?? content).focus();
 }
 
 function preventClose(event: Event): void {

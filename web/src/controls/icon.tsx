@@ -37,6 +37,7 @@ const strokes = {
   route: "M5 15a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM15 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM7 13h4a3 3 0 0 0 3-3V9",
   search: "M9 4a5 5 0 1 1 0 10A5 5 0 0 1 9 4zM13 13l4 4",
   settings: "M4 6h7M15 6h1M4 14h1M9 14h7M13 4v4M7 12v4",
+  share: "M10 12.5V3M6.5 6L10 2.5 13.5 6M5.5 9H4v8h12V9h-1.5",
   spark: "M10 3l1.6 5.4L17 10l-5.4 1.6L10 17l-1.6-5.4L3 10l5.4-1.6z",
   steer: "M4 16c0-6 4-8 11-8M11 4l4 4-4 4",
   stop: "M6 6h8v8H6z",

@@ -10,6 +10,7 @@ import { Shortcuts } from "./shortcuts";
 import { cancelDeletions, useDeletion, useSendWhenHidden } from "../sidebar/deletion";
 import { useKnownConversation } from "../sidebar/list";
 import { useMoving } from "../sidebar/moving";
+import { useSharing } from "../sidebar/sharing";
 import { Sidebar } from "../sidebar/sidebar";
 import { useLocalization } from "../messages/localization";
 import { Header } from "./header";
@@ -28,6 +29,9 @@ const Deletions = deferred(() => import("../sidebar/deletion-dialogs").then((m) 
 const MoveDialog = deferred(() => import("../sidebar/move-dialog").then((m) => m.MoveDialog), {
   onFailure: () => useMoving.setState({ conversation: null }),
 });
+const ShareDialog = deferred(() => import("../sidebar/share-dialog").then((m) => m.ShareDialog), {
+  onFailure: () => useSharing.setState({ conversation: null }),
+});
 const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
   onFailure: () => useUnsentCount.setState({ count: 0 }),
 });
@@ -42,6 +46,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const deleting = useDeletion((deletion) => deletion.confirming !== null || deletion.serverConfirmation !== null);
   const unsent = useUnsentCount(({ count }) => count > 0);
   const moving = useMoving((move) => move.conversation !== null);
+  const sharing = useSharing((share) => share.conversation !== null);
   useSendWhenHidden();
   useProviderFailureToast();
   useEffect(startAccountFeed, []);
@@ -77,6 +82,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {shown && !wide && <Drawer {...sidebar} />}
       {deleting && <Deletions />}
       {moving && <MoveDialog />}
+      {sharing && <ShareDialog />}
       {unsent && <SignOutDialog />}
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />

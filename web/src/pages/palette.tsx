@@ -15,6 +15,7 @@ import { useConversations, useKnownConversation } from "../sidebar/list";
 import { archive, restore, setPinned } from "../sidebar/organize";
 import { isStored } from "../sidebar/provisional";
 import { editTitle } from "../sidebar/rename";
+import { useSharing } from "../sidebar/sharing";
 import { useSignOut } from "../sidebar/sign-out";
 import { addressOf } from "../transcript/address";
 import { matcher } from "./palette-match";
@@ -63,6 +64,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 icon: "edit",
                 // After the dialog has closed: it keeps the focus inside itself until then.
                 run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
+              },
+              {
+                label: t("pages.share.do"),
+                icon: "share",
+                run: () => requestAnimationFrame(() => useSharing.setState({ conversation: current })),
               },
               { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
               ...placements(current, t),

@@ -1,21 +1,31 @@
-// The items of a conversation's menu that pin and archive it.
+// The items of a conversation's menu that share, pin, move and archive it.
 import type { Conversation } from "../api/client";
 import { MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
 import { useMoving } from "./moving";
 import { archive, restore, setPinned } from "./organize";
+import { useSharing } from "./sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
   const pinned = conversation.pinned_at !== null;
+  const share = (
+    <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>
+      {t("pages.share.do")}
+    </MenuItem>
+  );
   if (conversation.archived_at !== null)
     return (
-      <MenuItem icon="undo" onSelect={() => void restore(conversation, t)}>
-        {t("pages.archive.restore")}
-      </MenuItem>
+      <>
+        {share}
+        <MenuItem icon="undo" onSelect={() => void restore(conversation, t)}>
+          {t("pages.archive.restore")}
+        </MenuItem>
+      </>
     );
   return (
     <>
+      {share}
       <MenuItem icon={pinned ? "unpin" : "pin"} onSelect={() => void setPinned(conversation, !pinned, t)}>
         {t(pinned ? "pages.pin.remove" : "pages.pin.do")}
       </MenuItem>
