@@ -16,8 +16,10 @@ import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
 import { Devices } from "./settings-devices";
 import { ChangePassword } from "./settings-password";
+import { Usage } from "./settings-usage";
 import type { Change } from "./settings-merge";
 import { change, useSettingsStore } from "./settings-store";
+import { ShareList } from "../sidebar/share-list";
 import { useSignOut } from "../sidebar/sign-out";
 import { PageTitle } from "./title";
 
@@ -28,6 +30,8 @@ const sections = {
   chat: "pages.settings.writing",
   accessibility: "pages.device.title",
   archive: "pages.archive.title",
+  shares: "pages.shares.title",
+  usage: "pages.usage.title",
   security: "pages.settings.security",
   about: "pages.about.title",
 } as const satisfies Record<string, MessageKey>;
@@ -49,7 +53,7 @@ export function SettingsPage() {
   useEffect(() => heading.current?.focus(), []);
   useEffect(showAddressedSection, [isPending]);
   return (
-    <div ref={scroller} className="min-h-0 grow overflow-y-auto short:overflow-visible">
+    <div ref={scroller} className="relative min-h-0 grow overflow-y-auto short:overflow-visible">
       <PageTitle name={t("pages.settings.title")} />
       <div className="mx-auto grid w-full max-w-220 gap-x-10 px-5 pb-24 md:grid-cols-[10rem_minmax(0,1fr)]">
         <h1 ref={heading} tabIndex={-1} className="pt-4 pb-3 text-xl font-semibold outline-none md:col-span-2">
@@ -85,6 +89,16 @@ export function SettingsPage() {
           <Anchor id="archive">
             <Section id="archived" title={t("pages.archive.title")} hint={t("pages.archive.hint")}>
               <Archive />
+            </Section>
+          </Anchor>
+          <Anchor id="shares">
+            <Section id="shared-links" title={t("pages.shares.title")} hint={t("pages.shares.hint")}>
+              <ShareList conversation={null} />
+            </Section>
+          </Anchor>
+          <Anchor id="usage">
+            <Section id="tokens" title={t("pages.usage.title")} hint={t("pages.usage.hint")}>
+              <Usage />
             </Section>
           </Anchor>
           <Anchor id="security">

@@ -1,0 +1,28 @@
+// The usage of the account in TanStack Query's cache.
+import { queryOptions } from "@tanstack/react-query";
+import { api, body, type Schemas } from "./client";
+
+export type UsageGroup = Schemas["UsageGroup"];
+export type TokenBudget = Schemas["TokenBudget"];
+export type Grouping = "day" | "profile" | "conversation";
+
+/** How many pages of groups are read at most. A page of conversations may have few groups, or none. */
+const maxPages = 10;
+
+/** The sums of usage from a day (UTC) until now with the state of the budget. complete: false if there are more groups. */
+export const usageQuery = (grouping: Grouping, from: string) =>
+  queryOptions({
+    queryKey: ["usage", grouping, from],
+    queryFn: async () => {
+      const groups: UsageGroup[] = [];
+      for (let cursor: string | null = null, pages = 1; ; pages++) {
+        const query = { group_by: grouping, from, limit: 100, ...(cursor === null ? {} : { cursor }) };
+        const sums: Schemas["UsageSums"] = await body(api.GET("/usage", { params: { query } }));
+        groups.push(...sums.data);
+        cursor = sums.next_cursor;
+        if (cursor === null || pages === maxPages) return { groups, budget: sums.budget, complete: cursor === null };
+      }
+    },
+    refetchOnMount: "always",
+    refetchOnWindowFocus: "always",
+  });
