@@ -163,6 +163,7 @@ describe("every page", () => {
         input: [{ type: "text", text: "And this comes next." }],
         if_busy: "queue",
       });
+      await account.request("POST", `/conversations/${conversation}/shares`, {});
       const visit = await BrowserWindow.open("/", account, options);
       await composer(visit.page).waitFor();
       await checkPage(visit.page, `start-${kind}`);
@@ -180,7 +181,18 @@ describe("every page", () => {
             "height of the transcript",
           ).toBeGreaterThan(120);
         }
+        if (name === "settings") {
+          await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
+          await visit.page.getByRole("table", { name: "Tokens by conversation" }).waitFor();
+        }
         await checkPage(visit.page, `${name}-${kind}`);
+        if (name === "conversation") {
+          await visit.page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+          await visit.page.getByRole("menuitem", { name: "Share…" }).press("Enter");
+          await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
+          await visit.page.getByRole("button", { name: "Create link" }).waitFor();
+          await checkPage(visit.page, `share-${kind}`);
+        }
       }
       await visit.close();
     });

@@ -1,0 +1,267 @@
+// Tests of shared links and of the usage section: a share is created, opened without a session, listed and revoked; and
+// the tokens that were used are displayed with the budget.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectAccessibleInBothColorSchemes } from "./axe";
+import { expectFocus, fast, intercept, pausedAnswer, recordAnnouncements, refusal } from "./conversation-page";
+import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
+
+withBrowser();
+
+const shareDialog = (page: Page) => page.getByRole("dialog", { name: "Share this conversation" });
+const sharedLinks = (page: Page) => page.getByRole("list", { name: "Shared links" });
+const menuButton = (page: Page) => page.getByRole("button", { name: "Actions for this conversation" });
+/** The path of a share: the service writes its own address into the link. */
+const pathOf = (link: string) => new URL(link).pathname;
+
+interface Share {
+  share_id: string;
+  title: string;
+  message_count: number;
+  created_at: string;
+  expires_at: string;
+}
+
+const shares = async (account: Account) => (await account.read<{ data: Share[] }>("/shares")).data;
+const days = ({ created_at, expires_at }: Share) => (Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000;
+
+async function titledConversation(account: Account, title: string): Promise<string> {
+  const conversation = await account.chat(`How many tides are there? ${fast(5)}`);
+  await account.request("PUT", `/conversations/${conversation}/title`, { title });
+  return conversation;
+}
+
+async function openDialog(page: Page): Promise<void> {
+  await menuButton(page).press("Enter");
+  await page.getByRole("menuitem", { name: "Share…" }).press("Enter");
+  await shareDialog(page).waitFor();
+}
+
+describe("sharing", () => {
+  test("33 a link is created by keyboard, opens without a session, and shows nothing after it was revoked", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open(`/c/${await titledConversation(account, "Tides")}`, account);
+    const { page } = visit;
+    await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+    await openDialog(page);
+    const dialog = shareDialog(page);
+    await dialog.getByText("2 messages", { exact: true }).waitFor();
+    await dialog.getByText("Your name, attachments, reasoning and tool calls are left out.").waitFor();
+    await dialog.getByText("Nothing is shared.").waitFor();
+    await dialog.getByRole("button", { name: "Preview the messages" }).press("Enter");
+    await dialog.getByRole("region", { name: "Preview the messages" }).getByText("How many tides").waitFor();
+    await dialog.getByRole("radio", { name: "30 days" }).press("ArrowLeft");
+    await expect.poll(() => dialog.getByRole("radio", { name: "7 days" }).isChecked()).toBe(true);
+    await expectAccessibleInBothColorSchemes(page, "the share dialog");
+    const announcements = await recordAnnouncements(page);
+    await dialog.getByRole("button", { name: "Create link" }).press("Enter");
+    await expectFocus(dialog.getByRole("button", { name: "Copy" }));
+    const link = await dialog.getByLabel("Link", { exact: true }).inputValue();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(link);
+    await expect
+      .poll(async () => (await announcements()).filter(({ urgent }) => !urgent).map(({ text }) => text))
+      .toEqual(["Link created. It's shown only now, so copy it.", "Link copied."]);
+    expect((await shares(account)).map((share) => [share.title, share.message_count, days(share)])).toEqual([
+      ["Tides", 2, 7],
+    ]);
+
+    const reader = await BrowserWindow.open(pathOf(link));
+    await reader.page.getByRole("heading", { name: "Tides" }).waitFor();
+    await reader.page.getByText("How many tides are there?").waitFor();
+
+    await expectAccessibleInBothColorSchemes(page, "the share dialog with a link");
+    await sharedLinks(page)
+      .getByRole("button", { name: /^Revoke the link to “Tides”/ })
+      .press("Enter");
+    const question = page.getByRole("dialog", { name: "Revoke this link?" });
+    await expectFocus(question.getByRole("button", { name: "Cancel" }));
+    await question.getByRole("button", { name: "Revoke" }).press("Enter");
+    await dialog.getByText("Nothing is shared.").waitFor();
+    await expect.poll(async () => (await announcements()).at(-1)?.text).toBe("Link revoked.");
+    expect(await dialog.getByLabel("Link", { exact: true }).count()).toBe(0);
+    const answer = await reader.page.reload();
+    expect(answer?.status()).toBe(404);
+    await reader.page.getByText("This share is not available").waitFor();
+    await reader.close();
+
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    await expectFocus(menuButton(page));
+    await visit.close();
+  });
+
+  test("11 after a lost response, trying again returns the same link", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open(`/c/${await titledConversation(account, "Tides")}`, account);
+    const { page } = visit;
+    const requests = await intercept(page, "POST", /\/shares$/);
+    await openDialog(page);
+    const dialog = shareDialog(page);
+    const create = dialog.getByRole("button", { name: "Create link" });
+    await create.click();
+    await expect.poll(() => requests.length).toBe(1);
+    await requests[0]!.fetch(); // the service creates the share, and its response is lost
+    await requests[0]!.abort();
+    await dialog.getByText("No response yet. Try again: you'll get the same link, not a second one.").waitFor();
+    await page.keyboard.press("Escape");
+    await openDialog(page);
+    await create.click();
+    await expect.poll(() => requests.length).toBe(2);
+    await requests[1]!.continue();
+    await dialog.getByLabel("Link", { exact: true }).waitFor();
+    const keys = requests.map((route) => route.request().headers()["idempotency-key"]);
+    expect(keys[0]).toBe(keys[1]);
+    expect(await shares(account)).toHaveLength(1);
+    await visit.close();
+  });
+
+  test("33 the dialog says why a conversation cannot be shared", async () => {
+    const account = await Account.register();
+    const made = await account.request("POST", "/conversations", { title: "Empty" });
+    const { conversation_id: empty } = (await made.json()) as { conversation_id: string };
+    const tides = await titledConversation(account, "Tides");
+    const visit = await BrowserWindow.open(`/c/${empty}`, account);
+    const { page } = visit;
+    await openDialog(page);
+    const dialog = shareDialog(page);
+    await dialog.getByText("There's no finished message to share yet.").waitFor();
+    expect(await dialog.getByRole("button", { name: "Create link" }).count()).toBe(0);
+    await expectAccessibleInBothColorSchemes(page, "the share dialog of an empty conversation");
+    await page.keyboard.press("Escape");
+
+    await page.goto(`${url}/c/${tides}`);
+    const requests = await intercept(page, "POST", /\/shares$/);
+    await openDialog(page);
+    for (const [code, text] of [
+      ["turn_in_progress", "An answer is still in progress. Try again when it's finished."],
+      ["too_many_shares", "You've reached the limit of shared links. Revoke one in the settings, then try again."],
+    ] as const) {
+      await dialog.getByRole("button", { name: "Create link" }).click();
+      await expect.poll(() => requests.length).toBe(1);
+      await requests.pop()!.fulfill(refusal(409, code));
+      await dialog.getByText(text).waitFor();
+    }
+    await visit.close();
+  });
+
+  test("33 the messages of an answer in progress are not in the preview", async () => {
+    const account = await Account.register();
+    const conversation = await titledConversation(account, "Tides");
+    const paused = await pausedAnswer();
+    await account.startTurn(paused.text, { conversation_id: conversation });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    await openDialog(visit.page);
+    await shareDialog(visit.page).getByText("3 messages", { exact: true }).waitFor();
+    await paused.release();
+    await visit.close();
+  });
+
+  test("33 the palette opens the dialog, and the settings list the links of all conversations", async () => {
+    const account = await Account.register();
+    const tides = await titledConversation(account, "Tides");
+    for (const title of ["Charts", "Winds"])
+      await account.request("POST", `/conversations/${await titledConversation(account, title)}/shares`, {});
+    const visit = await BrowserWindow.open(`/c/${tides}`, account);
+    const { page } = visit;
+    await menuButton(page).waitFor();
+    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("combobox").fill("Share");
+    await page.getByRole("option", { name: "Share…" }).click();
+    await shareDialog(page).getByRole("button", { name: "Create link" }).click();
+    await shareDialog(page).getByLabel("Link", { exact: true }).waitFor();
+
+    await page.goto(`${url}/settings#shares`);
+    const titles = () => sharedLinks(page).getByRole("link").allInnerTexts();
+    await expect.poll(titles).toEqual(["Tides", "Winds", "Charts"]);
+    await sharedLinks(page).getByText("Not opened yet").first().waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the shared links");
+    await sharedLinks(page)
+      .getByRole("button", { name: /“Winds”/ })
+      .click();
+    const question = page.getByRole("dialog", { name: "Revoke this link?" });
+    await expectAccessibleInBothColorSchemes(page, "the question before a link is revoked");
+    await question.getByRole("button", { name: "Revoke" }).click();
+    await expect.poll(titles).toEqual(["Tides", "Charts"]);
+    await sharedLinks(page)
+      .getByRole("button", { name: /“Charts”/ })
+      .waitFor();
+
+    // Another device revokes one: the feed reports it.
+    const [newest] = await shares(account);
+    await account.request("DELETE", `/shares/${newest!.share_id}`);
+    await expect.poll(titles).toEqual(["Charts"]);
+    await sharedLinks(page).getByRole("link", { name: "Charts" }).click();
+    await page.getByRole("heading", { level: 1, name: "Charts" }).waitFor();
+    await visit.close();
+  });
+
+  test("33 a link that could not be revoked stays in the list, with a notice", async () => {
+    const account = await Account.register();
+    await account.request("POST", `/conversations/${await titledConversation(account, "Tides")}/shares`, {});
+    const visit = await BrowserWindow.open("/settings#shares", account);
+    const { page } = visit;
+    const requests = await intercept(page, "DELETE", /\/shares\//);
+    await sharedLinks(page)
+      .getByRole("button", { name: /“Tides”/ })
+      .click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await expect.poll(() => requests.length).toBe(1);
+    await requests[0]!.abort();
+    await page.getByText("Couldn't revoke the link. It may still work. Try again.").waitFor();
+    await sharedLinks(page).getByRole("link", { name: "Tides" }).waitFor();
+    await visit.close();
+  });
+});
+
+/** Adds a budget to the usage that the service returns to a page. */
+async function withBudget(page: Page, budget: object): Promise<void> {
+  await page.route(/\/usage\?/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...((await response.json()) as object), budget } });
+  });
+}
+
+describe("usage", () => {
+  for (const [kind, options] of Object.entries({
+    "1280": {},
+    "390": { viewport: phone, hasTouch: true, isMobile: true },
+  }))
+    test(`the settings show the budget, and the tokens by day, profile and conversation: ${kind}`, async () => {
+      const account = await Account.register();
+      await titledConversation(account, "Tides");
+      const visit = await BrowserWindow.open("/", account, options);
+      const { page } = visit;
+      const reset = new Date(Date.UTC(2026, 0, 31)).toISOString();
+      await withBudget(page, { limit: 100_000, used: 12_345, reserved: 500, resets_at: reset });
+      await page.goto(`${url}/settings#usage`);
+      await page.getByText("12,345 of 100,000 tokens used today").waitFor();
+      await page.getByText("Answers in progress may use another 500.").waitFor();
+      await page.getByRole("img", { name: /^Bar chart: tokens by day/ }).waitFor();
+      await page.getByRole("button", { name: "Show as a table" }).click();
+      const rows = (name: string) => page.getByRole("table", { name }).getByRole("row").allInnerTexts();
+      const [{ key, turns, input_tokens, output_tokens }] = (
+        await account.read<{
+          data: [{ key: string; turns: number; input_tokens: number; output_tokens: number }];
+        }>("/usage")
+      ).data;
+      const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" }).format(new Date(key));
+      const numbers = [turns, input_tokens, output_tokens].map((count) => count.toLocaleString("en"));
+      await expect
+        .poll(() => rows("Tokens by day"))
+        .toEqual(["Day\tAnswers\tInput\tOutput", [day, ...numbers].join("\t")]);
+      await expect.poll(async () => (await rows("Tokens by conversation"))[1]).toMatch(/^Tides\s+1\s/);
+      expect((await rows("Tokens by profile")).length).toBeGreaterThan(1);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+      await expectAccessibleInBothColorSchemes(page, `usage-${kind}`);
+      await visit.close();
+    });
+
+  test("without usage and without a limit, the settings say so", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings#usage", account);
+    await visit.page.getByText("No tokens used in the last 30 days.").waitFor();
+    await visit.page.getByText("There's no daily limit on this server.").waitFor();
+    await visit.close();
+  });
+});
