@@ -262,6 +262,9 @@ func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
 		return nil
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
+	if schema == nil { // an upload
+		return nil
+	}
 	if schema.Ref != "" {
 		schema = iso.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
 	}
@@ -594,7 +597,7 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		case d.chance(2) && param.Name != auth.CSRFHeader:
 		case param.In == "query":
 			query.Set(param.Name, fmt.Sprint(d.value(param.Name, param.Schema, false)))
-		case param.In == "header":
+		case param.In == "header" && (param.Name != "X-Confirm" || nameOf(d.route) != erasureRoute):
 			if value := d.header(param.Name); value != "" {
 				request.Header.Set(param.Name, value)
 			}
@@ -621,11 +624,14 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 }
 
 func (d *draft) fillBody(request *stdhttp.Request) {
-	schema := d.w.bodyOf(d.op)
-	if schema == nil {
+	if d.op.RequestBody == nil {
 		return
 	}
-	content, err := json.Marshal(d.content(schema))
+	body := route.Object{"format": protocol.ConversationExportFormat, "title": d.w.canary()} // an upload
+	if schema := d.w.bodyOf(d.op); schema != nil {
+		body = d.content(schema)
+	}
+	content, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
@@ -640,6 +646,9 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
 }
 
+// erasureRoute is never confirmed: its success would end the walk of its account.
+const erasureRoute = "DELETE /account"
+
 // corrected returns a request that conflicted, with the version, the confirmation and the other values that the response
 // says are current.
 func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhttp.Request {
@@ -650,7 +659,7 @@ func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhtt
 	request := conflicting.Clone(conflicting.Context())
 	request.Body = stdhttp.NoBody
 	request.Header.Del(keyField)
-	if confirmation, found := decoded.Current["confirmation"].(map[string]any); found {
+	if confirmation, found := decoded.Current["confirmation"].(map[string]any); found && nameOf(d.route) != erasureRoute {
 		request.Header.Set("X-Confirm", fmt.Sprint(confirmation["token"]))
 	}
 	if version, found := decoded.Current["version"].(float64); found && request.Header.Get("If-Match") != "" {
@@ -663,7 +672,7 @@ func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhtt
 	var body route.Object
 	if json.Unmarshal(sent.all, &body) == nil {
 		for name, value := range decoded.Current {
-			if schema := d.w.bodyOf(d.op); schema.Properties[name] != nil && strings.HasSuffix(name, "version") || name == "order" {
+			if schema := d.w.bodyOf(d.op); schema != nil && schema.Properties[name] != nil && strings.HasSuffix(name, "version") || name == "order" {
 				body[name] = value
 			}
 		}

@@ -100,7 +100,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 	plenty := limits.Limit{Rate: 1_000_000, Period: time.Second, Burst: 1_000_000}
 	iso := &isolation{checker: newLeakChecker()}
 	log := zap.New(newLeakCheckerCore(iso.checker))
-	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, Logger: log})
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, Objects: database.Objects(t), Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +494,7 @@ func (iso *isolation) checkRows(t *testing.T) {
 }
 
 // checkCoverage checks that every route was reached and had a success in one of the walks. Routes of a provider cannot
-// succeed, because none is configured.
+// succeed, because none is configured; the erasure is not confirmed.
 func checkCoverage(t *testing.T, walks ...*isolation) {
 	t.Helper()
 	for _, r := range walks[0].Server.Routes() {
@@ -506,7 +506,7 @@ func checkCoverage(t *testing.T, walks ...*isolation) {
 				replies += count
 			}
 		}
-		if good == 0 && !strings.Contains(r.Path, "{provider}") || replies == 0 {
+		if good == 0 && !strings.Contains(r.Path, "{provider}") && nameOf(r) != erasureRoute || replies == 0 {
 			t.Errorf("%s never succeeded in %d responses", nameOf(r), replies)
 		}
 	}

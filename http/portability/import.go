@@ -58,7 +58,15 @@ func documentImport(api huma.API, op *huma.Operation) {
 	for _, media := range importMedia {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
-	content["application/json"] = &huma.MediaType{Schema: &huma.Schema{Description: "The conversations of an export, or one of them."}}
+	// With a schema here, huma would read and decode the body.
+	content["application/json"] = &huma.MediaType{Example: []any{route.Object{
+		"id": "6f1a", "title": "Tides", "create_time": 1764000000, "current_node": "b", "mapping": route.Object{
+			"a": route.Object{"id": "a", "parent": nil, "children": []any{"b"}, "message": nil},
+			"b": route.Object{"id": "b", "parent": "a", "children": []any{}, "message": route.Object{
+				"id": "b", "author": route.Object{"role": "user"}, "content": route.Object{"content_type": "text", "parts": []any{"Why are there two tides a day?"}},
+			}},
+		},
+	}}}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The export.", Content: content}
 	op.Metadata["raw"] = true
 	route.JSONResponse[protocol.Import](api, op, stdhttp.StatusAccepted, "The upload is stored, and the import is queued.")
@@ -75,14 +83,19 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	body := &upload{from: r.Body, control: stdhttp.NewResponseController(w)}
+	body := &upload{ctx: ctx, from: r.Body, control: stdhttp.NewResponseController(w)}
 	caller := router.CallerOf(ctx)
-	defer h.Sessions.Watch(caller.AccountID, caller.SessionID, cancel)()
+	defer h.Sessions.Watch(caller.AccountID, caller.SessionID, func() {
+		cancel()
+		body.stop()
+	})()
 	made, err := h.Imports.Receive(ctx, caller.AccountID, body, r.ContentLength)
-	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
-		return sessionEnded()
-	}
 	if err != nil {
+		body.stop() // otherwise net/http would wait for the rest of the body before it responds
+		w.Header().Set("Connection", "close")
+		if ctx.Err() != nil && r.Context().Err() == nil {
+			return sessionEnded()
+		}
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -91,8 +104,9 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	return response.WriteJSON(w, made)
 }
 
-// upload reads a body and gives up if the client sends nothing for bodyStall.
+// upload reads a body and gives up if the client sends nothing for bodyStall, or when ctx ends and stop is called.
 type upload struct {
+	ctx     context.Context
 	from    io.Reader
 	control *stdhttp.ResponseController
 }
@@ -100,12 +114,22 @@ type upload struct {
 // Read implements io.Reader.
 func (u *upload) Read(p []byte) (int, error) {
 	const most = 32 << 10
-	_ = u.control.SetReadDeadline(time.Now().Add(bodyStall)) // the writers of some tests support no deadlines
+	u.setDeadline(time.Now().Add(bodyStall))
+	if err := u.ctx.Err(); err != nil { // its stop came before this deadline
+		return 0, err
+	}
 	n, err := u.from.Read(p[:min(len(p), most)])
-	if err != nil {
-		_ = u.control.SetReadDeadline(time.Time{})
+	if errors.Is(err, io.EOF) {
+		u.setDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// stop ends reads, those that wait included.
+func (u *upload) stop() { u.setDeadline(time.Now()) }
+
+func (u *upload) setDeadline(at time.Time) {
+	_ = u.control.SetReadDeadline(at) // the writers of some tests support no deadlines
 }
 
 type listImportsInput struct{ resource.PageInput }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/persistence"
+	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -115,17 +116,23 @@ func (d Database) Open(t testing.TB) *persistence.Stores {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	store, err := disk.Open(d.ObjectFolder(t))
-	if err != nil {
-		t.Fatalf("opening an object store: %v", err)
-	}
-	t.Cleanup(func() { _ = store.Close() }) // after the database
-	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Objects: store, Logger: zaptest.NewLogger(t)})
+	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Objects: d.Objects(t), Logger: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatalf("opening the database: %v", err)
 	}
 	t.Cleanup(db.Close)
 	return db
+}
+
+// Objects opens the database's object store. A database that uses it must be opened after it, and so is closed before it.
+func (d Database) Objects(t testing.TB) objects.Store {
+	t.Helper()
+	store, err := disk.Open(d.ObjectFolder(t))
+	if err != nil {
+		t.Fatalf("opening an object store: %v", err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
 }
 
 // ObjectFolder returns the folder of the database's object store, which all of its openings share.
