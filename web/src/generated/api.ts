@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase the account
+         * @description Erases the account and everything in it. The first request fails with 409 `confirmation_required`, with the numbers of what is erased (each up to 1,000); repeat it with the token of that response in X-Confirm. When the second response is sent, every session has ended, nothing of the account can be read any more, its live turns are being cancelled, and its email address can be registered again. A background job then deletes the rows and the files, usually within minutes. The response has an `erasure_id`; with it, an operator can tell how many rows and files were deleted (`turnstone user erasure`). Security events without content and these numbers are kept for 400 days. Requires a sign-in within the last ten minutes.
+         */
+        delete: operations["eraseAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/account/export": {
         parameters: {
             query?: never;
@@ -19,6 +39,54 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/account/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List imports
+         * @description Lists the imports of the account, newest first.
+         */
+        get: operations["listImports"];
+        put?: never;
+        /**
+         * Import an export
+         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). This route takes no Idempotency-Key.
+         */
+        post: operations["createImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/account/imports/{import_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an import
+         * @description Returns the progress of an import and its report: what was imported, and what was changed or left out and why.
+         */
+        get: operations["getImport"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel an import
+         * @description Ends an import that has not ended, at once. Conversations that it has imported stay; its upload is deleted. An import that has ended gets 409 with the import in `current`.
+         */
+        delete: operations["cancelImport"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1487,6 +1555,16 @@ export interface components {
             /** Format: int64 */
             version: number;
         };
+        Erasure: {
+            /** @description Names the erasure for an operator. */
+            erasure_id: string;
+            /** Format: date-time */
+            requested_at: string;
+            /** @description The numbers that were confirmed, each up to 1,000. */
+            will_delete: {
+                [key: string]: number;
+            };
+        };
         /** @description One event of a turn. Ignore events whose type you do not know. */
         Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
         /** @description Work in progress other than the answer itself. */
@@ -2235,6 +2313,71 @@ export interface components {
              */
             start: number;
         };
+        Import: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Why the import failed. */
+            failure: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            import_id: string;
+            /**
+             * Format: int64
+             * @description The number of conversations that were created.
+             */
+            imported: number;
+            /**
+             * Format: int64
+             * @description The number of messages that were created.
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description The number of these bytes that were read: the progress.
+             */
+            read_bytes: number;
+            report: components["schemas"]["ImportReport"];
+            /**
+             * Format: int64
+             * @description The number of bytes that were received.
+             */
+            size: number;
+            /**
+             * Format: int64
+             * @description The number of conversations that were left out; the report has the reasons.
+             */
+            skipped: number;
+            /**
+             * @description Null until the first conversation was read.
+             * @enum {string|null}
+             */
+            source: "turnstone" | "chatgpt" | "claude" | null;
+            /** @enum {string} */
+            state: "receiving" | "queued" | "running" | "completed" | "failed" | "cancelled";
+        };
+        ImportEntry: {
+            /** @description The conversation of the account, if there is one. */
+            conversation_id?: string;
+            /** Format: int64 */
+            count: number;
+            detail?: string;
+            reason: string;
+            /** @description The title of the conversation in the export. */
+            title?: string;
+        };
+        ImportReport: {
+            /** @description The first 200 occurrences. */
+            entries: components["schemas"]["ImportEntry"][];
+            /**
+             * Format: int64
+             * @description The number of occurrences after these.
+             */
+            more_entries: number;
+            /** @description How often each reason occurred. */
+            reasons: {
+                [key: string]: number;
+            };
+        };
         InputItem: {
             file_id?: string;
             text?: string;
@@ -2264,6 +2407,11 @@ export interface components {
         };
         ListDevice: {
             data: components["schemas"]["Device"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
+        ListImport: {
+            data: components["schemas"]["Import"][];
             has_more: boolean;
             next_cursor: string | null;
         };
@@ -2393,7 +2541,7 @@ export interface components {
             /** @description For code. */
             filename?: string;
             input?: unknown;
-            /** @description For tool: the kind of the tool. For notice: steering or context_trimmed. */
+            /** @description For tool: the kind of the tool. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have). */
             kind?: string;
             /** @description For code. */
             language?: string;
@@ -3064,6 +3212,230 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    eraseAccount: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The token of the preceding 409 confirmation_required. */
+                "X-Confirm"?: string;
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Clear-Site-Data"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "erasure_id": "era_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "requested_at": "2026-03-01T12:30:15.250Z",
+                     *       "will_delete": {
+                     *         "name": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Erasure"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
+            403: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `confirmation_required`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "confirmation_required",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     exportAccount: {
         parameters: {
             query?: never;
@@ -3148,6 +3520,957 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listImports: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "failure": "a failure",
+                     *           "finished_at": "2026-03-01T12:30:15.250Z",
+                     *           "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "imported": 1,
+                     *           "messages": 1,
+                     *           "read_bytes": 1,
+                     *           "report": {
+                     *             "entries": [
+                     *               {
+                     *                 "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *                 "count": 1,
+                     *                 "detail": "a detail",
+                     *                 "reason": "a reason",
+                     *                 "title": "Six times seven"
+                     *               }
+                     *             ],
+                     *             "more_entries": 1,
+                     *             "reasons": {
+                     *               "name": 1
+                     *             }
+                     *           },
+                     *           "size": 1,
+                     *           "skipped": 1,
+                     *           "source": "turnstone",
+                     *           "state": "receiving"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListImport"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createImport: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The export. */
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "create_time": 1764000000,
+                 *         "current_node": "b",
+                 *         "id": "6f1a",
+                 *         "mapping": {
+                 *           "a": {
+                 *             "children": [
+                 *               "b"
+                 *             ],
+                 *             "id": "a",
+                 *             "message": null,
+                 *             "parent": null
+                 *           },
+                 *           "b": {
+                 *             "children": [],
+                 *             "id": "b",
+                 *             "message": {
+                 *               "author": {
+                 *                 "role": "user"
+                 *               },
+                 *               "content": {
+                 *                 "content_type": "text",
+                 *                 "parts": [
+                 *                   "Why are there two tides a day?"
+                 *                 ]
+                 *               },
+                 *               "id": "b"
+                 *             },
+                 *             "parent": "a"
+                 *           }
+                 *         },
+                 *         "title": "Tides"
+                 *       }
+                 *     ]
+                 */
+                "application/json": unknown;
+                "application/octet-stream": string;
+                "application/x-zip-compressed": string;
+                "application/zip": string;
+            };
+        };
+        responses: {
+            /** @description The upload is stored, and the import is queued. */
+            202: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "failure": "a failure",
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "imported": 1,
+                     *       "messages": 1,
+                     *       "read_bytes": 1,
+                     *       "report": {
+                     *         "entries": [
+                     *           {
+                     *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "count": 1,
+                     *             "detail": "a detail",
+                     *             "reason": "a reason",
+                     *             "title": "Six times seven"
+                     *           }
+                     *         ],
+                     *         "more_entries": 1,
+                     *         "reasons": {
+                     *           "name": 1
+                     *         }
+                     *       },
+                     *       "size": 1,
+                     *       "skipped": 1,
+                     *       "source": "turnstone",
+                     *       "state": "receiving"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Import"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "failure": "a failure",
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "imported": 1,
+                     *       "messages": 1,
+                     *       "read_bytes": 1,
+                     *       "report": {
+                     *         "entries": [
+                     *           {
+                     *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "count": 1,
+                     *             "detail": "a detail",
+                     *             "reason": "a reason",
+                     *             "title": "Six times seven"
+                     *           }
+                     *         ],
+                     *         "more_entries": 1,
+                     *         "reasons": {
+                     *           "name": 1
+                     *         }
+                     *       },
+                     *       "size": 1,
+                     *       "skipped": 1,
+                     *       "source": "turnstone",
+                     *       "state": "receiving"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Import"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancelImport: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "failure": "a failure",
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "imported": 1,
+                     *       "messages": 1,
+                     *       "read_bytes": 1,
+                     *       "report": {
+                     *         "entries": [
+                     *           {
+                     *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "count": 1,
+                     *             "detail": "a detail",
+                     *             "reason": "a reason",
+                     *             "title": "Six times seven"
+                     *           }
+                     *         ],
+                     *         "more_entries": 1,
+                     *         "reasons": {
+                     *           "name": 1
+                     *         }
+                     *       },
+                     *       "size": 1,
+                     *       "skipped": 1,
+                     *       "source": "turnstone",
+                     *       "state": "receiving"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Import"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
                      *       "type": "about:blank"
                      *     }
                      */

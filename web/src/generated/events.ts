@@ -314,7 +314,7 @@ export interface Part {
   /** For tool. */
   tool_id?: ToolID;
   tool_name?: string;
-  /** For tool: the kind of the tool. For notice: steering or context_trimmed. */
+  /** For tool: the kind of the tool. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have). */
   kind?: string;
   title?: string;
   input?: unknown;
