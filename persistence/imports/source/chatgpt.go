@@ -1,7 +1,6 @@
 package source
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -167,7 +166,7 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	case object.Type == "audio_transcription" || object.Type == "" && object.Text != "":
 		return []protocol.Part{{Type: protocol.PartText, Text: string(object.Text)}}
 	case object.Type != "":
-		return []protocol.Part{c.absent(fmt.Sprintf("%s", strings.TrimSuffix(string(object.Type), "_asset_pointer")))}
+		return []protocol.Part{c.absent(strings.TrimSuffix(string(object.Type), "_asset_pointer"))}
 	}
 	return nil
 }

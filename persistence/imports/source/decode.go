@@ -247,11 +247,11 @@ func (w *when) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	return nil
 }
 
-// isYield returns the error of the receiving function, if that is what ended the reading.
-func isYield(err error) (error, bool) {
+// yielded returns the error of the receiving function if that is what ended the reading; nil otherwise.
+func yielded(err error) error {
 	var failed yieldError
 	if errors.As(err, &failed) {
-		return failed.error, true
+		return failed.error
 	}
-	return nil, false
+	return nil
 }

@@ -96,7 +96,7 @@ func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
 		}
 		return to.Conversation(c)
 	})
-	if failed, is := isYield(err); is {
+	if failed := yielded(err); failed != nil {
 		return failed
 	}
 	if err != nil {
