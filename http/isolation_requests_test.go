@@ -258,13 +258,10 @@ func (iso *isolation) routesNaming(name string) []route.Route {
 }
 
 func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
-	if op.RequestBody == nil {
+	if op.RequestBody == nil || op.Metadata["raw"] == true { // no body, or an upload
 		return nil
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
-	if schema == nil { // an upload
-		return nil
-	}
 	if schema.Ref != "" {
 		schema = iso.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
 	}

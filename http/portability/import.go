@@ -58,7 +58,6 @@ func documentImport(api huma.API, op *huma.Operation) {
 	for _, media := range importMedia {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
-	// With a schema here, huma would read and decode the body.
 	content["application/json"] = &huma.MediaType{Example: []any{route.Object{
 		"id": "6f1a", "title": "Tides", "create_time": 1764000000, "current_node": "b", "mapping": route.Object{
 			"a": route.Object{"id": "a", "parent": nil, "children": []any{"b"}, "message": nil},

@@ -71,6 +71,13 @@ func register[I, O any](api huma.API, op huma.Operation, handler func(context.Co
 	listed := OperationAt(api.OpenAPI(), op.Method, op.Path)
 	describeParams(reflect.TypeFor[I](), listed)
 	removeUnusedResponses(listed)
+	if op.Metadata["raw"] == true {
+		for _, media := range listed.RequestBody.Content {
+			if media.Schema == nil { // with a schema, huma.Register would have decoded the body
+				media.Schema = &huma.Schema{Description: "The content."}
+			}
+		}
+	}
 }
 
 // checkEmbedded panics if t embeds an unexported type. huma ignores such a type, so its parameters would silently not
