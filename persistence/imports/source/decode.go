@@ -177,7 +177,7 @@ func (d *decoder) conversation(c *Conversation) error {
 		case "update_time", "updated_at":
 			return d.time(&c.UpdatedAt)
 		}
-		if c.Kind == protocol.ImportFromTurnstone { // its first member is the format
+		if c.Kind == "" || c.Kind == protocol.ImportFromTurnstone { // the format may be a later member
 			return d.ownMember(c, name)
 		}
 		return d.skip()

@@ -451,3 +451,10 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestTheMembersOfAConversationCanBeInAnyOrder(t *testing.T) {
+	r := read(t, []byte(`{"conversation":{"conversation_id":"c","title":"Tides"},"draft":{"content":"Next"},"format":"turnstone.conversation"}`))
+	if len(r.conversations) != 1 || r.conversations[0].ID != "c" || r.conversations[0].Title != "Tides" || r.conversations[0].Draft != "Next" {
+		t.Errorf("%+v", r.conversations)
+	}
+}
