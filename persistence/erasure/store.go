@@ -43,7 +43,7 @@ const maxCounted = 1000
 
 const countSQL = `
 	select
-		(select count(*) from (select from conversations where account_id = @account and deleted_at is null limit @most) c) as conversations,
+		(select count(*) from (select from conversations c where c.account_id = @account and ` + conversations.Visible + ` limit @most) c) as conversations,
 		(select count(*) from (select from messages where account_id = @account limit @most) m) as messages,
 		(select count(*) from (select from follow_ups where account_id = @account and state in ('queued', 'held') limit @most) f) as follow_ups,
 		(select count(*) from (select from sessions where account_id = @account and revoked_at is null limit @most) s) as sessions,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports/source"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -81,7 +82,7 @@ func (w *writing) hash() []byte {
 // one does not count.
 const existingSQL = `
 	select c.conversation_id from conversations c
-	where c.account_id = @account and c.deleted_at is null
+	where c.account_id = @account and ` + conversations.Visible + `
 	  and c.conversation_id = any (array[
 		(select s.conversation_id from import_sources s where s.account_id = @account and s.source_hash = @hash), @own::uuid])
 	limit 1`
