@@ -90,8 +90,7 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	})()
 	made, err := h.Imports.Receive(ctx, caller.AccountID, body, r.ContentLength)
 	if err != nil {
-		body.stop() // otherwise net/http would wait for the rest of the body before it responds
-		w.Header().Set("Connection", "close")
+		body.stop() // otherwise net/http would wait for the rest of the body before it responds; it closes the connection
 		if ctx.Err() != nil && r.Context().Err() == nil {
 			return sessionEnded()
 		}
