@@ -5,6 +5,7 @@ import (
 	"net"
 	stdhttp "net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestAnUploadEndsWithItsSession(t *testing.T) {
 	if _, err := io.WriteString(writer, "["); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, func() bool { return len(w.sse.Sessions()) == 1 })
+	storetest.Eventually(t, func() bool { return slices.Equal(query[string](w, `select state from imports`), []string{"receiving"}) })
 	for session := range w.sse.Sessions() {
 		w.sse.EndSession(session)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -84,14 +85,16 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	defer cancel()
 	body := &upload{ctx: ctx, from: r.Body, control: stdhttp.NewResponseController(w)}
 	caller := router.CallerOf(ctx)
+	var ended atomic.Bool // the request's own context also ends when a read fails
 	defer h.Sessions.Watch(caller.AccountID, caller.SessionID, func() {
+		ended.Store(true)
 		cancel()
 		body.stop()
 	})()
 	made, err := h.Imports.Receive(ctx, caller.AccountID, body, r.ContentLength)
 	if err != nil {
 		body.stop() // otherwise net/http would wait for the rest of the body before it responds; it closes the connection
-		if ctx.Err() != nil && r.Context().Err() == nil {
+		if ended.Load() {
 			return sessionEnded()
 		}
 		return err
