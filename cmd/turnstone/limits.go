@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/limits"
 )
@@ -46,7 +48,7 @@ func reserveOf(r settings.Rate) limits.Limit {
 
 // openRedis does not require that Redis responds. Without Redis the service starts, and refuses what the limits in
 // Redis cover.
-func (s *service) openRedis(context.Context) error {
+func (s *service) openRedis(ctx context.Context) error {
 	limiter, err := newLimiter(s.config)
 	if err != nil {
 		return err
@@ -54,6 +56,9 @@ func (s *service) openRedis(context.Context) error {
 	s.limiter = limiter
 	s.onClose("Redis", func(context.Context) error { return limiter.Close() })
 	s.probes["cache"] = limiter.Ready
+	if err := limiter.Connect(ctx); err != nil {
+		s.log.Warn("Redis does not respond; requests that it counts are refused until it does", zap.Error(err))
+	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ type Limiter struct {
 	local  map[string]*localBuckets // by bucket, so that unknown callers who fill one bucket evict no account from another
 }
 
-// NewLimiter returns a limiter. It connects to Redis with the first decision.
+// NewLimiter returns a limiter. It connects to Redis with the first decision, or in Connect.
 func NewLimiter(config LimiterConfig) (*Limiter, error) {
 	options, err := redis.ParseURL(config.URL)
 	if err != nil { // the text of the error may contain the password
@@ -161,6 +161,16 @@ func (l *Limiter) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limiterTimeout)
 	defer cancel()
 	if err := l.redis.Ping(ctx).Err(); err != nil {
+		return limiterDown(err)
+	}
+	return nil
+}
+
+// Connect opens a connection and stores the script in Redis, so that the first decision needs no more time than others.
+func (l *Limiter) Connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, limiterTimeout)
+	defer cancel()
+	if _, err := l.gcra.Allow(ctx, "rl:{}:connect", redis_rate.PerSecond(1)); err != nil {
 		return limiterDown(err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,21 @@ func TestLimiterAllowsTheBurstAndThenReturnsRetryAfter(t *testing.T) {
 	}
 	if _, err := limiter.Take(t.Context(), "nothing", account); err == nil {
 		t.Error("an unknown bucket allows requests")
+	}
+}
+
+func TestTheFirstDecisionAfterConnectNeedsNoNewConnection(t *testing.T) {
+	limiter := newLimiter(t, embeddedtest.Redis(t).URL())
+	if err := limiter.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var dials atomic.Int64
+	limiter.DialWith(func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, syscall.ECONNREFUSED
+	})
+	if decision, err := limiter.Take(t.Context(), "chat", protocol.NewAccountID().String()); err != nil || !decision.Allowed || dials.Load() != 0 {
+		t.Errorf("%+v, %v, %d new connections", decision, err, dials.Load())
 	}
 }
 

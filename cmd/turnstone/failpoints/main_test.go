@@ -14,8 +14,8 @@ import (
 var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 
 // atOnce is the number of groups of cells that run in parallel. They spend more time waiting, for a process or for a
-// lease, than working.
-const atOnce = "8"
+// lease, than working. With eight of them, two processors were busy all the time, and Redis missed the limiter's 200 ms.
+const atOnce = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
