@@ -59,6 +59,36 @@ type Database struct {
 // NewDatabase clones the template. The database is dropped when the test ends.
 func NewDatabase(t testing.TB) Database {
 	t.Helper()
+	d := clone(t, template)
+	d.dropAtEnd(t)
+	return d
+}
+
+// Prepare returns a function that works like NewDatabase, but in its databases the statements have run: once, for all of
+// them together.
+func Prepare(statements ...string) func(testing.TB) Database {
+	var mu sync.Mutex
+	var base Database // guarded by mu
+	return func(t testing.TB) Database {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if base.Name == "" {
+			prepared := clone(t, template)
+			for _, sql := range statements {
+				prepared.Admin(t, sql)
+			}
+			base = prepared
+		}
+		d := clone(t, base.Name)
+		d.dropAtEnd(t)
+		return d
+	}
+}
+
+// clone creates a database with everything that another one contains, the planner's statistics included.
+func clone(t testing.TB, from string) Database {
+	t.Helper()
 	server := embeddedtest.Postgres(t)
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
@@ -67,20 +97,24 @@ func NewDatabase(t testing.TB) Database {
 	}
 	name := fmt.Sprintf("test_%d", serial.Add(1))
 	// Copying the files takes a fifth of the time that copying them through the write-ahead log would.
-	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, template, Owner)); err != nil {
+	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, from, Owner)); err != nil {
 		t.Fatalf("database of the test: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
-		defer cancel()
-		if err := admin(ctx, server, fmt.Sprintf("drop database %s with (force)", name)); err != nil {
-			t.Errorf("dropping the database of the test: %v", err)
-		}
-	})
 	return Database{
 		Name: name, Server: server,
 		URL: server.DSN(Login, name), OwnerURL: server.DSN(Owner, name), AdminURL: server.DSN(embedded.Superuser, name),
 	}
+}
+
+func (d Database) dropAtEnd(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+		defer cancel()
+		if err := admin(ctx, d.Server, fmt.Sprintf("drop database %s with (force)", d.Name)); err != nil {
+			t.Errorf("dropping the database of the test: %v", err)
+		}
+	})
 }
 
 func prepareTemplate(ctx context.Context, server *embedded.Postgres) error {

@@ -59,6 +59,18 @@ follow_ups as (
 insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, occurred_at)
 select account, id, 'server', 'x', 1, 'x', id, '2026-01-01' from ids`
 
+// noAutovacuumSQL stops autovacuum, which reads pages, too.
+const noAutovacuumSQL = `do $$ declare name text; begin
+	for name in select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' loop
+		execute format('alter table %I set (autovacuum_enabled = off, toast.autovacuum_enabled = off)', name);
+	end loop;
+	end $$`
+
+var (
+	noAccounts    = pgtest.Prepare(noAutovacuumSQL)
+	smallAccounts = pgtest.Prepare(noAutovacuumSQL, smallAccountsSQL, `vacuum analyze`)
+)
+
 // metered runs a test with planner statistics of the rows that the test creates, and twice with statistics of small
 // accounts only: with custom plans and with generic plans. Accounts differ in size. Postgres plans for the largest account
 // as for the others, and estimates the same cost for an index that leads to all rows of a conversation as for an index
@@ -66,23 +78,18 @@ select account, id, 'server', 'x', 1, 'x', id, '2026-01-01' from ids`
 func metered(t *testing.T, test func(t *testing.T, w meteredWorld)) {
 	t.Helper()
 	for name, v := range map[string]struct {
-		stale bool
-		mode  string
-	}{"current statistics": {false, "auto"}, "statistics of small accounts": {true, "force_custom_plan"}, "generic plans": {true, "force_generic_plan"}} {
+		database func(testing.TB) pgtest.Database
+		stale    bool
+		mode     string
+	}{
+		"current statistics":           {noAccounts, false, "auto"},
+		"statistics of small accounts": {smallAccounts, true, "force_custom_plan"},
+		"generic plans":                {smallAccounts, true, "force_generic_plan"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := pgtest.NewDatabase(t)
-			// Autovacuum reads pages, too.
-			database.Admin(t, `do $$ declare name text; begin
-				for name in select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' loop
-					execute format('alter table %I set (autovacuum_enabled = off, toast.autovacuum_enabled = off)', name);
-				end loop;
-				execute format('alter database %I set plan_cache_mode = `+v.mode+`', current_database());
-				end $$`)
-			if v.stale {
-				database.Admin(t, smallAccountsSQL)
-				database.Admin(t, `vacuum analyze`)
-			}
+			database := v.database(t)
+			database.Admin(t, `do $$ begin execute format('alter database %I set plan_cache_mode = `+v.mode+`', current_database()); end $$`)
 			db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Logger: zaptest.NewLogger(t)})
 			if err != nil {
 				t.Fatal(err)
