@@ -50,6 +50,14 @@ async function withoutFeed(page: Page): Promise<void> {
   await page.reload();
 }
 
+/** Opens a conversation in a page that learns of what other devices do only from refusals. */
+async function openWithoutFeed() {
+  const opened = await openConversation();
+  await withoutFeed(opened.page);
+  await messages(opened.page).nth(1).waitFor();
+  return opened;
+}
+
 /** Withholds the state of the conversation from the page until the returned function is called. */
 async function withholdConversation(page: Page, conversation: string): Promise<() => void> {
   let release = () => {};
@@ -170,9 +178,7 @@ describe("concurrent changes", () => {
   });
 
   test("38 a message that follows an unseen one is sent only after a confirmation, and once", async () => {
-    const { account, conversation, visit, page } = await openConversation();
-    await withoutFeed(page);
-    await messages(page).nth(1).waitFor();
+    const { account, conversation, visit, page } = await openWithoutFeed();
     const release = await withholdConversation(page, conversation);
     await account.chat("From another device.", { conversation_id: conversation });
     await composer(page).fill("What is 6*7?");
@@ -200,7 +206,7 @@ describe("concurrent changes", () => {
 describe("a live answer that this page does not know", () => {
   /** Sends a message that is refused because another device has started a turn. */
   async function sendRefused(text: string) {
-    const opened = await openConversation();
+    const opened = await openWithoutFeed();
     const { account, conversation, page } = opened;
     const release = await withholdConversation(page, conversation);
     const { turn } = await account.startTurn(endless, { conversation_id: conversation });
@@ -236,7 +242,7 @@ describe("a live answer that this page does not know", () => {
   });
 
   test("38 the refused message can steer the answer that only the refusal named", async () => {
-    const { account, conversation, visit, page } = await openConversation();
+    const { account, conversation, visit, page } = await openWithoutFeed();
     const release = await withholdConversation(page, conversation);
     const { turn } = await account.startTurn(endless, { conversation_id: conversation });
     await composer(page).fill("Shorter, please.");
