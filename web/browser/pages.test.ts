@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessible, expectAccessibleInBothColorSchemes, inBothColorSchemes } from "./axe";
-import { composer, pausedAnswer, sidebar } from "./conversation-page";
+import { composer, intercept, pausedAnswer, sidebar } from "./conversation-page";
 import { Account, desktop, phone, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -130,6 +130,36 @@ describe("shortcuts, languages, themes", () => {
     await visit.page.waitForFunction(
       () => document.body !== null && getComputedStyle(document.body).backgroundColor !== "rgba(0, 0, 0, 0)",
     );
+    expect(await background()).toBe("rgb(24, 23, 22)");
+    await visit.close();
+  });
+
+  test("a chosen theme stays while it is being stored, although another device changes other settings", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/settings", account);
+    const { page } = visit;
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const held = await intercept(page, "PUT", "**/account/settings");
+    await page.getByRole("radio", { name: "Dark" }).press("Space");
+    await expect.poll(() => held.length).toBe(1);
+    await expect.poll(background).toBe("rgb(24, 23, 22)");
+
+    const { version: _, ...settings } = await account.read<Record<string, unknown>>("/account/settings");
+    const refetched = page.waitForResponse(
+      async (response) =>
+        response.url().endsWith("/account/settings") &&
+        response.request().method() === "GET" &&
+        ((await response.json()) as Record<string, unknown>)["send_key"] === "mod_enter",
+    );
+    await account.request("PUT", "/account/settings", { ...settings, send_key: "mod_enter" });
+    await refetched;
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    expect(await background()).toBe("rgb(24, 23, 22)");
+
+    await page.unroute("**/account/settings"); // sends the held request
+    await expect
+      .poll(() => account.read<Record<string, unknown>>("/account/settings"))
+      .toMatchObject({ theme: "dark", send_key: "mod_enter" });
     expect(await background()).toBe("rgb(24, 23, 22)");
     await visit.close();
   });

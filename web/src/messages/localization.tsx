@@ -4,6 +4,7 @@ import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import { useSettingsStore } from "../pages/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
 
@@ -61,9 +62,11 @@ export function Localization({ children }: { children: ReactNode }) {
   const session = useQuery({ ...sessionQuery, enabled: false });
   const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
   const [preferred, setPreferred] = useState(() => storedPreference("language"));
+  // A refetch during a write may return the settings before it.
+  const pending = useSettingsStore((store) => store.pending.language);
   // Default settings (version 0) do not contain a language that the account has chosen.
   const language = chooseLanguage(
-    settings.data !== undefined && settings.data.version > 0 ? settings.data.language : preferred,
+    pending ?? (settings.data !== undefined && settings.data.version > 0 ? settings.data.language : preferred),
   );
   const [loaded, setLoaded] = useState<{ language: string; messages: Messages } | null>(
     language === "en" ? { language, messages: english } : null,

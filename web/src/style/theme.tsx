@@ -3,11 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
 import { storePreference } from "../messages/localization";
+import { useSettingsStore } from "../pages/settings-store";
 
 export function ThemeEffect() {
   const session = useQuery({ ...sessionQuery, enabled: false });
   const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
-  const theme = settings.data?.theme;
+  // A refetch during a write may return the settings before it.
+  const pending = useSettingsStore((store) => store.pending.theme);
+  const theme = pending ?? settings.data?.theme;
   useEffect(() => {
     if (theme === undefined) return;
     document.documentElement.dataset["theme"] = theme;
