@@ -4,7 +4,7 @@ import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
 import { sessionQuery, settingsQuery } from "../api/queries";
-import { useSettingsStore } from "../pages/settings-store";
+import { useSettingsStore } from "../api/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
 

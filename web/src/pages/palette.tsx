@@ -6,6 +6,7 @@ import { Dialog } from "radix-ui";
 import { useMemo, useState, type ReactNode } from "react";
 import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
+import { change } from "../api/settings-store";
 import { Icon, type IconName } from "../controls/icon";
 import { toast } from "../controls/toast";
 import { requestAction, keysOf } from "../keys/keys";
@@ -20,7 +21,6 @@ import { useSignOut } from "../sidebar/sign-out";
 import { addressOf } from "../transcript/address";
 import { matcher } from "./palette-match";
 import { Excerpt, useFoundMessages } from "./palette-results";
-import { change } from "./settings-store";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;

@@ -1,10 +1,10 @@
 // The conflict of a setting that was changed on this and on another device: shows both values and lets the user choose.
+import type { Change, Preference } from "../api/settings-merge";
+import { change, useSettingsStore } from "../api/settings-store";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { useLocalization, type Localization } from "../messages/localization";
 import { languages, type MessageKey } from "../messages/catalog";
-import type { Change, Preference } from "./settings-merge";
-import { change, useSettingsStore } from "./settings-store";
 
 const names: Record<Preference, MessageKey> = {
   language: "pages.language",

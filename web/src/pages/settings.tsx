@@ -2,6 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import type { Change } from "../api/settings-merge";
+import { change, useSettingsStore } from "../api/settings-store";
 import { Button } from "../controls/button";
 import { Check, Segmented, Select } from "../controls/form-controls";
 import { useDevice } from "../controls/device";
@@ -17,8 +19,6 @@ import { SettingsConflictDialog } from "./settings-conflict";
 import { Devices } from "./settings-devices";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
-import type { Change } from "./settings-merge";
-import { change, useSettingsStore } from "./settings-store";
 import { ShareList } from "../sidebar/share-list";
 import { useSignOut } from "../sidebar/sign-out";
 import { PageTitle } from "./title";

@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import { useSettingsStore } from "../api/settings-store";
 import { storePreference } from "../messages/localization";
-import { useSettingsStore } from "../pages/settings-store";
 
 export function ThemeEffect() {
   const session = useQuery({ ...sessionQuery, enabled: false });

@@ -1,9 +1,9 @@
 // Stores changes of the account's settings: displayed at once, written one after the other, each with the version on
 // which it is based.
 import { create } from "zustand";
-import { noticeSignOut } from "../api/session-state";
-import { api, body, Refusal, type Settings } from "../api/client";
-import { refetchInAllTabs, queryClient, settingsQuery } from "../api/queries";
+import { noticeSignOut } from "./session-state";
+import { api, body, Refusal, type Settings } from "./client";
+import { refetchInAllTabs, queryClient, settingsQuery } from "./queries";
 import { merge, pickPreferences, type Change, type Preference } from "./settings-merge";
 
 interface Store {

@@ -1,5 +1,5 @@
 // Merges the changes that this device and another one made to the account's settings. Pure.
-import type { Schemas } from "../api/client";
+import type { Schemas } from "./client";
 
 type Settings = Schemas["Settings"];
 
