@@ -23,7 +23,9 @@ import (
 
 const (
 	connectTimeout = 2 * time.Second
-	acquireTimeout = time.Second // limit of the wait for a connection, including dialling
+	// acquireTimeout is the limit of the wait for a connection, including dialling. A request that gets none is refused within
+	// a second, and it does more than wait.
+	acquireTimeout = 900 * time.Millisecond
 
 	// RequestTimeout is the limit of one call of this package.
 	RequestTimeout = 5 * time.Second

@@ -206,11 +206,16 @@ func (w *row) healthy() {
 	}
 }
 
-// recover waits until the service is ready and responds.
+// recover waits until the service is ready and responds to concurrent requests.
 func (w *row) recover() {
 	took := sitetest.AwaitReady(w.t, w.site.Internal, time.Now())
 	w.report.update(w.link, w.fault, func(one *refusal) { one.recovered = took })
-	w.requestUntilDecided(http.MethodGet, "/conversations/"+w.idle, nil)
+	// As many at once as there are writers, because each needs a connection of its own.
+	var reads []func()
+	for range stormWriters {
+		reads = append(reads, func() { w.requestUntilDecided(http.MethodGet, "/conversations/"+w.idle, nil) })
+	}
+	runConcurrently(reads...)
 }
 
 // requestUntilDecided repeats a request until the response is neither 503 nor idempotency_busy.
