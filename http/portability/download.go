@@ -87,7 +87,7 @@ func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log 
 	panic(stdhttp.ErrAbortHandler)
 }
 
-// sessionEnded is the error of a request whose session ends before its response starts.
+// sessionEnded returns the error of a request whose session ended before the response began.
 func sessionEnded() error {
 	return protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
 }

@@ -42,8 +42,8 @@ func accountTables(w *storetest.World, account protocol.AccountID) map[string]in
 	return counts
 }
 
-// stays are the tables whose rows an erasure keeps. In moving, triggers, jobs and the begin of an erasure add or delete
-// rows, so that the report can have another number than were there before.
+// stays lists the tables whose rows an erasure keeps. In the tables of moving, triggers, jobs and Begin add or delete rows,
+// so the report may have another number of rows than there were before.
 var (
 	stays  = map[string]bool{"audit": true, "audit_heads": true}
 	moving = map[string]bool{"account_identities": true, "feed_items": true, "search_pending": true, "search_rows": true}

@@ -143,7 +143,7 @@ const (
 	runFor      = 40 * time.Second // then the next run continues
 	// grace is longer than a request takes that arrived before its session ended.
 	grace = 15 * time.Second
-	// turnGrace limits the wait for live turns, whose cancel takes seconds. After it, a turn loses its rows.
+	// turnGrace limits the wait for live turns, which takes seconds. Then the rows of live turns are deleted too.
 	turnGrace    = 2 * time.Minute
 	waitInterval = time.Second
 )

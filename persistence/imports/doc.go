@@ -1,7 +1,7 @@
 // Package imports stores the imports of an account, and runs them. An upload is stored in the object store in chunks, then
 // a job reads it with package source and writes one conversation after the other.
 //
-// What is written together: a conversation with up to 500 messages and 1 MiB, and the counts of the import. A larger one
+// One transaction writes a conversation of up to 500 messages and 1 MiB, and the counts of the import. A larger one
 // is written in several transactions behind a tombstone, which the last of them removes. After a crash another job reads
 // the file again and skips the conversations that are counted; every write is fenced by the number of the run. A
 // conversation that an earlier import has written is found by its identifier in the source.

@@ -161,7 +161,7 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 		Type text `json:"content_type"`
 		Text text `json:"text"`
 	}
-	_ = json.Unmarshal(value, &object, lenient) // what is not an object has no type
+	_ = json.Unmarshal(value, &object, lenient) // a value that is not an object has no type
 	switch {
 	case object.Type == "audio_transcription" || object.Type == "" && object.Text != "":
 		return []protocol.Part{{Type: protocol.PartText, Text: string(object.Text)}}

@@ -77,8 +77,8 @@ func (d *decoder) one(yield func(*Conversation) error) error {
 	return damaged
 }
 
-// members calls member with the name of each member of an object; member reads the value. What is not an object is
-// skipped.
+// members calls member with the name of each member of an object; member reads the value. A value that is not an object
+// is skipped.
 func (d *decoder) members(member func(name string) error) error {
 	if d.PeekKind() != '{' {
 		return d.skip()
