@@ -48,7 +48,7 @@ func (a *run) readAll(h *history) {
 
 // whole reads a finished turn from an event to its end. more is false if the account has used up its limit of replays.
 func (c *client) whole(turn *knownTurn, after int64) (more bool) {
-	stream, refused, err := c.user.Follow(c.ctx, turn.id, after, "")
+	stream, refused, err := c.user.FollowAgain(c.ctx, turn.id, after, "")
 	if refused != nil && refused.Status == http.StatusTooManyRequests {
 		return false
 	}
@@ -64,8 +64,8 @@ func (c *client) whole(turn *knownTurn, after int64) (more bool) {
 	return true
 }
 
-// useWithoutFaults uses the service while no fault is injected, so every refusal is a finding. A deleted object must be
-// unreadable at once.
+// useWithoutFaults uses the service while no fault is injected, so every refusal is a finding of the ledger. A deleted
+// object must be unreadable at once.
 func (a *run) useWithoutFaults(round int) {
 	ctx, cancel := context.WithTimeout(context.Background(), restTimeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func (a *run) useWithoutFaults(round int) {
 }
 
 func (a *run) useAndDelete(ctx context.Context, u *sitetest.User, token string) error {
-	stream, refused, err := u.TryChat(ctx, sitetest.NewChatBody(token+" words=3"))
+	stream, refused, err := u.ChatAgain(ctx, sitetest.NewChatBody(token+" words=3"))
 	if err != nil {
 		return fmt.Errorf("starting a turn: %w", err)
 	}
@@ -89,17 +89,17 @@ func (a *run) useAndDelete(ctx context.Context, u *sitetest.User, token string) 
 		return fmt.Errorf("reading its stream: %w", err)
 	}
 	var turn protocol.Turn
-	response, err := u.Request(ctx, http.MethodGet, "/chat/turns/"+stream.Turn, nil)
+	response, err := u.RequestAgain(ctx, http.MethodGet, "/chat/turns/"+stream.Turn, nil)
 	if err = errors.Join(err, decoded(response, http.StatusOK, &turn)); err != nil {
 		return err
 	}
 	resource := "/conversations/" + turn.ConversationID.String()
-	response, err = u.Request(ctx, http.MethodDelete, resource, nil)
+	response, err = u.RequestAgain(ctx, http.MethodDelete, resource, nil)
 	if err = errors.Join(err, decoded(response, http.StatusNoContent, nil)); err != nil {
 		return err
 	}
 	for _, path := range []string{resource, resource + "/messages", "/chat/turns/" + stream.Turn, "/chat/turns/" + stream.Turn + "/events"} {
-		response, err := u.Request(ctx, http.MethodGet, path, nil)
+		response, err := u.RequestAgain(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}

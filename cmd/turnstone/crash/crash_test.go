@@ -253,6 +253,7 @@ func (a *run) round(length time.Duration) error {
 	if number == 1 || *crashVerbose {
 		a.progress("round %d", number)
 	}
+	a.notes.beginRound()
 	began, over := time.Now(), a.plan()
 	err = a.work(number, length, h)
 	operations, closed := h.close()
@@ -304,7 +305,7 @@ func (a *run) prepare() (since time.Time, err error) {
 }
 
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
-// again. A round of a minute or more lasts until each kind of fault was injected: on a slow machine faults take longer.
+// again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer.
 func (a *run) work(number int, length time.Duration, h *history) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -332,6 +333,9 @@ func (a *run) work(number int, length time.Duration, h *history) error {
 			clients.Go(c.run)
 		}
 	}
+	enough := func() bool {
+		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers
+	}
 	flood := client(accountCount, 0)
 	clients.Go(flood.flood)
 	failed := make(chan error, len(lanes))
@@ -340,7 +344,7 @@ func (a *run) work(number int, length time.Duration, h *history) error {
 			continue
 		}
 		injecting.Go(func() {
-			if err := a.injector.run(planned, overtime, l, random(1000+n)); err != nil {
+			if err := a.injector.run(planned, overtime, l, enough, random(1000+n)); err != nil {
 				failed <- err
 				stop()
 			}

@@ -107,9 +107,9 @@ func only(kinds []faultKind) []faultKind {
 const pendingShare = 3
 
 // run injects faults until ctx ends; all servers run again when it returns. Each kind is injected at least once: a
-// fault that took no effect is repeated, and kinds that are still missing when ctx ends are injected until overtime
-// ends.
-func (i *injector) run(ctx, overtime context.Context, l lane, random *rand.Rand) error {
+// fault that took no effect is repeated. After the end of ctx, until overtime ends, run injects the kinds that are still
+// missing and, while enough returns false, further faults.
+func (i *injector) run(ctx, overtime context.Context, l lane, enough func() bool, random *rand.Rand) error {
 	sum := 0
 	for _, kind := range l.kinds {
 		sum += kind.weight
@@ -120,7 +120,7 @@ func (i *injector) run(ctx, overtime context.Context, l lane, random *rand.Rand)
 		drawn, pickMissing := random.IntN(sum), random.IntN(pendingShare) == 0
 		inner := rand.New(rand.NewPCG(random.Uint64(), 0)) // so that the draws of one fault do not change the next one
 		if ctx.Err() != nil || clock.Sleep(ctx, wait) != nil {
-			if len(missing) == 0 || overtime.Err() != nil || clock.Sleep(overtime, wait) != nil {
+			if len(missing) == 0 && enough() || overtime.Err() != nil || clock.Sleep(overtime, wait) != nil {
 				return nil
 			}
 			pickMissing = true
@@ -242,18 +242,17 @@ func (i *injector) pauseUntilDeclaredDead(context.Context, *rand.Rand) (bool, er
 	if err != nil {
 		return false, err
 	}
-	declared, endedByItself := successor.declaresDead(p), false
+	declared := successor.declaresDead(p)
 	p.signal(syscall.SIGCONT)
-	select {
-	case <-p.done:
-		endedByItself = true
-	case <-time.After(deadAfter):
-		if declared {
-			i.notes.violation(brokenOrder, "%s was declared dead and does not end", p.log)
-		}
+	if !declared {
 		p.signal(syscall.SIGTERM)
+		return false, p.awaitEnd()
 	}
-	return declared && endedByItself, p.awaitEnd()
+	if err := p.awaitEnd(); err != nil {
+		i.notes.violation(brokenOrder, "%s was declared dead: %v", p.log, err)
+		return false, err
+	}
+	return true, nil
 }
 
 // declaresDead reports whether the process declares another one dead within deadAfter. It ignores declarations about

@@ -93,6 +93,18 @@ func (h *history) add(o operation) {
 	h.write(o)
 }
 
+// acknowledgedWrites returns the number of acknowledged writes so far.
+func (h *history) acknowledgedWrites() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.operations {
+		if o := &h.operations[i]; o.acknowledged() && !o.reads() {
+			n++
+		}
+	}
+	return n
+}
+
 // write adds a line to the file. The caller holds mu.
 func (h *history) write(line any) {
 	if h.lines == nil {
@@ -220,10 +232,11 @@ type findings struct {
 	unresolved int                 // guarded by mu
 	histories  verdict             // guarded by mu
 	takeovers  []time.Duration     // guarded by mu: from a fault to the first turn that was taken over
+	adopted    map[string]bool     // guarded by mu: turns of the round that were taken over, as far as they were logged
 }
 
 func newFindings() *findings {
-	return &findings{violations: map[string][]string{}}
+	return &findings{violations: map[string][]string{}, adopted: map[string]bool{}}
 }
 
 func (n *findings) violation(kind, format string, args ...any) {
@@ -271,6 +284,26 @@ func (n *findings) takeover(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.takeovers = append(n.takeovers, took)
+}
+
+// adopt records that a turn was taken over.
+func (n *findings) adopt(turn string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.adopted[turn] = true
+}
+
+func (n *findings) adoptedTurns() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.adopted)
+}
+
+// beginRound forgets what is counted for each round.
+func (n *findings) beginRound() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.adopted)
 }
 
 func (n *findings) undecided() {

@@ -28,7 +28,7 @@ func TestEveryKindOfFaultIsInjectedInARound(t *testing.T) {
 	}
 	i := &injector{clock: func() time.Duration { return 0 }}
 	l := lane{"a lane", 0, time.Nanosecond, []faultKind{kind("common", 1_000_000_000, 0), kind("rare", 1, 0), kind("idle at first", 1, 3)}}
-	if err := i.run(ctx, ctx, l, rand.New(rand.NewPCG(1, 1))); err != nil {
+	if err := i.run(ctx, ctx, l, always, rand.New(rand.NewPCG(1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"common", "rare", "idle at first"} {
@@ -63,12 +63,35 @@ func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
 	} {
 		clear(tried)
 		i := &injector{clock: func() time.Duration { return 0 }}
-		if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, c.kinds}, rand.New(rand.NewPCG(1, 1))); err != nil {
+		if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, c.kinds}, always, rand.New(rand.NewPCG(1, 1))); err != nil {
 			t.Fatal(err)
 		}
 		if !maps.Equal(tried, c.want) {
 			t.Errorf("tried %v, want %v", tried, c.want)
 		}
+	}
+}
+
+func always() bool { return true }
+
+// After its planned time a round continues until it has its minimums.
+func TestARoundLastsUntilItHasItsMinimums(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	overtime, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
+	defer cancel()
+	injected := 0
+	kind := faultKind{"common", 1, func(*injector, context.Context, *rand.Rand) (bool, error) {
+		injected++
+		return true, nil
+	}}
+	i := &injector{clock: func() time.Duration { return 0 }}
+	enough := func() bool { return injected >= 5 }
+	if err := i.run(ended, overtime, lane{"a lane", 0, time.Nanosecond, []faultKind{kind}}, enough, rand.New(rand.NewPCG(1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	if injected != 5 {
+		t.Errorf("%d faults were injected, want 5", injected)
 	}
 }
 

@@ -166,6 +166,7 @@ func (p *process) read(line []byte, found *findings) {
 		default:
 		}
 	case "turn adopted":
+		found.adopt(entry.Turn)
 		if !p.tookOver { // only the first takeover counts
 			p.tookOver = true
 			found.takeover(time.Since(time.Unix(0, p.since.Load())))

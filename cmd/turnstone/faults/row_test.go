@@ -75,7 +75,7 @@ func (w *row) startLiveTurn() {
 	first := w.Chat(w.t, sitetest.NewChatBody(longTurn).In(w.liveConversation))
 	first.AwaitKind(w.t, "answer.delta")
 	w.turn = first.Turn
-	second, refused, err := w.Follow(sitetest.Within(w.t, sitetest.ProcessTimeout), w.turn, 0, "")
+	second, refused, err := w.FollowAgain(sitetest.Within(w.t, sitetest.ProcessTimeout), w.turn, 0, "")
 	if err != nil || refused != nil {
 		w.t.Fatalf("following: %v %+v", err, refused)
 	}
@@ -227,7 +227,7 @@ func (w *row) requestUntilDecided(method, path string, body any, headers ...stri
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if a.Status != http.StatusServiceUnavailable && !strings.Contains(string(a.Body), string(protocol.CodeIdempotencyBusy)) {
+		if !undecided(a) {
 			return a
 		}
 		if err := clock.Sleep(ctx, sitetest.PollEvery); err != nil {
@@ -274,7 +274,7 @@ func (w *row) checkCreated() {
 
 func (w *row) checkStarted() {
 	w.t.Helper()
-	s := w.Chat(w.t, w.startBody(), "Idempotency-Key", w.key("start"))
+	s := w.startUntilDecided()
 	if w.startedTurn != "" && s.Turn != w.startedTurn {
 		w.t.Errorf("one key started the turns %s and %s", w.startedTurn, s.Turn)
 	}
@@ -286,6 +286,31 @@ func (w *row) checkStarted() {
 	if messages := w.Messages(w.t, turn.ConversationID.String()); len(messages) != 2 {
 		w.t.Errorf("one turn produced %d messages", len(messages))
 	}
+}
+
+// startUntilDecided repeats the start of the turn until the response is neither 503 nor idempotency_busy.
+func (w *row) startUntilDecided() *sitetest.Stream {
+	w.t.Helper()
+	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	for {
+		s, refused, err := w.ChatAgain(ctx, w.startBody(), "Idempotency-Key", w.key("start"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if refused == nil {
+			w.t.Cleanup(s.Close)
+			return s
+		}
+		if !undecided(refused) || clock.Sleep(ctx, sitetest.PollEvery) != nil {
+			w.t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
+		}
+	}
+}
+
+// undecided reports whether a response leaves open what a request does: a refusal, or another request with the same key
+// that is still being processed.
+func undecided(a *sitetest.Response) bool {
+	return a.Status == http.StatusServiceUnavailable || strings.Contains(string(a.Body), string(protocol.CodeIdempotencyBusy))
 }
 
 // runConcurrently runs functions concurrently and waits for all of them.

@@ -20,6 +20,11 @@ func (u *User) Follow(ctx context.Context, turn string, after int64, query strin
 	return u.opened(u.API.OpenEvents(ctx, turn, after, query))
 }
 
+// FollowAgain is Follow, but repeats the request after an unplanned refusal, as RequestAgain does.
+func (u *User) FollowAgain(ctx context.Context, turn string, after int64, query string) (*Stream, *Response, error) {
+	return u.openAgain(ctx, func() (*Stream, *Response, error) { return u.Follow(ctx, turn, after, query) })
+}
+
 // OpenStream sends a request. It returns the response as a stream that starts after a sequence number or, if it is not
 // a stream, as a complete response.
 func (u *User) OpenStream(ctx context.Context, method, path string, body any, after int64, headers ...string) (*Stream, *Response, error) {
@@ -203,7 +208,7 @@ func (s *Stream) Drain(seen func(Event)) error {
 // WholeLog reads a turn from its first event to its end.
 func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
 	t.Helper()
-	s, refused, err := u.Follow(Within(t, ProcessTimeout), turn, 0, "")
+	s, refused, err := u.FollowAgain(Within(t, ProcessTimeout), turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("following %s: %v %+v", turn, err, refused)
 	}

@@ -255,9 +255,13 @@ func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 
 // ChatAgain is TryChat, but repeats the request after an unplanned refusal, as RequestAgain does.
 func (u *User) ChatAgain(ctx context.Context, body ChatBody, headers ...string) (*Stream, *Response, error) {
+	return u.openAgain(ctx, func() (*Stream, *Response, error) { return u.TryChat(ctx, body, headers...) })
+}
+
+func (u *User) openAgain(ctx context.Context, open func() (*Stream, *Response, error)) (*Stream, *Response, error) {
 	for {
 		began := time.Now()
-		s, refused, err := u.TryChat(ctx, body, headers...)
+		s, refused, err := open()
 		if err != nil || !u.unplanned(began, refused) || clock.Sleep(ctx, PollEvery) != nil {
 			return s, refused, err
 		}
