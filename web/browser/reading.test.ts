@@ -132,10 +132,43 @@ describe("the scroll position", () => {
     await expect.poll(() => requests.length).toBe(1);
     await scroller(page).evaluate((element) => element.scrollBy(0, 40));
     await expect.poll(async () => Math.abs((await offsetOf(question)) - 120)).toBeLessThan(4);
+    await page.route(/active-branch/, (route) => route.continue()); // a request that repeats this one
     await requests[0]!.continue();
     await question.getByText(/^Two\. /).waitFor();
     await expect.poll(() => focusedMessage(page)).toBe(2);
     expect(Math.abs((await offsetOf(question)) - 120)).toBeLessThan(4);
+    await visit.close();
+  });
+
+  test("13 a response that is older than a switch to another version does not undo it", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`One. ${fast(5)}`);
+    const first = (await stored(account, conversation))[0]!.message_id;
+    await account.chat(`One, otherwise. ${fast(5)}`, {
+      conversation_id: conversation,
+      branch: { message_id: first, mode: "edit" },
+    });
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Versions" });
+    const visit = await BrowserWindow.open("/settings", account);
+    const { page } = visit;
+    const marked = await intercept(page, "PUT", /\/read$/);
+    await page.goto(`${url}/c/${conversation}`);
+    const question = messages(page).first();
+    await question.getByText(/^One, otherwise\./).waitFor();
+    await expect.poll(() => marked.length).toBe(1);
+    const response = await marked[0]!.fetch();
+    await question.getByRole("button", { name: "Previous version" }).press("Enter");
+    await question.getByText(/^One\. /).waitFor();
+    await page.evaluate(() => {
+      new MutationObserver(() => {
+        if (document.body.innerText.includes("One, otherwise.")) document.body.dataset["undone"] = "true";
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    const refetched = page.waitForResponse(/\/conversations\?/); // follows when the response was processed
+    await marked[0]!.fulfill({ response });
+    await refetched;
+    await question.getByText(/^One\. /).waitFor();
+    expect(await page.locator("body").getAttribute("data-undone")).toBeNull();
     await visit.close();
   });
 });

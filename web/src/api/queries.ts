@@ -239,10 +239,14 @@ export function cacheDraft(id: string, draft: ConversationPage["draft"]): void {
   changeChannel?.postMessage(["conversation", id]);
 }
 
-/** Replaces the cached state of a conversation with the state that the service returned. */
+/**
+ * Replaces the cached state of a conversation with the state that the service returned. Responses can arrive in another
+ * order than the service sent them: one that is older than the cached state is ignored.
+ */
 export function cacheConversation(conversation: Conversation): void {
+  const outdated = (cached: { version: number }) => cached.version > conversation.version;
   queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) =>
-    page === undefined ? page : { ...page, ...conversation },
+    page === undefined || outdated(page) ? page : { ...page, ...conversation },
   );
   queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
     list === undefined
@@ -252,7 +256,7 @@ export function cacheConversation(conversation: Conversation): void {
           pages: list.pages.map((page) => ({
             ...page,
             data: page.data.map((item) =>
-              item.conversation_id === conversation.conversation_id ? conversation : item,
+              item.conversation_id === conversation.conversation_id && !outdated(item) ? conversation : item,
             ),
           })),
         },
