@@ -312,7 +312,7 @@ func TestABombIsNotUnpacked(t *testing.T) {
 	}
 	_, _ = io.WriteString(f, `[`+claudeOf(message("1", "", `"kept"`))+`,{"x":"`)
 	zeros := bytes.Repeat([]byte("0"), 1<<20)
-	for range 64 {
+	for range 24 {
 		_, _ = f.Write(zeros)
 	}
 	_, _ = io.WriteString(f, `"}]`)
