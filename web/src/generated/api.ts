@@ -2702,6 +2702,8 @@ export interface components {
             };
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
+            /** @description Of a new conversation; absent: false. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. An existing conversation cannot change it: another value than the stored one fails with 409. */
+            temporary?: boolean;
             /** @description 1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays. */
             title?: string;
             /**
@@ -9917,7 +9919,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `stale_version`, `version_required`. */
+            /** @description Conflict. Codes: `conflict`, `stale_version`, `version_required`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9928,7 +9930,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "stale_version",
+                     *       "code": "conflict",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
