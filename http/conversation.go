@@ -46,7 +46,7 @@ func (h *conversationHandlers) routes() []route.Route {
 		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).
 			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.").
 			WithExample(route.Object{"title": "Six times seven", "profile": "balanced", "metadata": route.Object{"colour": "blue"}, "version": 3}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict).
 			Documented(mayCreate),
 		route.Call("PUT", path+"/title", "setTitle", "Set the title of a conversation", route.Writes, h.setTitle).
 			DescribedAs("Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins. A title set by the user is never replaced by a generated one.").
@@ -122,10 +122,11 @@ type putConversationInput struct {
 	resource.InConversation
 	resource.IfMatch
 	Body struct {
-		Title    string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays."`
-		Profile  *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
-		Metadata map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Keys of 1 to 64 characters with values of up to 512 characters."`
-		Version  *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Required to change an existing conversation."`
+		Title     string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays."`
+		Profile   *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
+		Metadata  map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Keys of 1 to 64 characters with values of up to 512 characters."`
+		Temporary *bool             `json:"temporary,omitempty" doc:"Of a new conversation; absent: false. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. An existing conversation cannot change it: another value than the stored one fails with 409."`
+		Version   *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Required to change an existing conversation."`
 	}
 }
 
@@ -149,7 +150,7 @@ func (h *conversationHandlers) putConversation(ctx context.Context, in *putConve
 	if err := checkMetadata(in.Body.Metadata); err != nil {
 		return nil, err
 	}
-	write := &conversations.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata}
+	write := &conversations.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata, Temporary: in.Body.Temporary}
 	conversation, isNew, err := h.store.PutConversation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, write, version)
 	if err != nil {
 		return nil, err

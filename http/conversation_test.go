@@ -287,6 +287,25 @@ func TestPutFollowsTheVersionRule(t *testing.T) {
 	u.do(404, "DELETE", path, nil)
 }
 
+func TestPutDecidesOnceWhetherAConversationIsTemporary(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	path := "/conversations/" + protocol.NewConversationID().String()
+	temporary := map[string]any{"temporary": true}
+	wantField(t, u.do(201, "PUT", path, temporary), "temporary", true)
+	wantField(t, u.do(200, "PUT", path, temporary), "version", 1.0)
+	wantField(t, u.do(200, "PUT", path, map[string]any{"profile": "coding"}, "If-Match", `"v1"`), "temporary", true)
+	refused := u.do(409, "PUT", path, map[string]any{"temporary": false, "version": 2})
+	wantField(t, refused, "code", "conflict")
+	wantField(t, refused, "current.temporary", true)
+	if list, _ := u.do(200, "GET", "/conversations", nil).at("data").([]any); len(list) != 0 {
+		t.Errorf("the temporary conversation is listed: %v", list)
+	}
+	listed := "/conversations/" + protocol.NewConversationID().String()
+	wantField(t, u.do(201, "PUT", listed, map[string]any{}), "temporary", false)
+	wantField(t, u.do(409, "PUT", listed, temporary), "current.temporary", false)
+}
+
 func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 	w, turns := conversationWorld(t)
 	u := signUp(t, w)

@@ -69,6 +69,11 @@ var examples = map[string]example{
 	"GET /auth/oidc/{provider}/start":    {success: 404}, // no provider is configured here; see oidc_test.go
 	"GET /auth/oidc/{provider}/callback": {success: 404},
 
+	"PUT /account/email": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"email": protocol.NewAccountID().String() + "@example.com"}
+	}},
+	"PUT /account/name": {body: func(*matrix, identifiers) route.Object { return route.Object{"display_name": "Renamed"} }},
+
 	"GET /account/settings": {},
 	"PUT /account/settings": {body: func(*matrix, identifiers) route.Object {
 		return route.Object{"language": "en", "theme": "dark", "send_key": "enter", "busy_action": "queue", "default_profile": "auto"}

@@ -109,7 +109,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Flows: config.Flows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		Sessions: config.Sessions, Credentials: config.Credentials, Profiles: config.Profiles, Flows: config.Flows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
 		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 type Stores struct {
 	Sessions             Sessions
 	Credentials          auth.Credentials
+	Profiles             auth.Profiles
 	Flows                auth.Flows
 	Audit                auth.Audit
 	Settings             Settings
@@ -52,7 +53,7 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
+		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback:    db.Feedback,

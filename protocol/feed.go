@@ -24,6 +24,7 @@ var FeedKinds = []FeedKind{
 	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
 	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
+	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
 }
 

@@ -763,11 +763,25 @@ func (w *walk) devices() {
 	other.call(w.t, "getSession", nil, nil).Text(w.t, http.StatusUnauthorized, "code")
 	w.guest.token = w.call("reauthenticate", nil, map[string]any{"password": w.password}).Text(w.t, http.StatusOK, "csrf_token")
 	w.call("endOtherSessions", nil, nil).Want(w.t, http.StatusNoContent, nil)
+	w.renameAccount()
 	changed := map[string]any{"current_password": w.password, "new_password": "another long pass phrase"}
 	w.guest.token = w.call("changePassword", nil, changed).Text(w.t, http.StatusOK, "csrf_token")
 	w.call("changePassword", nil, changed).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	other.token = ""
 	other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).Text(w.t, http.StatusUnauthorized, "code")
+}
+
+// renameAccount changes the address and the name of the account: the walk goes on with the new address.
+func (w *walk) renameAccount() {
+	w.email = uuid.NewString() + "@example.org"
+	if email := w.call("changeEmail", nil, map[string]any{"email": w.email}).Text(w.t, http.StatusOK, "email"); email != w.email {
+		w.t.Errorf("the address is %s, want %s", email, w.email)
+	}
+	w.call("changeName", nil, map[string]any{"display_name": " "}).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
+	w.call("changeName", nil, map[string]any{"display_name": "Walker the Second"}).Text(w.t, http.StatusOK, "account_id")
+	if name := w.call("getSession", nil, nil).Text(w.t, http.StatusOK, "account", "display_name"); name != "Walker the Second" {
+		w.t.Errorf("the name is %s", name)
+	}
 }
 
 func (w *walk) signOut() {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -25,7 +26,7 @@ func (s *Service) Register(ctx context.Context, req *Request, email, password, d
 	if err := checkPassword("body.password", password, email); err != nil {
 		return none, err
 	}
-	if err := s.signIns.drawRegistration(ctx, req); err != nil {
+	if err := s.signIns.drawAddress(ctx, req); err != nil {
 		return none, err
 	}
 	account := s.newAccount(email, name)
@@ -223,4 +224,27 @@ func (s *Service) mayChangePassword(ctx context.Context, req *Request, current s
 		return ErrReauthRequired()
 	}
 	return nil
+}
+
+// ChangeEmail changes the address of the caller's account. It reports that an address is taken, but, like a
+// registration, only to a client that is within the sign-in limit. Other sessions continue: their devices have proved
+// the password, which stays the same.
+func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string) (*protocol.Account, error) {
+	email = strings.TrimSpace(email)
+	if err := checkEmail("body.email", email); err != nil {
+		return nil, err
+	}
+	if err := s.signIns.drawAddress(ctx, req); err != nil {
+		return nil, err
+	}
+	return s.profiles.ChangeEmail(ctx, req.Caller.AccountID, email, EmailKey(email), req.Requester())
+}
+
+// ChangeName changes the display name of the caller's account.
+func (s *Service) ChangeName(ctx context.Context, req *Request, name string) (*protocol.Account, error) {
+	name = strings.TrimSpace(name)
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	return s.profiles.ChangeName(ctx, req.Caller.AccountID, name)
 }

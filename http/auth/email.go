@@ -41,10 +41,15 @@ func CheckAccount(email, displayName string) (string, string, error) {
 	if displayName == "" {
 		return email, defaultName(email), nil
 	}
-	if utf8.RuneCountInString(displayName) > maxDisplayNameRunes || strings.ContainsFunc(displayName, unicode.IsControl) {
-		return "", "", protocol.Invalid("body.display_name", "must have 1 to 100 characters")
+	return email, displayName, checkName(displayName)
+}
+
+// checkName refuses a trimmed display name that is empty, too long or has control characters.
+func checkName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > maxDisplayNameRunes || strings.ContainsFunc(name, unicode.IsControl) {
+		return protocol.Invalid("body.display_name", "must have 1 to 100 characters")
 	}
-	return email, displayName, nil
+	return nil
 }
 
 // defaultName returns the part of an address before the @, cut to the longest name that is allowed.

@@ -38,6 +38,12 @@ type Credentials interface {
 	LinkIdentity(ctx context.Context, account protocol.AccountID, identity accounts.Identity, by audit.Requester) error
 }
 
+// Profiles stores the addresses and the display names of accounts.
+type Profiles interface {
+	ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, by audit.Requester) (changed *protocol.Account, err error)
+	ChangeName(ctx context.Context, account protocol.AccountID, name string) (changed *protocol.Account, err error)
+}
+
 // Flows stores sign-ins with a provider that have not ended yet.
 type Flows interface {
 	BeginOIDCFlow(ctx context.Context, flow *accounts.OIDCFlow) error
@@ -71,6 +77,7 @@ const (
 type Config struct {
 	Sessions    Sessions
 	Credentials Credentials
+	Profiles    Profiles
 	Flows       Flows
 	Audit       Audit
 	Limits      Limits
@@ -93,6 +100,7 @@ type Service struct {
 	config      Config
 	sessions    Sessions
 	credentials Credentials
+	profiles    Profiles
 	limits      Limits
 	signIns     signInLimits
 	keys        *Keys
@@ -107,7 +115,7 @@ type Service struct {
 // New returns a service.
 func New(c Config) (*Service, error) {
 	s := &Service{
-		config: c, sessions: c.Sessions, credentials: c.Credentials, limits: c.Limits, signIns: signInLimits{c.Limits, c.Keys}, keys: c.Keys, log: c.Log, now: c.Now,
+		config: c, sessions: c.Sessions, credentials: c.Credentials, profiles: c.Profiles, limits: c.Limits, signIns: signInLimits{c.Limits, c.Keys}, keys: c.Keys, log: c.Log, now: c.Now,
 		Recorder: Recorder{audit: c.Audit, log: c.Log}, cookies: cookies{secure: c.BaseURL.Scheme == "https"},
 	}
 	s.devices = &devices{c.Keys, s.cookies, c.Now}

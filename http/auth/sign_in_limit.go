@@ -75,8 +75,10 @@ func retryAfter(err error) int {
 	return 0
 }
 
-// drawRegistration draws for a registration. Its limit is that of the network, whatever the email address.
-func (l signInLimits) drawRegistration(ctx context.Context, req *Request) error {
+// drawAddress draws for a registration or a change of the email address, whose responses reveal whether an address is
+// taken. The limit is that of the network, whatever the address, and it is the same one for both: else a client could
+// ask about twice as many addresses.
+func (l signInLimits) drawAddress(ctx context.Context, req *Request) error {
 	return l.limits.Draw(ctx, req.Header, BucketSignIn, networkKey(req.Address)+":register")
 }
 

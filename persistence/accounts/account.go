@@ -125,6 +125,41 @@ func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, 
 	}))
 }
 
+const updateEmailSQL = `
+	update accounts set email = @email, email_key = @email_key
+	where account_id = @account and (email <> @email or email_key <> @email_key)`
+
+// ChangeEmail stores another address of an account and returns the account. If the account has a password, the address
+// becomes its sign-in name; protocol.CodeEmailTaken if another account signs in with that address. emailKey is the
+// normalized address. Sessions continue. Storing the same address again changes nothing and is not audited.
+func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, by audit.Requester) (changed *protocol.Account, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, updateEmailSQL, pgx.NamedArgs{"account": account, "email": email, "email_key": emailKey})
+		if err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		if tag.RowsAffected() > 0 {
+			by.Queue(batch, account, audit.EventEmailChanged, nil)
+		}
+		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
+		return tx.Run(ctx, batch)
+	})
+	return changed, emailTaken(err)
+}
+
+const selectAccountSQL = `select account_id, email, display_name from accounts where account_id = $1`
+
+const updateNameSQL = `
+	update accounts set display_name = @display_name where account_id = @account
+	returning account_id, email, display_name`
+
+// ChangeName stores another display name of an account and returns the account.
+func (s *Store) ChangeName(ctx context.Context, account protocol.AccountID, name string) (*protocol.Account, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Account], updateNameSQL,
+		pgx.NamedArgs{"account": account, "display_name": name})
+}
+
 const setPasswordSQL = `update accounts set password_hash = $2 where account_id = $1`
 
 // SetPassword stores a password that an operator chose and ends every session of the account. As with ChangePassword, a

@@ -27,6 +27,7 @@ const (
 	EventSessionsEnded   SecurityEvent = "session.others_revoked"
 	EventSessionReused   SecurityEvent = "session.reused"
 	EventPasswordChanged SecurityEvent = "password.changed"
+	EventEmailChanged    SecurityEvent = "email.changed"
 	EventReauthenticated SecurityEvent = "sign_in.repeated"
 	EventIdentityLinked  SecurityEvent = "identity.linked"
 	EventCSRFRefused     SecurityEvent = "request.csrf_refused"

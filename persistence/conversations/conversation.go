@@ -256,10 +256,13 @@ type ConversationWrite struct {
 	Title    string // empty: no user title; an automatic title stays
 	Profile  *protocol.Profile
 	Metadata map[string]string
+
+	Temporary *bool // of a new conversation; nil: not, or as it is
 }
 
 // PutConversation creates a conversation under the client's identifier, or replaces its writable fields. A write that
-// equals the stored values needs no version and changes nothing.
+// equals the stored values needs no version and changes nothing. Whether a conversation is temporary never changes: a write
+// that differs in that is a conflict with the current conversation.
 func (s *Store) PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	write *ConversationWrite, version *int64,
 ) (conversation *protocol.Conversation, created bool, err error) {
@@ -267,6 +270,7 @@ func (s *Store) PutConversation(ctx context.Context, account protocol.AccountID,
 		if version == nil { // a client that sends a version knows that the conversation exists
 			created, err = insertConversation(ctx, tx, account, &NewConversation{
 				ConversationID: id, Title: write.Title, Profile: write.Profile, Metadata: write.Metadata,
+				Temporary: write.Temporary != nil && *write.Temporary,
 			})
 			if err != nil {
 				return err
@@ -295,6 +299,13 @@ func replaceConversation(ctx context.Context, tx *pg.Tx, account protocol.Accoun
 	locked, err := LockConversation(ctx, tx, account, id)
 	if err != nil {
 		return err
+	}
+	if write.Temporary != nil && *write.Temporary != locked.Temporary {
+		current, err := readConversation(ctx, tx, account, id)
+		if err != nil {
+			return err
+		}
+		return protocol.Conflict(protocol.CodeConflict, current, "Whether a conversation is temporary is decided when it is created.")
 	}
 	title, source := write.titleAfter(locked)
 	same := title == locked.Title && source == locked.TitleSource &&

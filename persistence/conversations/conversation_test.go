@@ -168,6 +168,26 @@ func TestPutCreatesRepeatsAndReplacesUnderTheVersionRule(t *testing.T) {
 	read(t, db, other, id)
 }
 
+func TestPutNeverChangesWhetherAConversationIsTemporary(t *testing.T) {
+	db := pgtest.New(t)
+	account := pgtest.Account(t, db)
+	yes, no := true, false
+	for _, first := range []*bool{nil, &no, &yes} {
+		id := protocol.NewConversationID()
+		want := first == &yes
+		c, created, err := db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Temporary: first}, nil)
+		if err != nil || !created || c.Temporary != want || (c.ExpiresAt != nil) != want {
+			t.Fatalf("created %v %+v (%v), want temporary %v", created, c, err, want)
+		}
+		other := !want
+		_, _, err = db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Temporary: &other}, &c.Version)
+		storetest.WantCode(t, err, protocol.CodeConflict)
+		if c := read(t, db, account, id); c.Temporary != want || c.Version != 1 {
+			t.Errorf("after a refused change: %+v", c)
+		}
+	}
+}
+
 func TestSimultaneousPutsCreateOnce(t *testing.T) {
 	db := pgtest.New(t)
 	account, id := pgtest.Account(t, db), protocol.NewConversationID()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/feed"
 	"turnstone/persistence/pg"
@@ -109,6 +110,14 @@ func TestEveryChangeOfAResourceIsInTheFeed(t *testing.T) {
 	_, err = w.DB.Accounts.PutSettings(t.Context(), w.Account, settings, nil)
 	w.Must(err)
 	w.want("settings", fmt.Sprintf("settings.changed %s v1", w.Account))
+	_, err = w.DB.Accounts.ChangeName(t.Context(), w.Account, "Another name")
+	w.Must(err)
+	w.want("a name", fmt.Sprintf("account.changed %s", w.Account))
+	for range 2 { // the second one changes nothing
+		_, err = w.DB.Accounts.ChangeEmail(t.Context(), w.Account, "another@example.com", "another@example.com", audit.Requester{RequestID: "req"})
+		w.Must(err)
+	}
+	w.want("an address", fmt.Sprintf("account.changed %s", w.Account))
 }
 
 func queue(start *turnlog.Start) *turnlog.Start {

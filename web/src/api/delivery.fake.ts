@@ -27,6 +27,8 @@ export function outboxMessage(text: string, at: number, more: Partial<OutboxMess
 export class FakeService {
   readonly accepted: string[] = [];
   readonly conversations = new Set<string>();
+  /** The conversations among them that are temporary. */
+  readonly temporary = new Set<string>();
   readonly #responses = new Map<string, { body: string; turn: string | null; followUp: string | null }>();
   /** A follow-up of the conversation. */
   followUp = { follow_up_id: "fu_0", state: "queued", version: 1, content: "one" };
@@ -53,7 +55,12 @@ export class FakeService {
     { method, body, headers }: { method: string; body: string; headers: Record<string, string> },
   ): Response {
     if (method === "PUT") {
-      this.conversations.add(path.split("/").at(-1)!);
+      const id = path.split("/").at(-1)!;
+      const { temporary = false } = JSON.parse(body) as { temporary?: boolean };
+      if (this.conversations.has(id) && temporary !== this.temporary.has(id))
+        return problem(409, "conflict", { temporary: this.temporary.has(id) });
+      this.conversations.add(id);
+      if (temporary) this.temporary.add(id);
       return Response.json({}, { status: 201 });
     }
     if (method === "PATCH") {

@@ -186,6 +186,21 @@ describe("the outbox", () => {
     expect(browser.disk.size).toBe(1);
   });
 
+  test("a message of a temporary conversation creates it once, and is never sent to one that is not temporary", async () => {
+    for (const existing of ["none", "temporary", "other"]) {
+      const browser = new FakeBrowser(new FakeService());
+      if (existing !== "none") browser.service.conversations.add("conv_1");
+      if (existing === "temporary") browser.service.temporary.add("conv_1");
+      await new FakeTab(browser).delivery.enqueue(
+        outboxMessage("one", 1, { newConversation: { profile: null, temporary: true } }),
+      );
+      const other = existing === "other";
+      expect([...browser.service.temporary], existing).toEqual(other ? [] : ["conv_1"]);
+      expect(browser.service.accepted, existing).toEqual(other ? [] : ["one"]);
+      if (other) expect(browser.disk.get("key-one")).toMatchObject({ state: "refused", failure: { status: 409 } });
+    }
+  });
+
   test("a message whose key the service may have forgotten is not sent again until the user decides", async () => {
     const browser = new FakeBrowser(new FakeService());
     const tab = new FakeTab(browser);

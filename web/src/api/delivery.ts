@@ -2,7 +2,17 @@
 // it is sent, sent with the same key until it is accepted or refused, and removed after acceptance. One tab at a time
 // sends the messages of a lane; the other tabs wait for the lane's lock and take over when that tab closes.
 import type { Schemas } from "./client";
-import { decideRetry, laneOf, keyExpired, remainingWait, failureOf, type OutboxMessage } from "./outbox-message";
+import {
+  alreadyExists,
+  creationBody,
+  decideRetry,
+  laneOf,
+  keyExpired,
+  remainingWait,
+  failureOf,
+  type NewConversation,
+  type OutboxMessage,
+} from "./outbox-message";
 import { readRefusal, Refusal } from "./problem";
 
 /** The storage of outbox messages, shared by the tabs of a browser. */
@@ -131,18 +141,17 @@ export class Delivery {
   }
 
   /** Creates the conversation of a message. */
-  async #createConversation(
-    message: OutboxMessage,
-    fresh: NonNullable<OutboxMessage["newConversation"]>,
-  ): Promise<void> {
+  async #createConversation(message: OutboxMessage, fresh: NewConversation): Promise<void> {
     const response = await this.#deps.send(`/conversations/${message.conversationID}`, {
       method: "PUT",
-      body: JSON.stringify({ profile: fresh.profile }),
+      body: JSON.stringify(creationBody(fresh)),
       headers: { "Content-Type": "application/json" },
     });
-    // 409: the conversation already exists, with other values.
-    if (!response.ok && response.status !== 409) throw await readRefusal(response);
-    void response.body?.cancel();
+    if (response.ok) void response.body?.cancel();
+    else {
+      const refusal = await readRefusal(response);
+      if (!alreadyExists(refusal, fresh)) throw refusal;
+    }
     const { newConversation: _, ...opened } = message;
     await this.#store(opened);
   }

@@ -40,6 +40,10 @@ describe("what an item of the feed makes outdated", () => {
       expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);
   });
 
+  test("the session, if the name or the address of the account changed", () => {
+    expect(outdatedBy(item("account.changed"), nothing)).toEqual([["session"]]);
+  });
+
   test("everything, if items are missing", () => {
     for (const type of ["feed.started", "feed.reset"]) expect(outdatedBy({ type, at }, nothing)).toEqual([[]]);
   });

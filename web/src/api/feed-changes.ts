@@ -36,6 +36,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [["shares"]];
     case "project": // a deleted project hides its conversations
       return [["projects"], ["project", item.id ?? ""], ["conversations"]];
+    case "account": // its name and its address are in the session
+      return [["session"]];
     case "settings":
       return isKnown(known.settings()) ? [] : [["settings"]];
     default: // a kind that this version does not know

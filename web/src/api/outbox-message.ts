@@ -21,6 +21,28 @@ export interface DeliveryFailure {
   liveTurn: string | null;
 }
 
+/** How a conversation is created that the service does not have yet. */
+export interface NewConversation {
+  profile: Profile | null;
+  /** Absent: it is not temporary. */
+  temporary?: boolean;
+}
+
+/** Returns the body of the request that creates a conversation. */
+export const creationBody = ({ profile, temporary = false }: NewConversation) => ({
+  profile,
+  ...(temporary ? { temporary } : {}),
+});
+
+/**
+ * Reports whether a refused creation means that the conversation exists, with other values. A text for a temporary
+ * conversation does not belong into another one.
+ */
+export function alreadyExists(refusal: Refusal, { temporary = false }: NewConversation): boolean {
+  const current = refusal.problem?.current as Schemas["Conversation"] | null | undefined;
+  return refusal.status === 409 && (!temporary || current?.temporary === true);
+}
+
 /** A message that the user sends. */
 export interface MessageInput {
   conversationID: string;
@@ -33,8 +55,8 @@ export interface MessageInput {
   targetTurn?: string;
   /** The head message that the user saw, which the service compares with the current one; absent: not compared. */
   expectedHead?: string | null;
-  /** Set if the conversation does not exist yet: it is created with this profile. */
-  newConversation?: { profile: Profile | null };
+  /** Set if the conversation does not exist yet: how it is created. */
+  newConversation?: NewConversation;
   /** For steer and interrupt only: the follow-up with the same text, which is cancelled before the input is sent. */
   replaces?: { followUpID: string; version: number; cancelled: boolean };
 }

@@ -137,7 +137,9 @@ export function sendMessage(input: MessageInput): string {
   if (me === null) throw new Error("no account is signed in");
   const { newConversation, ...rest } = input;
   const page = queryClient.getQueryData(conversationQuery(input.conversationID).queryKey);
-  const opening = newConversation ?? (page === undefined ? { profile: null } : undefined);
+  // An earlier message may not have created the conversation yet.
+  const earlier = useOutbox.getState().list.find((one) => one.conversationID === input.conversationID);
+  const opening = newConversation ?? earlier?.newConversation ?? (page === undefined ? { profile: null } : undefined);
   const message: Omit<OutboxMessage, "body"> = {
     ...rest,
     key: crypto.randomUUID(),

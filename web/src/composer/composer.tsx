@@ -12,7 +12,7 @@ import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
 import { DraftConflict } from "./draft-conflict";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
-import { openDraft, saveDraft, typeDraft, useDrafts } from "./drafts";
+import { saveDraft, typeDraft, useDrafts } from "./drafts";
 import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
 import { longestMessage } from "./text-limits";
@@ -21,6 +21,7 @@ import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
 import { lastReceivedSequence, useComposerState, type ComposerState } from "./composer-state";
 import { stopTurn } from "./stop";
+import { TemporaryNotice, TemporaryToggle } from "./temporary";
 import { useChat, type Chat } from "./use-chat";
 import { useEscape, useFocus, useRefusedText } from "./use-composer";
 import { useSend } from "./use-send";
@@ -50,6 +51,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const chat = useChat(conversationID, page);
   const { id, draft } = chat;
+  const temporary = chat.fresh?.temporary ?? false;
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
   const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
@@ -81,6 +83,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   return (
     <form aria-label={t("composer.form")} onSubmit={(event) => event.preventDefault()}>
       <DraftConflict id={id} draft={draft} />
+      {chat.fresh !== null && <TemporaryNotice on={temporary} />}
       <div
         className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
@@ -101,6 +104,13 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <Picker chat={chat} once={once} onOnce={setOnce} />
+          {chat.fresh !== null && (
+            <TemporaryToggle
+              on={temporary}
+              disabled={draft.saving}
+              onChange={(on) => chat.change({ ...chat.fresh!, temporary: on })}
+            />
+          )}
           <span className="grow" />
           {turn !== null && (
             <StopButton
@@ -153,13 +163,11 @@ function Picker({
   onOnce: (profile: Profile | null) => void;
 }) {
   const { t } = useLocalization();
-  const { id, page, fresh } = chat;
+  const { page, fresh } = chat;
   const defaultProfile = useQuery(settingsQuery).data?.default_profile ?? "auto";
   const choose = (profile: Profile) => {
-    if (fresh !== null) {
-      chat.change({ ...fresh, profile });
-      openDraft(id, { profile });
-    } else if (page === undefined) onOnce(profile); // it is still being created: the next message carries the profile
+    if (fresh !== null) chat.change({ ...fresh, profile });
+    else if (page === undefined) onOnce(profile); // it is still being created: the next message carries the profile
     if (page !== undefined) void storeProfile(page, profile, t);
   };
   return (

@@ -3,7 +3,8 @@
 import { create } from "zustand";
 import { api, body, Refusal, send, type Draft } from "../api/client";
 import { noticeSignOut, useSessionState } from "../api/session-state";
-import { useOutbox, onMessageSettled, type OutboxMessage, type Profile } from "../api/outbox";
+import { useOutbox, onMessageSettled, type OutboxMessage } from "../api/outbox";
+import { alreadyExists, creationBody, type NewConversation } from "../api/outbox-message";
 import { refetchInAllTabs, conversationQuery, cacheDraft, queryClient, sessionQuery } from "../api/queries";
 import {
   emptyDraft,
@@ -38,26 +39,29 @@ interface Drafts {
 
 export const useDrafts = create<Drafts>(() => ({ byID: {}, unsaved: {} }));
 
-/** Conversations that do not exist on the service yet, with the profile to create them with. */
-const notCreated = new Map<string, { profile: Profile | null }>();
+/** Conversations that do not exist on the service yet, with how to create them. */
+const notCreated = new Map<string, NewConversation>();
 const timers = new Map<string, { save?: ReturnType<typeof setTimeout>; copy?: ReturnType<typeof setTimeout> }>();
 
 export const draftOf = (id: string): DraftState => useDrafts.getState().byID[id] ?? emptyDraft;
 
 /** How to create a conversation that does not exist on the service yet; undefined if it exists. */
-export const pendingCreation = (id: string): { profile: Profile | null } | undefined => notCreated.get(id);
+export const pendingCreation = (id: string): NewConversation | undefined => notCreated.get(id);
 
 /**
  * Opens the draft of a conversation. fresh: the conversation is not on the service yet. Does not wait until the outbox
  * has been read, so that text typed before that is saved too.
  */
-export function openDraft(id: string, fresh?: { profile: Profile | null }): void {
+export function openDraft(id: string, fresh?: NewConversation): void {
   if (fresh !== undefined) notCreated.set(id, fresh);
   if (useDrafts.getState().byID[id] !== undefined) return;
   void navigator.locks.request(lockName(id), { mode: "shared" }, () => new Promise(() => {}));
   let draft: DraftState = { ...emptyDraft, sent: unaccepted(id) };
   const copy = copyOf(id);
-  if (copy !== null) draft = withStoredCopy(draft, copy);
+  if (copy !== null) {
+    const { temporary: _, ...rest } = copy;
+    draft = withStoredCopy(draft, rest);
+  }
   if (fresh !== undefined && draft.base === null) draft = { ...draft, base: { content: "", version: noVersion } };
   put(id, draft);
 }
@@ -164,10 +168,10 @@ async function createConversation(id: string): Promise<void> {
   try {
     await api.PUT("/conversations/{conversation_id}", {
       params: { path: { conversation_id: id } },
-      body: { profile: fresh.profile },
+      body: creationBody(fresh),
     });
   } catch (error) {
-    if (!(error instanceof Refusal) || error.status !== 409) throw error; // 409: it already exists, with other values
+    if (!(error instanceof Refusal) || !alreadyExists(error, fresh)) throw error;
   }
   notCreated.delete(id);
   void refetchInAllTabs("conversations");
@@ -205,17 +209,25 @@ function writeCopy(id: string): void {
   const { text, base, savedTexts } = draft;
   try {
     if (isDirty(draft) && text !== "")
-      localStorage.setItem(storageKey(id), JSON.stringify({ text, base, savedTexts: savedTexts.slice(-2) }));
+      localStorage.setItem(
+        storageKey(id),
+        JSON.stringify({ text, base, savedTexts: savedTexts.slice(-2), temporary: notCreated.get(id)?.temporary }),
+      );
     else localStorage.removeItem(storageKey(id));
   } catch {
     // The storage is full or forbidden; the draft is still saved on the service.
   }
 }
 
-function copyOf(id: string): Pick<DraftState, "text" | "base" | "savedTexts"> | null {
+interface StoredCopy extends Pick<DraftState, "text" | "base" | "savedTexts"> {
+  /** Whether the conversation is created as a temporary one. */
+  temporary?: boolean;
+}
+
+function copyOf(id: string): StoredCopy | null {
   try {
     const copy = localStorage.getItem(storageKey(id));
-    return copy === null ? null : (JSON.parse(copy) as Pick<DraftState, "text" | "base" | "savedTexts">);
+    return copy === null ? null : (JSON.parse(copy) as StoredCopy);
   } catch {
     return null;
   }
@@ -274,7 +286,7 @@ async function saveAbandonedDraft(id: string): Promise<void> {
     applyServiceDraft(id, kept(draft));
   } catch (error) {
     if (!(error instanceof Refusal) || error.status !== 404) return; // the next page tries again
-    openDraft(id, { profile: null });
+    openDraft(id, { profile: null, temporary: copyOf(id)?.temporary ?? false });
   }
   schedule(id, 0);
 }

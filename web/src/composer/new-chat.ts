@@ -1,12 +1,11 @@
 // The conversation of a new chat before the service has it. Its identifier is created here and survives a reload. Once
 // its draft is on the service or its first message is sent, it is an ordinary conversation.
 import { newIdentifier } from "../api/identifier";
-import type { Profile } from "../api/outbox";
+import type { NewConversation } from "../api/outbox-message";
 import { queryClient, sessionQuery } from "../api/queries";
 
-export interface NewChat {
+export interface NewChat extends NewConversation {
   id: string;
-  profile: Profile | null;
 }
 
 const storageKey = (): string =>
@@ -30,6 +29,9 @@ export function storeNewChat(chat: NewChat): NewChat {
   }
   return chat;
 }
+
+/** Returns how the conversation of a new chat is created. */
+export const creationOf = ({ id: _, ...creation }: NewChat): NewConversation => creation;
 
 /** Ends a new chat, so that the next one gets another identifier. */
 export function endNewChat(id: string): void {

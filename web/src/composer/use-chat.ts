@@ -6,7 +6,7 @@ import { useOutbox } from "../api/outbox";
 import { conversationQuery, queryClient } from "../api/queries";
 import { emptyDraft, type DraftState } from "./draft";
 import { applyServiceDraft, openDraft, saveAbandonedDrafts, useDrafts } from "./drafts";
-import { endNewChat, newChat, storeNewChat, type NewChat } from "./new-chat";
+import { creationOf, endNewChat, newChat, storeNewChat, type NewChat } from "./new-chat";
 
 export interface Chat {
   id: string;
@@ -23,7 +23,7 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   const id = conversationID ?? opened!.id;
   const loaded = useOutbox((messages) => messages.loaded);
   const draft = useDrafts(({ byID }) => byID[id] ?? emptyDraft);
-  useEffect(() => openDraft(id, fresh === null ? undefined : { profile: fresh.profile }), [id, fresh]);
+  useEffect(() => openDraft(id, fresh === null ? undefined : creationOf(fresh)), [id, fresh]);
   useEffect(() => {
     if (loaded) void saveAbandonedDrafts();
   }, [loaded]);
@@ -32,7 +32,11 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
     if (loaded && kept !== undefined) applyServiceDraft(id, { content: kept.content, version: kept.version });
   }, [id, loaded, kept]);
   useMoveToConversation(fresh === null ? null : id, draft);
-  return { id, page, draft, fresh, change: (next) => setOpened(storeNewChat(next)) };
+  const change = (next: NewChat) => {
+    setOpened(storeNewChat(next));
+    openDraft(id, creationOf(next)); // before the next request that creates the conversation
+  };
+  return { id, page, draft, fresh, change };
 }
 
 /** Once the draft of a new chat is on the service, navigates to the conversation's address. */

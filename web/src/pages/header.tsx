@@ -1,8 +1,9 @@
 // The header of a page: the button that shows the sidebar, and the title and menu of the conversation.
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import type { Conversation } from "../api/client";
 import { IconButton } from "../controls/button";
-import { Icon } from "../controls/icon";
+import { Icon, type IconName } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
 import { confirmDeletion } from "../sidebar/deletion";
@@ -66,12 +67,8 @@ function Title({ conversation }: { conversation: Conversation }) {
       <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
-      {conversation.archived_at !== null && (
-        <span className="inline-flex shrink-0 items-center gap-1 rounded-sm bg-sunken px-1.5 py-0.5 text-xs text-soft">
-          <Icon name="archive" size={14} />
-          {t("pages.archive.state")}
-        </span>
-      )}
+      {conversation.archived_at !== null && <Badge icon="archive">{t("pages.archive.state")}</Badge>}
+      {conversation.temporary && <TemporaryBadge until={conversation.expires_at ?? null} />}
       {isStored(conversation) && (
         <Menu
           trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
@@ -86,5 +83,29 @@ function Title({ conversation }: { conversation: Conversation }) {
         </Menu>
       )}
     </>
+  );
+}
+
+function Badge({ icon, children }: { icon: IconName; children: ReactNode }) {
+  return (
+    <span className="inline-flex shrink-0 items-center gap-1 rounded-sm bg-sunken px-1.5 py-0.5 text-xs text-soft">
+      <Icon name={icon} size={14} />
+      {children}
+    </span>
+  );
+}
+
+/** The badge of a temporary conversation: when it is erased, if the service has it. Small screens have a shorter text. */
+function TemporaryBadge({ until }: { until: string | null }) {
+  const { t, intl } = useLocalization();
+  if (until === null) return <Badge icon="clock">{t("pages.temporary")}</Badge>;
+  const when = intl.formatDate(until, { weekday: "short", hour: "numeric", minute: "2-digit" });
+  return (
+    <Badge icon="clock">
+      <span className="max-sm:sr-only">{t("pages.temporary.until", { when })}</span>
+      <span aria-hidden="true" className="sm:hidden">
+        {t("pages.temporary.until.short", { when })}
+      </span>
+    </Badge>
   );
 }

@@ -65,11 +65,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 // After the dialog has closed: it keeps the focus inside itself until then.
                 run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
               },
-              {
-                label: t("pages.share.do"),
-                icon: "share",
-                run: () => requestAnimationFrame(() => useSharing.setState({ conversation: current })),
-              },
               { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
               ...placements(current, t),
               { label: t("pages.delete.do"), icon: "trash", run: () => confirmDeletion(current) },
@@ -204,12 +199,19 @@ interface Entry {
   run: () => void;
 }
 
-/** The entries that pin and archive a conversation, or reverse that. */
+/** The entries that share, pin and archive a conversation, or reverse that. A temporary conversation has none. */
 function placements(conversation: Conversation, t: Localization["t"]): readonly Entry[] {
+  if (conversation.temporary) return [];
+  const share: Entry = {
+    label: t("pages.share.do"),
+    icon: "share",
+    run: () => requestAnimationFrame(() => useSharing.setState({ conversation })),
+  };
   if (conversation.archived_at !== null)
-    return [{ label: t("pages.archive.restore"), icon: "undo", run: () => void restore(conversation, t) }];
+    return [share, { label: t("pages.archive.restore"), icon: "undo", run: () => void restore(conversation, t) }];
   const pinned = conversation.pinned_at !== null;
   return [
+    share,
     {
       label: t(pinned ? "pages.pin.remove" : "pages.pin.do"),
       icon: pinned ? "unpin" : "pin",

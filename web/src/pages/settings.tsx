@@ -1,7 +1,7 @@
 // The settings page: settings of the account and of this device. A change is stored at once; there is no save button.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { sessionQuery, settingsQuery } from "../api/queries";
+import { settingsQuery } from "../api/queries";
 import type { Change } from "../api/settings-merge";
 import { change, useSettingsStore } from "../api/settings-store";
 import { Button } from "../controls/button";
@@ -13,6 +13,7 @@ import { useSendKey } from "../keys/send-keys";
 import { useLocalization } from "../messages/localization";
 import { languages, type MessageKey } from "../messages/catalog";
 import { About } from "./settings-about";
+import { Account } from "./settings-account";
 import { Section } from "./section";
 import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
@@ -20,7 +21,6 @@ import { Devices } from "./settings-devices";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
 import { ShareList } from "../sidebar/share-list";
-import { useSignOut } from "../sidebar/sign-out";
 import { PageTitle } from "./title";
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
@@ -157,31 +157,6 @@ function useCurrentSection() {
     setCurrent(id);
   };
   return { scroller, current, show };
-}
-
-function Account() {
-  const { t } = useLocalization();
-  const { data: session } = useQuery({ ...sessionQuery, enabled: false });
-  const signOut = useSignOut();
-  return (
-    <Section id="profile" title={t("pages.settings.account")}>
-      <div className="flex flex-wrap items-center justify-between gap-4 py-3">
-        <dl className="grid min-w-0 grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
-          <dt className="text-soft">{t("pages.name")}</dt>
-          <dd className="wrap-anywhere">
-            <bdi>{session?.account.display_name}</bdi>
-          </dd>
-          <dt className="text-soft">{t("pages.email")}</dt>
-          <dd className="wrap-anywhere">
-            <bdi>{session?.account.email || t("pages.settings.no_email")}</bdi>
-          </dd>
-        </dl>
-        <Button icon="leave" onClick={signOut}>
-          {t("pages.sign_out")}
-        </Button>
-      </div>
-    </Section>
-  );
 }
 
 function Preferences() {

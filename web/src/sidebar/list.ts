@@ -5,13 +5,13 @@ import type { Conversation } from "../api/client";
 import { useOutbox } from "../api/outbox";
 import { conversationQuery, conversationsQuery } from "../api/queries";
 import { listedConversations } from "./groups";
-import { withOutbox } from "./provisional";
+import { withOutbox, withoutTemporary } from "./provisional";
 
 /** Returns the loaded conversations, each once, in the order of the list. */
 export function useConversations(pages: readonly { data: readonly Conversation[] }[] | undefined) {
   const messages = useOutbox(({ list }) => list);
   const conversations = useMemo(() => listedConversations(pages ?? []), [pages]);
-  return useMemo(() => withOutbox(conversations, messages), [conversations, messages]);
+  return useMemo(() => withoutTemporary(withOutbox(conversations, messages)), [conversations, messages]);
 }
 
 /** Returns what is known of a conversation, even if it cannot be loaded; undefined: nothing. Requests nothing. */

@@ -8,6 +8,7 @@ import { useSharing } from "./sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
+  if (conversation.temporary) return null; // it is in no list, and cannot be shared
   const pinned = conversation.pinned_at !== null;
   const share = (
     <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>

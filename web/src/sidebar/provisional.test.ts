@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { provisionalTitle } from "./provisional";
+import { outboxMessage } from "../api/delivery.fake";
+import { provisionalTitle, withOutbox, withoutTemporary } from "./provisional";
 
 test("a provisional title has at most sixty characters and ends after a word", () => {
   expect(provisionalTitle("  Hello,\n  world! ")).toBe("Hello, world!");
@@ -9,4 +10,16 @@ test("a provisional title has at most sixty characters and ends after a word", (
   expect(provisionalTitle("東京".repeat(40))).toBe(`${"東京".repeat(29)}東…`);
   expect(provisionalTitle("🙂".repeat(80))).toBe(`${"🙂".repeat(59)}…`);
   expect(provisionalTitle("Explain ```go\nfunc main() {}```")).toBe("Explain");
+});
+
+test("a conversation whose first message is being sent is known, but is in no list if it is temporary", () => {
+  const known = withOutbox(
+    [],
+    [
+      outboxMessage("one", 1, { conversationID: "conv_1", newConversation: { profile: null, temporary: true } }),
+      outboxMessage("two", 2, { conversationID: "conv_2", newConversation: { profile: null } }),
+    ],
+  );
+  expect(known.map(({ title, temporary }) => `${title} ${temporary}`)).toEqual(["two false", "one true"]);
+  expect(withoutTemporary(known).map(({ title }) => title)).toEqual(["two"]);
 });

@@ -34,7 +34,7 @@ function futureConversation(message: OutboxMessage): Conversation {
     pinned_at: null,
     metadata: {},
     message_count: 0,
-    temporary: false,
+    temporary: message.newConversation?.temporary ?? false,
     unread: false,
     version: 0,
     created_at: time,
@@ -68,3 +68,9 @@ export function withOutbox(
   const pinned = listed.filter((one) => one.pinned_at !== null).length;
   return future.length === 0 ? listed : listed.toSpliced(pinned, 0, ...future);
 }
+
+/** Leaves out the temporary conversations, which no list has. */
+export const withoutTemporary = (conversations: readonly Conversation[]): readonly Conversation[] =>
+  conversations.some(({ temporary }) => temporary)
+    ? conversations.filter(({ temporary }) => !temporary)
+    : conversations;

@@ -6,6 +6,7 @@ import { sendMessage } from "../api/outbox";
 import { newIdentifier } from "../api/identifier";
 import { sessionQuery } from "../api/queries";
 import { focusComposer } from "../composer/composer-requests";
+import { endNewChat, newChat } from "../composer/new-chat";
 import { Icon, type IconName } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
@@ -30,7 +31,9 @@ export function NewChatExamples() {
   }, []);
   const begin = (text: string) => {
     const id = newIdentifier("conv");
-    sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null } });
+    const { id: unused, temporary = false } = newChat();
+    sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null, temporary } });
+    if (temporary) endNewChat(unused); // the choice applies to one chat
     void navigate({ to: "/c/$conversation", params: { conversation: id } });
   };
   return (

@@ -1,0 +1,137 @@
+package http
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"turnstone/http/route"
+	"turnstone/persistence/audit"
+	"turnstone/protocol"
+)
+
+// changeEmail changes the address of an account, and returns the account of the response.
+func (c *client) changeEmail(email string) (account protocol.Account) {
+	c.t.Helper()
+	c.expect(200, "PUT", "/account/email", route.Object{"email": email}).into(c.t, &account)
+	return account
+}
+
+func TestAChangedEmailIsTheSignInNameOfTheAccount(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("ada@example.com")
+	other := w.client().login("ada@example.com")
+	want := c.account
+	want.Email = "Ada@Example.net"
+	if got := c.changeEmail(" Ada@Example.net "); got != want {
+		t.Errorf("the account is %+v, want %+v", got, want)
+	}
+	if own := c.session().Account; own != want {
+		t.Errorf("the account of the session is %+v, want %+v", own, want)
+	}
+	other.session() // other sessions continue
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": testPassword})
+	w.client().login("ada@example.net")
+	w.client().register("ada@example.com") // the previous address is free
+	events := w.events(c.account.AccountID)
+	if !slices.Contains(events, string(audit.EventEmailChanged)) {
+		t.Errorf("audit %v", events)
+	}
+	before := len(events)
+	if got := c.changeEmail("Ada@Example.net"); got != want {
+		t.Errorf("the same address again: the account is %+v, want %+v", got, want)
+	}
+	if events := w.events(c.account.AccountID); len(events) != before {
+		t.Errorf("the same address again is in the audit: %v", events)
+	}
+}
+
+func TestAnEmailChangeRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.client().register("eve@example.com")
+	c := w.client().register("ada@example.com")
+	for _, test := range []struct {
+		name, email string
+		status      int
+		code        protocol.Code
+	}{
+		{"a taken address", "EVE@example.com", 409, protocol.CodeEmailTaken},
+		{"not an address", "ada", 422, protocol.CodeInvalid},
+		{"no address", "", 422, protocol.CodeInvalid},
+		{"a name around the address", "Ada <ada2@example.com>", 422, protocol.CodeInvalid},
+		{"an address that is too long", strings.Repeat("a", 250) + "@example.com", 422, protocol.CodeInvalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			resp := c.do("PUT", "/account/email", route.Object{"email": test.email})
+			if resp.status != test.status || resp.Code != test.code {
+				t.Errorf("%d %s", resp.status, resp.body)
+			}
+		})
+	}
+	if own := c.session().Account; own.Email != "ada@example.com" {
+		t.Errorf("the address is %s", own.Email)
+	}
+	w.clock.advance(sudoLifetime)
+	if resp := c.do("PUT", "/account/email", route.Object{"email": "ada@example.net"}); resp.status != 403 || resp.Code != protocol.CodeReauthRequired {
+		t.Errorf("without a recent sign-in: %d %s", resp.status, resp.body)
+	}
+}
+
+// A change of the address reveals as much as a registration, so both draw from the same limit.
+func TestAskingForTakenAddressesIsLimitedByNetwork(t *testing.T) {
+	w := signInLimitWorld(t)
+	w.client().at("203.0.113.9").register("ada@example.com")
+	c := w.client().at("203.0.113.10").register("eve@example.com")
+	var statuses []int
+	for range 6 {
+		resp := c.do("PUT", "/account/email", route.Object{"email": "ada@example.com"})
+		statuses = append(statuses, resp.status)
+	}
+	if got := fmt.Sprint(statuses); got != "[409 409 409 409 429 429]" { // the registration was the first draw
+		t.Errorf("%s", got)
+	}
+	resp := w.client().at("203.0.113.10").do("POST", "/auth/register", route.Object{"email": "bob@example.com", "password": testPassword})
+	if resp.status != 429 {
+		t.Errorf("a registration from the same network: %d %s", resp.status, resp.body)
+	}
+	if resp := c.do("PUT", "/account/email", route.Object{"email": "eve"}); resp.status != 422 {
+		t.Errorf("a malformed address draws from the limit: %d %s", resp.status, resp.body)
+	}
+}
+
+func TestTheDisplayNameIsChanged(t *testing.T) {
+	w := newWorld(t)
+	c := w.client().register("ada@example.com")
+	for name, want := range map[string]string{
+		"  Ada Lovelace ":        "Ada Lovelace",
+		strings.Repeat("名", 100): strings.Repeat("名", 100),
+	} {
+		var changed protocol.Account
+		c.expect(200, "PUT", "/account/name", route.Object{"display_name": name}).into(t, &changed)
+		if own := c.session().Account; own.DisplayName != want || changed != own {
+			t.Errorf("the response has %+v, the session %+v, want the name %q", changed, own, want)
+		}
+	}
+	before := c.session().Account
+	for _, name := range []string{"", "   ", "A\x07", strings.Repeat("n", 101)} {
+		resp := c.do("PUT", "/account/name", route.Object{"display_name": name})
+		if resp.status != 422 || resp.Code != protocol.CodeInvalid {
+			t.Errorf("%q: %d %s", name, resp.status, resp.body)
+		}
+	}
+	if own := c.session().Account; own != before {
+		t.Errorf("after refused changes the account is %+v, want %+v", own, before)
+	}
+}
+
+func TestTheFeedReportsAChangedName(t *testing.T) {
+	w := newFeedWorld(t)
+	laptop := w.client().register("ann@example.com")
+	stream := w.feed(w.client().login("ann@example.com"), "")
+	stream.want(protocol.FeedStarted, "")
+	laptop.expect(200, "PUT", "/account/name", route.Object{"display_name": "Ann of Kyoto"})
+	stream.want("account.changed", laptop.account.AccountID.String())
+	laptop.changeEmail("ann@example.net")
+	stream.want("account.changed", laptop.account.AccountID.String())
+}

@@ -1,0 +1,182 @@
+// Tests of temporary chats: they are created by a button of the new chat, show when they are erased, and appear in no list.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectAccessibleInBothColorSchemes } from "./axe";
+import { composer, expectFocus, fast, intercept, messages, send, sidebar, waitForAnswerEnd } from "./conversation-page";
+import { Account, BrowserWindow, phone, withBrowser } from "./harness";
+
+withBrowser();
+
+interface Stored {
+  temporary: boolean;
+  expires_at?: string;
+  last_activity_at: string;
+  draft: { content: string };
+}
+
+const toggle = (page: Page) => page.getByRole("button", { name: "Temporary chat" });
+const notice = (page: Page) => page.getByRole("status").getByText("Erased 24 hours after the last message.");
+const badge = (page: Page) => page.getByRole("main").getByText(/^Temporary, erased \w+/);
+const rows = (page: Page) => sidebar(page).locator("a[data-conversation]");
+const isPressed = (page: Page) => toggle(page).getAttribute("aria-pressed");
+
+/** Returns the conversation of the address, once the page has one. */
+async function opened(page: Page): Promise<string> {
+  await page.waitForURL("**/c/conv_*");
+  return new URL(page.url()).pathname.slice("/c/".length);
+}
+
+const read = (account: Account, conversation: string) => account.read<Stored>(`/conversations/${conversation}`);
+
+async function newTemporaryChat(page: Page): Promise<void> {
+  await toggle(page).press("Enter");
+  await notice(page).waitFor();
+  expect(await isPressed(page)).toBe("true");
+}
+
+describe("temporary chats", () => {
+  test("35 a message in a temporary chat creates a temporary conversation, which no list shows", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await newTemporaryChat(page);
+    await send(page, `Which tide is this? ${fast(5)}`);
+    const conversation = await opened(page);
+    await badge(page).waitFor();
+    await messages(page).nth(1).waitFor();
+    await waitForAnswerEnd(page);
+    const stored = await read(account, conversation);
+    expect(stored.temporary).toBe(true);
+    expect(Date.parse(stored.expires_at!) - Date.parse(stored.last_activity_at)).toBe(24 * 3_600_000);
+    // The feed has announced the temporary conversation before this one.
+    await account.request("POST", "/conversations", { title: "Charts" });
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
+    await page.keyboard.press("Control+k");
+    const palette = page.getByRole("dialog", { name: "Search and commands" });
+    await palette.getByRole("option", { name: "Charts" }).waitFor();
+    expect(await palette.getByRole("option", { name: "Which tide is this?" }).count()).toBe(0);
+    await page.keyboard.press("Escape");
+    await page.reload();
+    await badge(page).waitFor();
+    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
+    await visit.close();
+  });
+
+  test("35 a draft in a temporary chat is stored with a temporary conversation", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await newTemporaryChat(page);
+    await composer(page).fill("Not for long");
+    const conversation = await opened(page);
+    await badge(page).waitFor();
+    await expectFocus(composer(page));
+    expect(await read(account, conversation)).toMatchObject({ temporary: true, draft: { content: "Not for long" } });
+    expect(await rows(page).count()).toBe(0);
+    await page.reload();
+    await badge(page).waitFor();
+    await expect.poll(() => composer(page).inputValue()).toBe("Not for long");
+    await visit.close();
+  });
+
+  test("35 a draft of a temporary chat that its closed page could not store is stored as temporary", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
+    await newTemporaryChat(page);
+    await composer(page).fill("Not for long");
+    await expect.poll(() => requests.length).toBe(1);
+    const conversation = requests[0]!.request().url().split("/").at(-1)!;
+    await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).toContain("Not for long");
+    await page.close();
+    await visit.tab("/");
+    await expect
+      .poll(() => read(account, conversation).catch(() => null))
+      .toMatchObject({ temporary: true, draft: { content: "Not for long" } });
+    await visit.close();
+  });
+
+  test("35 the choice survives a reload, can be reverted, and applies to one chat", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await newTemporaryChat(page);
+    await page.reload();
+    await notice(page).waitFor();
+    await toggle(page).press("Enter");
+    await notice(page).waitFor({ state: "hidden" });
+    expect(await isPressed(page)).toBe("false");
+    await newTemporaryChat(page);
+    await page.getByRole("main").getByRole("list").getByRole("button").first().click(); // an example
+    await badge(page).waitFor();
+    expect((await read(account, await opened(page))).temporary).toBe(true);
+    await page.keyboard.press("Control+Shift+o");
+    await page.waitForURL((address) => address.pathname === "/");
+    await expect.poll(() => isPressed(page)).toBe("false");
+    await send(page, `Hello! ${fast(3)}`);
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await messages(page).nth(1).waitFor();
+    expect((await read(account, await opened(page))).temporary).toBe(false);
+    await visit.close();
+  });
+
+  test("35 what does not apply to a temporary conversation is not offered", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat(`Which tide is this? ${fast(5)}`, { temporary: true });
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await badge(page).waitFor();
+    await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+    await page.getByRole("menuitem").first().waitFor();
+    expect(await page.getByRole("menuitem").allInnerTexts()).toEqual(["Rename", "Delete"]);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    const palette = page.getByRole("dialog", { name: "Search and commands" });
+    await palette.getByRole("option", { name: "Rename" }).waitFor();
+    for (const name of ["Share…", "Pin", "Archive"])
+      expect(await palette.getByRole("option", { name, exact: true }).count(), name).toBe(0);
+    await visit.close();
+  });
+
+  test("35 a temporary conversation is in no list while its first message is being sent", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
+    await newTemporaryChat(page);
+    await send(page, `Which tide is this? ${fast(5)}`);
+    const conversation = await opened(page);
+    await expect.poll(() => requests.length).toBe(1);
+    expect(requests[0]!.request().postDataJSON()).toEqual({ profile: null, temporary: true });
+    await page.getByRole("main").getByText("Temporary", { exact: true }).waitFor();
+    await page.getByRole("heading", { level: 1, name: /^Which tide is this/ }).waitFor();
+    expect(await rows(page).count()).toBe(0);
+    await requests[0]!.continue();
+    await badge(page).waitFor();
+    expect((await read(account, conversation)).temporary).toBe(true);
+    await visit.close();
+  });
+
+  for (const [kind, options] of [
+    ["desktop", {}],
+    ["phone", { viewport: phone }],
+  ] as const)
+    test(`42 a temporary chat is accessible on a ${kind}`, async () => {
+      const account = await Account.register();
+      const visit = await BrowserWindow.open("/", account, options);
+      const { page } = visit;
+      await newTemporaryChat(page);
+      await expectAccessibleInBothColorSchemes(page, "a new temporary chat");
+      await send(page, `Which tide is this? ${fast(5)}`);
+      await opened(page);
+      await page
+        .getByRole("main")
+        .getByText(/^Temporary, erased/)
+        .waitFor({ state: "attached" });
+      await waitForAnswerEnd(page);
+      await expectAccessibleInBothColorSchemes(page, "a temporary conversation");
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+      await visit.close();
+    });
+});
