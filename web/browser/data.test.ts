@@ -1,6 +1,8 @@
 // Tests of "Your data" in the settings: the export of the account, the import of other exports, and the erasure of the
 // account.
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
@@ -20,10 +22,12 @@ interface Import {
 
 const listed = async (account: Account) => (await account.read<{ data: Import[] }>("/account/imports")).data;
 
-/** Chooses a file as a user does, with the button. */
-async function choose(page: Page, name: string, content: string | Buffer): Promise<void> {
+/** Chooses a file as a user does, with the button. A file on the disk has only its path. */
+async function choose(page: Page, name: string, content?: string): Promise<void> {
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), chooseFile(page).click()]);
-  await chooser.setFiles({ name, mimeType: "application/json", buffer: Buffer.from(content) });
+  await chooser.setFiles(
+    content === undefined ? name : { name, mimeType: "application/json", buffer: Buffer.from(content) },
+  );
 }
 
 /** A conversation as ChatGPT exports it, with a question, an answer and an attachment. */
@@ -201,7 +205,11 @@ describe("import", () => {
       downloadThroughput: -1,
       uploadThroughput: 64 << 10,
     });
-    await choose(page, "large.json", Buffer.alloc(40 << 20, " "));
+    const folder = mkdtempSync(join(tmpdir(), "turnstone-upload-"));
+    const file = join(folder, "large.json");
+    writeFileSync(file, "");
+    truncateSync(file, 40 << 20);
+    await choose(page, file);
     const progress = page.getByRole("progressbar", { name: "Uploading “large.json”" });
     await progress.waitFor();
     await page.getByText(/^[\d.]+ \w+ of 40 MB$/).waitFor();
@@ -215,6 +223,7 @@ describe("import", () => {
     await imports(page).getByText("Cancelled", { exact: true }).waitFor();
     await expect.poll(() => chooseFile(page).getAttribute("aria-disabled")).toBe("false");
     await visit.close();
+    rmSync(folder, { recursive: true });
   });
 
   test("34 a running import shows its progress, can be cancelled, and is polled only until it has ended", async () => {
@@ -291,10 +300,7 @@ describe("erasure", () => {
     const visit = await BrowserWindow.open("/settings#data", account);
     const { page } = visit;
     const other = await visit.tab("/");
-    await page.getByRole("button", { name: "Delete account…" }).waitFor();
-    await requireReauthentication(page);
     await page.getByRole("button", { name: "Delete account…" }).press("Enter");
-    await reauthenticate(page, account);
     const dialog = eraseDialog(page);
     await expect
       .poll(() => dialog.getByRole("listitem").allInnerTexts())
@@ -312,7 +318,9 @@ describe("erasure", () => {
     await field.press("Enter");
     await dialog.getByText("Something changed in the meantime.").waitFor();
     await dialog.getByText("2 conversations").waitFor();
+    await requireReauthentication(page);
     await confirm.click();
+    await reauthenticate(page, account);
     await page.getByText("Your account is deleted. All devices are signed out").waitFor();
     await page.getByText(/^era_[a-z0-9]+$/).waitFor();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
