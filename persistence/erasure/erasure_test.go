@@ -250,6 +250,28 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	}
 }
 
+func TestTheRenewalOfASessionDoesNotChangeWhatIsConfirmed(t *testing.T) {
+	w := storetest.NewWorld(t)
+	now := time.Now()
+	session := func(token string, at time.Time) *accounts.NewSession {
+		return &accounts.NewSession{
+			TokenHash: []byte(token), KeyVersion: 1, SessionID: protocol.NewSessionID(), At: at, ExpiresAt: at.Add(time.Hour),
+		}
+	}
+	w.Must(w.DB.Accounts.CreateSession(t.Context(), w.Account, session("expired", now.Add(-2*time.Hour)), audit.Requester{}))
+	first := session("first", now)
+	w.Must(w.DB.Accounts.CreateSession(t.Context(), w.Account, first, audit.Requester{}))
+	next := *first
+	next.TokenHash, next.At = []byte("next"), now.Add(time.Second)
+	rotated, err := w.DB.Accounts.RotateSession(t.Context(), w.Account, first.TokenHash, &next, 0, audit.Requester{})
+	w.Must(err)
+	counts, err := w.DB.Erasures.Count(t.Context(), w.Account)
+	w.Must(err)
+	if !rotated || counts["sessions"] != 1 {
+		t.Errorf("rotated: %t, %d sessions", rotated, counts["sessions"])
+	}
+}
+
 func TestAnAccountThatIsNotBeingErasedLosesNothing(t *testing.T) {
 	w := storetest.NewWorld(t)
 	storetest.NewConversation(t, w.DB, w.Account, "kept")

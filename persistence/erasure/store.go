@@ -46,10 +46,11 @@ const countSQL = `
 		(select count(*) from (select from conversations c where c.account_id = @account and ` + conversations.Visible + ` limit @most) c) as conversations,
 		(select count(*) from (select from messages where account_id = @account limit @most) m) as messages,
 		(select count(*) from (select from follow_ups where account_id = @account and state in ('queued', 'held') limit @most) f) as follow_ups,
-		(select count(*) from (select from sessions where account_id = @account and revoked_at is null limit @most) s) as sessions,
+		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,
 		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports`
 
-// Count counts what an erasure deletes, each kind up to 1,000.
+// Count counts what an erasure deletes, each kind up to 1,000. A session counts once, although it may have several tokens:
+// the numbers are part of the confirmation, and a request that renews the token must not change them.
 func (s *Store) Count(ctx context.Context, account protocol.AccountID) (map[string]int, error) {
 	return pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (map[string]int, error) {
 		found, err := pgx.RowToMap(row)

@@ -194,6 +194,10 @@ describe("every page", () => {
         if_busy: "queue",
       });
       await account.request("POST", `/conversations/${conversation}/shares`, {});
+      await account.request("POST", "/account/imports", [
+        { uuid: "1", name: "Winds", chat_messages: [] },
+        { uuid: "2", name: "Tides", chat_messages: [{ uuid: "3", sender: "human", text: "Why?" }] },
+      ]);
       const visit = await BrowserWindow.open("/", account, options);
       await composer(visit.page).waitFor();
       await checkPage(visit.page, `start-${kind}`);
@@ -214,6 +218,7 @@ describe("every page", () => {
         if (name === "settings") {
           await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
           await visit.page.getByRole("table", { name: "Tokens by conversation" }).waitFor();
+          await visit.page.getByRole("button", { name: "What was skipped or changed" }).click();
         }
         await checkPage(visit.page, `${name}-${kind}`);
         if (name === "conversation") {

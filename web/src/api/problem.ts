@@ -3,6 +3,12 @@ import type { components } from "../generated/api";
 
 export type Problem = components["schemas"]["Problem"];
 
+/** What an irreversible request would delete, and the token that confirms it. */
+export interface Confirmation {
+  token: string;
+  will_delete: Record<string, number>;
+}
+
 /** The error of a refused request, or of one that got no response (status 0). */
 export class Refusal extends Error {
   constructor(
@@ -26,6 +32,13 @@ export class Refusal extends Error {
     const current =
       this.code === "turn_in_progress" ? (this.problem?.current as { turn_id?: string } | null | undefined) : null;
     return current?.turn_id ?? null;
+  }
+
+  /** The confirmation that the service requires if the code is confirmation_required, else null. */
+  get confirmation(): Confirmation | null {
+    return this.code === "confirmation_required"
+      ? (this.problem?.current as { confirmation: Confirmation }).confirmation
+      : null;
   }
 }
 

@@ -52,8 +52,8 @@ function applySession(session: SessionInfo): void {
   listeners.forEach((listener) => listener());
 }
 
-/** Loads the start page in every tab, after the account has signed out. */
-export function handleSignOut(): void {
+/** Leaves the pages of the account in every tab, after it has signed out. load loads the next page of this tab. */
+export function handleSignOut(load = () => location.assign("/")): void {
   channel?.postMessage("left");
-  location.assign("/");
+  load();
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { Refusal } from "../api/client";
+import type { Confirmation } from "../api/problem";
 import { deleteProject, projectChanged, type Project } from "../api/projects";
 import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
@@ -9,11 +10,6 @@ import { Dialog } from "../controls/dialog";
 import { Field } from "../controls/field";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
-
-interface Confirmation {
-  token: string;
-  will_delete: Record<string, number>;
-}
 
 export function DeleteProjectDialog({ project, onClose }: { project: Project; onClose: () => void }) {
   const { t } = useLocalization();
@@ -29,8 +25,7 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
       projectChanged();
       void navigate({ to: "/p/$project", params: { project: project.project_id } });
     } catch (refusal) {
-      if (refusal instanceof Refusal && refusal.code === "confirmation_required")
-        return setConfirmation((refusal.problem?.current as { confirmation: Confirmation }).confirmation);
+      if (refusal instanceof Refusal && refusal.confirmation !== null) return setConfirmation(refusal.confirmation);
       noticeSignOut(refusal);
       setFailed(true);
       projectChanged();

@@ -17,6 +17,7 @@ import { Account } from "./settings-account";
 import { Section } from "./section";
 import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
+import { Data } from "./settings-data";
 import { Devices } from "./settings-devices";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
@@ -32,6 +33,7 @@ const sections = {
   archive: "pages.archive.title",
   shares: "pages.shares.title",
   usage: "pages.usage.title",
+  data: "pages.data.title",
   security: "pages.settings.security",
   about: "pages.about.title",
 } as const satisfies Record<string, MessageKey>;
@@ -99,6 +101,11 @@ export function SettingsPage() {
           <Anchor id="usage">
             <Section id="tokens" title={t("pages.usage.title")} hint={t("pages.usage.hint")}>
               <Usage />
+            </Section>
+          </Anchor>
+          <Anchor id="data">
+            <Section id="your-data" title={t("pages.data.title")}>
+              <Data />
             </Section>
           </Anchor>
           <Anchor id="security">

@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { handleSignIn } from "../api/session-state";
 import { api, body } from "../api/client";
+import { reportedErasure } from "../api/erasure";
 import { Button } from "../controls/button";
 import { Field, PasswordField } from "../controls/field";
 import { useLocalization } from "../messages/localization";
@@ -19,12 +20,14 @@ export function SignIn() {
   const { t } = useLocalization();
   const [registering, setRegistering] = useState(false);
   const [email, setEmail] = useState("");
+  const erasure = reportedErasure();
   return (
     <AuthLayout>
       <title>{`${t(registering ? "pages.register.title" : "pages.sign_in.title")} · ${t("app.name")}`}</title>
       <h1 className="text-xl font-semibold">{t(registering ? "pages.register.title" : "pages.sign_in.title")}</h1>
       <p className="mt-1 text-soft">{t("pages.sign_in.tagline")}</p>
       <div className="mt-8 flex flex-col gap-6">
+        {erasure !== null && <Erased id={erasure} />}
         {providerFailure !== null && (
           <div role="alert">
             <FormError>{t(providerFailure)}</FormError>
@@ -50,6 +53,19 @@ export function SignIn() {
         )}
       </div>
     </AuthLayout>
+  );
+}
+
+/** Reports the erasure of the account that was signed in before. */
+function Erased({ id }: { id: string }) {
+  const { t } = useLocalization();
+  return (
+    <div role="status" className="flex flex-col gap-2 rounded-md bg-accent-wash px-3 py-2 text-sm">
+      <p>{t("pages.data.erased")}</p>
+      <p>
+        {t("pages.data.erased.reference")} <code className="font-mono wrap-anywhere select-all">{id}</code>
+      </p>
+    </div>
   );
 }
 

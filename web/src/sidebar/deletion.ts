@@ -5,14 +5,10 @@ import { useEffect } from "react";
 import { create } from "zustand";
 import { noticeSignOut } from "../api/session-state";
 import { api, type Conversation, Refusal } from "../api/client";
+import type { Confirmation } from "../api/problem";
 import { refetchInAllTabs, conversationsQuery, queryClient } from "../api/queries";
 import { toast } from "../controls/toast";
 import type { Localization } from "../messages/localization";
-
-interface Confirmation {
-  token: string;
-  will_delete: Record<string, number>;
-}
 
 interface Deletion {
   /** The conversation whose deletion the user must confirm before a request is sent; null: none. */
@@ -88,11 +84,8 @@ async function requestDeletion(conversation: Conversation, t: Localization["t"],
     });
   } catch (refusal) {
     if (!(refusal instanceof Refusal)) throw refusal;
-    if (refusal.code === "confirmation_required") {
-      const { confirmation } = refusal.problem?.current as { confirmation: Confirmation };
-      useDeletion.setState({ serverConfirmation: { conversation, confirmation } });
-      return;
-    }
+    const { confirmation } = refusal;
+    if (confirmation !== null) return useDeletion.setState({ serverConfirmation: { conversation, confirmation } });
     if (refusal.status !== 404) {
       noticeSignOut(refusal);
       setPending(id, null);
