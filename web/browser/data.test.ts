@@ -253,6 +253,7 @@ describe("import", () => {
       else return route.fulfill({ json: { data: [current], next_cursor: null } });
       return route.fulfill({ json: current });
     });
+    await page.clock.install();
     await page.goto(`${url}/settings#data`);
     const row = imports(page).getByRole("listitem").first();
     await row.getByText("3 conversations imported").waitFor();
@@ -266,6 +267,10 @@ describe("import", () => {
     await page.getByText("Import cancelled. Conversations that were already imported stay.").waitFor();
     await expectFocus(imports(page));
     expect(polls).toBeGreaterThan(1);
+    const before = polls;
+    await page.clock.fastForward(30_000);
+    await page.evaluate(() => fetch("/health")); // after the requests of the timers that were due
+    expect(polls).toBe(before);
     await visit.close();
   });
 
