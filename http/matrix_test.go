@@ -175,6 +175,7 @@ var examples = map[string]example{
 		return route.Object{"content": "Be brief.", "version": m.versionOfProject(of, "instructions_version")}
 	}},
 	"GET /projects/{project_id}/work-history":   {},
+	"GET /projects/{project_id}/search":         {query: "?q=hello"},
 	"GET /projects/{project_id}/conversations":  {},
 	"POST /projects/{project_id}/conversations": {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }},
 	"GET /events": {},

@@ -198,6 +198,7 @@ func TestAnotherAccountsProjectIsAMissingOne(t *testing.T) {
 		{"GET", "/projects/%s/instructions", nil},
 		{"GET", "/projects/%s/work-history", nil},
 		{"GET", "/projects/%s/conversations", nil},
+		{"GET", "/projects/%s/search?q=secret", nil},
 		{"POST", "/projects/%s/conversations", route.Object{"title": "x"}},
 		{"PUT", "/projects/%s/name", route.Object{"name": "x", "version": 1}},
 		{"PUT", "/projects/%s/archive", route.Object{"archived": true, "version": 1}},

@@ -103,3 +103,62 @@ func TestSearchesHaveALimitThatFailsClosed(t *testing.T) {
 		t.Errorf("%s", down.body)
 	}
 }
+
+func TestASearchOfAProjectFindsOnlyWhatIsInItNow(t *testing.T) {
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	project, id, outside := u.project("Zoo"), u.conversation("Zoo plans"), u.conversation("Zoo outside")
+	path := "/projects/" + project
+	find := path + searchPath("zoo")
+	ids := u.storeMessages(id, "the penguins", "of the ZOO", "a zoo again")
+	u.storeMessages(outside, "a zoo outside")
+	wantField(t, u.do(200, "GET", find, nil), "data.0", nil)
+	u.do(200, "PUT", "/conversations/"+id+"/project", route.Object{"project_id": project, "version": 1})
+	page := u.do(200, "GET", find, nil)
+	wantField(t, page, "data.0.kind", "conversation")
+	wantField(t, page, "data.0.project_id", project)
+	wantField(t, page, "data.0.snippet.highlights.0.end", 3.0)
+	wantField(t, page, "data.1.message_id", ids[2])
+	wantField(t, page, "data.2.message_id", ids[1])
+	wantField(t, page, "data.3", nil)
+	wantField(t, page, "next_cursor", nil)
+	if cache := page.header.Get("Cache-Control"); cache != "no-store" {
+		t.Errorf("Cache-Control %q", cache)
+	}
+	wantField(t, u.do(200, "GET", find+"&kind=message", nil), "data.0.message_id", ids[2])
+	titles := u.do(200, "GET", find+"&kind=conversation", nil)
+	wantField(t, titles, "data.0.conversation_id", id)
+	wantField(t, titles, "data.1", nil)
+
+	first := u.do(200, "GET", find+"&limit=1", nil)
+	cursor := "&cursor=" + first.at("next_cursor").(string)
+	wantField(t, u.do(200, "GET", find+"&limit=2"+cursor, nil), "data.1.message_id", ids[1])
+	for _, other := range []string{find + "&kind=message", path + searchPath("zoos"), searchPath("zoo"), "/projects/" + u.project("Other") + searchPath("zoo")} {
+		u.do(422, "GET", other+cursor, nil)
+	}
+	for _, query := range []string{"", "?q=", "?q=%20", "?q=" + strings.Repeat("x", 161), "?q=%00", "?q=x&limit=0", "?q=x&limit=101", "?q=x&kind=file", "?q=x&cursor=x"} {
+		if reply := u.do(422, "GET", path+"/search"+query, nil); reply.Code != protocol.CodeInvalid || reply.at("errors.0.field") == nil {
+			t.Errorf("%s: %s", query, reply.body)
+		}
+	}
+	wantField(t, u.do(200, "GET", path+searchPath("-"), nil), "data.0", nil)
+	for _, missing := range []string{"/projects/" + protocol.NewProjectID().String(), "/projects/nonsense"} {
+		for _, q := range []string{"zoo", " ", "-"} {
+			u.do(404, "GET", missing+searchPath(q), nil)
+		}
+	}
+
+	u.do(200, "PUT", path+"/archive", route.Object{"archived": true, "version": 1})
+	wantField(t, u.do(200, "GET", find, nil), "data.0.conversation_id", id)
+	token := u.do(409, "DELETE", path, nil, "If-Match", `"v2"`).at("current.confirmation.token").(string)
+	u.do(200, "DELETE", path, nil, "If-Match", `"v2"`, "X-Confirm", token)
+	wantField(t, u.do(200, "GET", find, nil), "data.0", nil)
+	u.do(200, "POST", path+"/restore", route.Object{"version": 3})
+	wantField(t, u.do(200, "GET", find, nil), "data.0.conversation_id", id)
+	s.localBucket(route.Bucket("search"), limits.Limit{Rate: 1, Period: time.Hour, Burst: 1})
+	u.do(200, "GET", searchPath("x"), nil)
+	wantField(t, u.do(429, "GET", find, nil), "code", "rate_limited")
+	s.limiter.real = nil
+	s.limiter.breakDown()
+	wantField(t, u.do(503, "GET", find, nil), "code", "unavailable")
+}

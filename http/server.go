@@ -156,7 +156,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
 	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}
-	s.search = search.New(s.Search, keys)
+	s.search = search.New(s.Search, s.Projects, keys)
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

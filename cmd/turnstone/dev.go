@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/users"
 	"turnstone/protocol"
 )
 
@@ -111,7 +112,7 @@ func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) 
 	isNew := made
 	var account protocol.AccountID
 	err = s.retryWhileBusy(ctx, "the account is not seeded yet", func(ctx context.Context) (err error) {
-		account, made, err = seedAccount(ctx, s.db, demoEmail, demoName, password, isNew)
+		account, made, err = users.Seed(ctx, s.db, demoEmail, demoName, password, isNew)
 		return err
 	})
 	if err != nil {

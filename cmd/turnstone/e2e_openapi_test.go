@@ -358,6 +358,10 @@ func (w *walk) projects() {
 	made := w.call("createProjectConversation", here, map[string]any{"title": "In the project"}).Text(w.t, http.StatusCreated, "conversation_id")
 	w.forked = append(w.forked, made)
 	w.call("listProjectConversations", here, nil).Value(w.t, http.StatusOK, "data", 1)
+	found := w.call("searchProject", args{"project_id": id, "q": "hello project", "kind": "message", "limit": "1"}, nil)
+	if text := found.Text(w.t, http.StatusOK, "data", 0, "snippet", "text"); !strings.Contains(text, "Hello from a project.") {
+		w.t.Errorf("the search of the project found %s", found.Body)
+	}
 	w.call("listWorkHistory", here, nil).Value(w.t, http.StatusOK, "data", 0, "kind")
 	w.call("renameProject", here, map[string]any{"name": "Renamed", "version": 1}).Value(w.t, http.StatusOK, "version")
 	w.call("archiveProject", here, map[string]any{"archived": true, "version": 2}).Text(w.t, http.StatusOK, "state")

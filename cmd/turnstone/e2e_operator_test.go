@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,4 +203,41 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 		t.Errorf("the stream of another account: %v", err)
 	}
 	other.Cancel(t, untouched)
+}
+
+func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
+	s := sitetest.NewSite(t)
+	s.Start()
+	u := sitetest.NewUser(t, s.Base)
+	lost := u.Device(t)
+	var devices protocol.List[protocol.Device]
+	lost.Get(t, "/auth/sessions", &devices)
+	session := devices.Data[slices.IndexFunc(devices.Data, func(d protocol.Device) bool { return d.Current })].SessionID
+	feed, err := lost.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodGet, "/events", nil)
+	if err != nil || feed.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", feed, err)
+	}
+	defer func() { _ = feed.Body.Close() }()
+	if _, err := feed.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, feed.Body)
+		ended <- err
+	}()
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "user", "sessions", u.Email, "--end", session.String())
+	if code != 0 {
+		t.Fatalf("user sessions --end: %d %s%s", code, stdout, stderr)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(sitetest.ProcessTimeout):
+		t.Fatal("the feed did not end")
+	}
+	lost.Do(t, http.MethodGet, "/conversations", nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
+	u.Do(t, http.MethodGet, "/conversations", nil).Want(t, http.StatusOK, nil)
 }

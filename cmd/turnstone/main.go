@@ -44,7 +44,7 @@ type cli struct {
 	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
 	Doctor  doctorCommand  `cmd:"" help:"Check this installation and print how to fix what is wrong."`
 	Config  configCommand  `cmd:"" help:"Check, print or document the configuration."`
-	User    userCommand    `cmd:"" help:"Create and change accounts."`
+	User    userCommand    `cmd:"" help:"List, create, change and erase accounts."`
 	Turn    turnCommand    `cmd:"" help:"Inspect or cancel a turn on the running service."`
 	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand `cmd:"" help:"Print the version."`

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,16 +12,21 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/users"
 	"turnstone/persistence"
 	"turnstone/protocol"
 	"turnstone/providers/embedded"
 )
 
 type userCommand struct {
+	List     userListCommand     `cmd:"" help:"List accounts, in the order of their creation."`
+	Show     userShowCommand     `cmd:"" help:"Show the state of an account, how it signs in and how much it has. Nothing that users wrote is shown."`
+	Sessions userSessionsCommand `cmd:"" help:"List the devices on which an account is signed in, or sign out one or all of them."`
 	Add      userAddCommand      `cmd:"" help:"Create an account."`
 	Disable  userDisableCommand  `cmd:"" help:"Disable an account: end its sessions, cancel its live turns and hold its queues. Nothing is deleted."`
 	Enable   userEnableCommand   `cmd:"" help:"Let a disabled account sign in again. Held follow-ups stay held."`
 	Password userPasswordCommand `cmd:"" help:"Give an account a new password and end its sessions."`
+	Erase    userEraseCommand    `cmd:"" help:"Erase an account and everything in it, as the account itself can. This cannot be undone."`
 	Erasure  userErasureCommand  `cmd:"" help:"Show how much the erasure of an account has deleted."`
 }
 
@@ -30,6 +34,29 @@ type userCommand struct {
 // machine can see it.
 type passwordOptions struct {
 	PasswordStdin bool `help:"Read the password from the first line of standard input. Unset: a password is generated and printed."`
+}
+
+type userListCommand struct {
+	Limit uint   `default:"100" help:"Print at most so many accounts. 0: all."`
+	After string `help:"Start after the account with this identifier (acct_…)."`
+	JSON  bool   `name:"json" help:"Print one JSON object per account and line."`
+}
+
+type userShowCommand struct {
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+}
+
+type userSessionsCommand struct {
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
+	End     string `xor:"end" help:"Sign out the device with this session (sess_…)."`
+	EndAll  bool   `xor:"end" help:"Sign out all devices."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+}
+
+type userEraseCommand struct {
+	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
+	Confirm string `required:"" help:"The email address of the account, to confirm that it is the one to erase."`
 }
 
 type userAddCommand struct {
@@ -55,6 +82,84 @@ type userErasureCommand struct {
 	Erasure string `arg:"" help:"Identifier (era_…) from the response to the erasure."`
 }
 
+// Run prints accounts on stdout. If there are more than the limit, it says on stderr how to continue.
+func (c *userListCommand) Run(ctx context.Context, p *program) error {
+	var after protocol.AccountID
+	if c.After != "" {
+		if err := after.UnmarshalText([]byte(c.After)); err != nil {
+			return fmt.Errorf("%s %w", c.After, err)
+		}
+	}
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
+		more, err := users.List(ctx, db, p.stdout, after, int(c.Limit), c.JSON) //nolint:gosec // a limit that overflows is negative and means all
+		if err == nil && more != nil {
+			_, err = fmt.Fprintf(p.stderr, "There are more accounts: --after %s\n", more)
+		}
+		return err
+	})
+}
+
+// Run prints an account in any state.
+func (c *userShowCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
+		shown, err := users.Show(ctx, db, c.Account)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return users.PrintJSON(p.stdout, shown)
+		default:
+			return shown.Print(p.stdout)
+		}
+	})
+}
+
+// Run needs no running service. A running one ends the streams of an ended session within seconds.
+func (c *userSessionsCommand) Run(ctx context.Context, p *program) error {
+	var session protocol.SessionID
+	if c.End != "" {
+		if err := session.UnmarshalText([]byte(c.End)); err != nil {
+			return fmt.Errorf("%s %w", c.End, err)
+		}
+	}
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
+		switch {
+		case c.EndAll:
+			err := users.SignOutAll(ctx, db, c.Account)
+			if err == nil {
+				_, err = fmt.Fprintf(p.stdout, "The account %s is signed out on all devices.\n", c.Account)
+			}
+			return err
+		case c.End != "":
+			err := users.SignOut(ctx, db, c.Account, session)
+			if err == nil {
+				_, err = fmt.Fprintf(p.stdout, "The session %s has ended.\n", c.End)
+			}
+			return err
+		}
+		devices, err := users.Devices(ctx, db, c.Account)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return users.PrintJSON(p.stdout, devices)
+		default:
+			return users.PrintDevices(p.stdout, devices)
+		}
+	})
+}
+
+// Run needs no running service: the next one that runs continues the erasure. It prints the report as JSON.
+func (c *userEraseCommand) Run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(db *persistence.Stores) error {
+		id, err := users.Erase(ctx, db, c.Account, c.Confirm)
+		if err != nil {
+			return err
+		}
+		return p.printErasure(ctx, db, id)
+	})
+}
+
 // Run prints the report as JSON.
 func (c *userErasureCommand) Run(ctx context.Context, p *program) error {
 	var id protocol.ErasureID
@@ -62,16 +167,16 @@ func (c *userErasureCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("%s %w", c.Erasure, err)
 	}
 	return p.withDatabase(ctx, func(db *persistence.Stores) error {
-		report, err := db.Erasures.Erasure(ctx, id)
-		if err != nil {
-			return err
-		}
-		text, err := json.MarshalIndent(report, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(p.stdout, "%s\n", text)
-		}
-		return err
+		return p.printErasure(ctx, db, id)
 	})
+}
+
+func (p *program) printErasure(ctx context.Context, db *persistence.Stores, id protocol.ErasureID) error {
+	report, err := db.Erasures.Erasure(ctx, id)
+	if err != nil {
+		return err
+	}
+	return users.PrintJSON(p.stdout, report)
 }
 
 // Run prints the password if it generated one.
@@ -81,7 +186,7 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if _, err := addAccount(ctx, db, c.Email, c.Name, password); err != nil {
+		if _, err := users.Add(ctx, db, c.Email, c.Name, password); err != nil {
 			return err
 		}
 		return p.printPassword("The account "+c.Email+" was created.", password, made)
@@ -92,7 +197,7 @@ func (c *userAddCommand) Run(ctx context.Context, p *program) error {
 // service that starts later does so then.
 func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(db *persistence.Stores) error {
-		if err := disableAccount(ctx, db, c.Account); err != nil {
+		if err := users.Disable(ctx, db, c.Account); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(p.stdout, "The account %s is disabled.\n", c.Account)
@@ -103,7 +208,7 @@ func (c *userDisableCommand) Run(ctx context.Context, p *program) error {
 // Run does not release what is held in the account's queues.
 func (c *userEnableCommand) Run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(db *persistence.Stores) error {
-		if err := enableAccount(ctx, db, c.Account); err != nil {
+		if err := users.Enable(ctx, db, c.Account); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(p.stdout, "The account %s is enabled.\n", c.Account)
@@ -118,7 +223,7 @@ func (c *userPasswordCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if err := setPassword(ctx, db, c.Account, password); err != nil {
+		if err := users.SetPassword(ctx, db, c.Account, password); err != nil {
 			return err
 		}
 		return p.printPassword("The account "+c.Account+" has a new password.", password, made)

@@ -18,14 +18,22 @@ type Store interface {
 	Find(ctx context.Context, account protocol.AccountID, query *search.Query) (page []protocol.SearchResult, next *search.Position, err error)
 }
 
+// Projects reads projects. Its method is documented in persistence/projects.
+type Projects interface {
+	Project(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.Project, error)
+}
+
 // Handlers handle searches.
 type Handlers struct {
-	store Store
-	keys  *auth.Keys
+	store    Store
+	projects Projects
+	keys     *auth.Keys
 }
 
 // New returns the handlers of searches in a store.
-func New(store Store, keys *auth.Keys) *Handlers { return &Handlers{store, keys} }
+func New(store Store, projects Projects, keys *auth.Keys) *Handlers {
+	return &Handlers{store, projects, keys}
+}
 
 // Routes returns the routes of searches.
 func (h *Handlers) Routes() []route.Route {
@@ -40,28 +48,57 @@ func (h *Handlers) Routes() []route.Route {
 				"Titles come first, then matches whose words stand together, then whole words; newer ones first among equals. " +
 				"The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. " +
 				"Temporary conversations are never found. Searches have a limit of their own (search)."),
+		route.Call("GET", "/projects/{project_id}/search", "searchProject", "Search a project", route.Searches, h.searchProject).
+			DescribedAs("Finds what GET /search finds, by the same rules, in the conversations that are in the project now. " +
+				"A conversation that is moved is found in its new project at once. A search of a deleted project finds nothing. " +
+				"Project searches and account searches share one limit (search)."),
 	}
 }
 
-type input struct {
-	Query          string                  `query:"q" required:"true" doc:"1 to 160 code points, without spaces at the ends."`
-	ConversationID protocol.ConversationID `query:"conversation_id" doc:"Search in this conversation only. A conversation that does not exist contains nothing."`
-	Cursor         string                  `query:"cursor" maxLength:"1024" doc:"The next_cursor of an earlier page of the same search."`
-	Limit          int                     `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"The maximum number of results in the page."`
+// Input is embedded by the inputs of all searches.
+type Input struct {
+	Query  string `query:"q" required:"true" doc:"1 to 160 code points, without spaces at the ends."`
+	Cursor string `query:"cursor" maxLength:"1024" doc:"The next_cursor of an earlier page of the same search."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"The maximum number of results in the page."`
 }
 
-func (h *Handlers) search(ctx context.Context, in *input) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+type accountInput struct {
+	Input
+	ConversationID protocol.ConversationID `query:"conversation_id" doc:"Search in this conversation only. A conversation that does not exist contains nothing."`
+}
+
+func (h *Handlers) search(ctx context.Context, in *accountInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+	query, scope := &search.Query{}, "search "
+	if !in.ConversationID.IsZero() {
+		query.ConversationID = &in.ConversationID
+		scope += in.ConversationID.String() + " "
+	}
+	return h.find(ctx, &in.Input, query, scope)
+}
+
+type projectInput struct {
+	Input
+	ProjectID protocol.ProjectID `path:"project_id"`
+	Kind      string             `query:"kind" enum:"conversation,message" doc:"Find objects of this kind only. Default: all kinds."`
+}
+
+func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+	if _, err := h.projects.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
+		return nil, err
+	}
+	query := &search.Query{ProjectID: &in.ProjectID, Kind: protocol.SearchKind(in.Kind)}
+	return h.find(ctx, &in.Input, query, "project search "+in.ProjectID.String()+" "+in.Kind+" ")
+}
+
+// find returns a page of results. Its cursors belong to the scope with the text of the query.
+func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, scope string) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
 	text, err := queryText(in.Query)
 	if err != nil {
 		return nil, err
 	}
 	caller := router.CallerOf(ctx)
-	query := &search.Query{Text: text, Limit: in.Limit}
-	scope := "search " + text
-	if !in.ConversationID.IsZero() {
-		query.ConversationID = &in.ConversationID
-		scope = "search " + in.ConversationID.String() + " " + text
-	}
+	query.Text, query.Limit = text, in.Limit
+	scope += text
 	if query.After, err = resource.OpenCursor[search.Position](caller, h.keys, in.Cursor, scope); err != nil {
 		return nil, err
 	}

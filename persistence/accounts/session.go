@@ -308,6 +308,16 @@ func (s *Store) EndOtherSessions(ctx context.Context, account protocol.AccountID
 	})
 }
 
+// EndSessions revokes every session of the account, for an operator.
+func (s *Store) EndSessions(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		batch := &pgx.Batch{}
+		QueueEndSessions(batch, account, now)
+		by.Queue(batch, account, audit.EventSessionsEnded, nil)
+		return tx.Run(ctx, batch)
+	})
+}
+
 const listSessionsSQL = `
 	select session_id, (array_agg(user_agent order by rotated_at desc))[1] as user_agent, session_id = @session as current,
 		min(created_at) as created_at, max(last_used_at) as last_used_at, max(expires_at) as expires_at

@@ -41,6 +41,10 @@ const textsSQL = `
 const inVisibleProject = `
 		and coalesce((select p.deleted_at is null from projects p where p.account_id = d.account_id and p.project_id = c.project_id), true)`
 
+// inProject follows inVisibleProject. A conversation may have moved since it was found.
+const inProject = `
+		and (@project::uuid is null or c.project_id = @project)`
+
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
 	d.account_id, d.kind, d.id, d.conversation_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
@@ -51,7 +55,7 @@ const readTextsSQL = readTexts + `) texts
 	order by n`
 
 // readVisibleTextsSQL is readTextsSQL for what the account may see.
-const readVisibleTextsSQL = readTexts + inVisibleProject + `) texts
+const readVisibleTextsSQL = readTexts + inVisibleProject + inProject + `) texts
 	order by n`
 
 const readTexts = `

@@ -29,6 +29,8 @@ var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMe
 type Query struct {
 	Text           string
 	ConversationID *protocol.ConversationID // nil: all conversations
+	ProjectID      *protocol.ProjectID      // nil: in and outside projects; not together with ConversationID
+	Kind           protocol.SearchKind      // empty: all kinds
 	After          *Position                // nil: the first page
 	Limit          int
 }
@@ -75,11 +77,11 @@ type window struct {
 // amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
 // results than its limit and a position from which the search continues.
 func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Query) (page []protocol.SearchResult, next *Position, err error) {
-	f := &finder{db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID}
+	f := s.finder(account, request)
 	if len(f.query.terms) == 0 {
 		return []protocol.SearchResult{}, nil, nil
 	}
-	at := Position{Kind: kinds[0]}
+	at := Position{Kind: f.kinds[0]}
 	if request.After != nil {
 		at = *request.After
 	}
@@ -93,12 +95,26 @@ func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Q
 	return f.results(ctx, found, next)
 }
 
+func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
+	f := &finder{
+		db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID,
+		project: request.ProjectID, few: s.few, kinds: kinds,
+	}
+	if request.Kind != "" {
+		f.kinds = []protocol.SearchKind{request.Kind}
+	}
+	return f
+}
+
 // finder is one search.
 type finder struct {
 	db           *pg.DB
 	account      protocol.AccountID
 	query        query
 	conversation *protocol.ConversationID
+	project      *protocol.ProjectID
+	few          int                   // see fewRows
+	kinds        []protocol.SearchKind // in the order of their rank
 
 	pending map[object]*pendingText
 	windows map[protocol.SearchKind]*window // the first of each kind
@@ -131,7 +147,7 @@ const readPendingSQL = `
 				where account_id = @account order by n desc limit @limit) p
 			where @conversation::uuid is null or conversation_id = @conversation
 			group by account_id, kind, id, conversation_id) d` +
-	textsSQL + inVisibleProject + `) texts`
+	textsSQL + inVisibleProject + inProject + `) texts`
 
 const windowSQL = `
 	select id, conversation_id, at, score
@@ -142,10 +158,10 @@ const windowSQL = `
 func (f *finder) start(ctx context.Context, at Position) error {
 	batch := &pgx.Batch{}
 	batch.Queue(readPendingSQL, pgx.NamedArgs{
-		"account": f.account, "conversation": f.conversation, "limit": pendingRows, "bytes": pendingBytes,
+		"account": f.account, "conversation": f.conversation, "project": f.project, "limit": pendingRows, "bytes": pendingBytes,
 	}).Query(f.readPending)
 	f.windows = map[protocol.SearchKind]*window{}
-	for _, kind := range kinds[slices.Index(kinds, at.Kind):] {
+	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
 		w := &window{}
 		f.windows[kind] = w
 		f.queueWindow(batch, kind, at.Before, w)
@@ -170,6 +186,15 @@ func (f *finder) readPending(rows pgx.Rows) error {
 
 func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
 	f.read++
+	sql := windowSQL
+	if f.project != nil {
+		sql = projectWindowSQL
+	}
+	batch.Queue(sql, f.windowArgs(kind, before)).Query(w.read)
+}
+
+// windowArgs returns the arguments of windowSQL or, if the search is of a project, of projectWindowSQL.
+func (f *finder) windowArgs(kind protocol.SearchKind, before *Place) pgx.NamedArgs {
 	if before == nil {
 		before = &Place{pg.Latest, pg.HighestID}
 	}
@@ -187,10 +212,14 @@ func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before 
 	if adjacent, distinguishes := f.query.together(); distinguishes {
 		args["adjacent"] = adjacent.tsquery(tag, true)
 	}
-	batch.Queue(windowSQL, args).Query(w.read)
+	if f.project != nil {
+		args["account"], args["project"], args["few"], args["wide"] = f.account, f.project, f.few, wideMatches
+	}
+	return args
 }
 
-// read reads a window. Its last row may be the position of the next one.
+// read reads a window. A row without a conversation is the position of the next one. If there is none, but as many matches
+// as a window may have, the next one starts after the oldest of them.
 func (w *window) read(rows pgx.Rows) error {
 	var id [16]byte
 	var conversation *protocol.ConversationID
@@ -204,12 +233,16 @@ func (w *window) read(rows pgx.Rows) error {
 		w.matches = append(w.matches, match{Place: Place{at, id}, conversation: *conversation, score: score})
 		return nil
 	})
+	if w.next == nil && len(w.matches) == windowMatches {
+		oldest := slices.MinFunc(w.matches, func(a, b match) int { return a.compare(b.Place) })
+		w.next = &oldest.Place
+	}
 	return err
 }
 
 // page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more.
 func (f *finder) page(ctx context.Context, at Position, limit int) (found []rankedMatch, next *Position, err error) {
-	for _, kind := range kinds[slices.Index(kinds, at.Kind):] {
+	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
 		if kind != at.Kind {
 			at = Position{Kind: kind}
 		}
@@ -282,7 +315,7 @@ func (f *finder) results(ctx context.Context, found []rankedMatch, next *Positio
 	}
 	if len(wanted.ids) > 0 {
 		args := wanted.args()
-		args["bytes"] = pageBytes
+		args["bytes"], args["project"] = pageBytes, f.project
 		documents, err := pg.Rows(ctx, f.db, f.account, pgx.RowToAddrOfStructByName[document], readVisibleTextsSQL, args)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading what was found: %w", err)

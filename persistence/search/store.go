@@ -8,10 +8,13 @@ import (
 )
 
 // Store finds and indexes texts. Its methods may be called from any goroutine.
-type Store struct{ db *pg.DB }
+type Store struct {
+	db  *pg.DB
+	few int // see fewRows
+}
 
 // New returns a store without state in memory.
-func New(db *pg.DB) *Store { return &Store{db} }
+func New(db *pg.DB) *Store { return &Store{db, fewRows} }
 
 // indexInterval is how often pending texts are indexed. A search reads the pending texts of its account, so the interval
 // does not delay what it finds.

@@ -1,4 +1,4 @@
-package main
+package users
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"turnstone/protocol"
 )
 
-// operatorRequester returns the requester under which these commands are recorded in the audit.
-func operatorRequester() audit.Requester {
+// requester returns the requester under which these commands are recorded in the audit.
+func requester() audit.Requester {
 	return audit.Requester{RequestID: "operator-" + uuid.NewString()}
 }
 
-func addAccount(ctx context.Context, db *persistence.Stores, email, name, password string) (made protocol.AccountID, err error) {
+// Add creates an account that signs in with a password.
+func Add(ctx context.Context, db *persistence.Stores, email, name, password string) (made protocol.AccountID, err error) {
 	email, name, err = auth.CheckAccount(email, name)
 	if err != nil {
 		return made, err
@@ -33,27 +34,30 @@ func addAccount(ctx context.Context, db *persistence.Stores, email, name, passwo
 		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name},
 		EmailKey: auth.EmailKey(email), PasswordHash: &hash, CreatedAt: time.Now(),
 	}
-	return account.AccountID, db.Accounts.Register(ctx, account, nil, nil, operatorRequester())
+	return account.AccountID, db.Accounts.Register(ctx, account, nil, nil, requester())
 }
 
-func disableAccount(ctx context.Context, db *persistence.Stores, name string) error {
-	account, err := findAccount(ctx, db, name)
+// Disable disables an account: it ends its sessions, cancels its live turns and holds its queues.
+func Disable(ctx context.Context, db *persistence.Stores, name string) error {
+	account, err := Find(ctx, db, name)
 	if err != nil {
 		return err
 	}
-	return db.Operator.DisableAccount(ctx, account, time.Now(), operatorRequester())
+	return db.Operator.DisableAccount(ctx, account, time.Now(), requester())
 }
 
-func enableAccount(ctx context.Context, db *persistence.Stores, name string) error {
-	account, err := findAccount(ctx, db, name)
+// Enable lets a disabled account sign in again.
+func Enable(ctx context.Context, db *persistence.Stores, name string) error {
+	account, err := Find(ctx, db, name)
 	if err != nil {
 		return err
 	}
-	return db.Operator.EnableAccount(ctx, account, operatorRequester())
+	return db.Operator.EnableAccount(ctx, account, requester())
 }
 
-func setPassword(ctx context.Context, db *persistence.Stores, name, password string) error {
-	account, err := findAccount(ctx, db, name)
+// SetPassword gives an account a new password and ends its sessions.
+func SetPassword(ctx context.Context, db *persistence.Stores, name, password string) error {
+	account, err := Find(ctx, db, name)
 	if err != nil {
 		return err
 	}
@@ -65,29 +69,29 @@ func setPassword(ctx context.Context, db *persistence.Stores, name, password str
 	if err != nil {
 		return err
 	}
-	return db.Accounts.SetPassword(ctx, account, hash, time.Now(), operatorRequester())
+	return db.Accounts.SetPassword(ctx, account, hash, time.Now(), requester())
 }
 
-// seedAccount creates the account if it is missing; made reports whether it did. If the account exists and isNew says
+// Seed creates the account if it is missing; made reports whether it did. If the account exists and isNew says
 // that the password is new, it sets the password.
-func seedAccount(ctx context.Context, db *persistence.Stores, email, name, password string, isNew bool) (account protocol.AccountID, made bool, err error) {
+func Seed(ctx context.Context, db *persistence.Stores, email, name, password string, isNew bool) (account protocol.AccountID, made bool, err error) {
 	found, err := db.Accounts.CredentialsByEmail(ctx, auth.EmailKey(email))
 	switch {
 	case err == nil && isNew:
-		return found.AccountID, false, setPassword(ctx, db, found.AccountID.String(), password)
+		return found.AccountID, false, SetPassword(ctx, db, found.AccountID.String(), password)
 	case err == nil:
 		return found.AccountID, false, nil
 	case protocol.CodeOf(err) == protocol.CodeNotFound:
-		account, err = addAccount(ctx, db, email, name, password)
+		account, err = Add(ctx, db, email, name, password)
 		return account, true, err
 	default:
 		return account, false, fmt.Errorf("finding the account: %w", err)
 	}
 }
 
-// findAccount returns the account that an operator names: by its identifier, or by an email address that only one
+// Find returns the account that an operator names: by its identifier, or by an email address that only one
 // account has.
-func findAccount(ctx context.Context, db *persistence.Stores, name string) (protocol.AccountID, error) {
+func Find(ctx context.Context, db *persistence.Stores, name string) (protocol.AccountID, error) {
 	var account protocol.AccountID
 	if account.UnmarshalText([]byte(name)) == nil {
 		_, err := db.Accounts.CredentialsOf(ctx, account)

@@ -1,4 +1,4 @@
-package main
+package users
 
 import (
 	"strings"
@@ -14,30 +14,30 @@ import (
 func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.T) {
 	db := pgtest.New(t)
 	const email, password = "ada@example.com", "correct horse battery"
-	withPassword, err := addAccount(t.Context(), db, email, "Ada", password)
+	withPassword, err := Add(t.Context(), db, email, "Ada", password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := findAccount(t.Context(), db, " ADA@example.com"); err != nil || found != withPassword {
+	if found, err := Find(t.Context(), db, " ADA@example.com"); err != nil || found != withPassword {
 		t.Errorf("one account with the address: %v %v", found, err)
 	}
 	byProvider := &accounts.NewAccount{
 		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: "Ada"},
 		EmailKey: auth.EmailKey(email), CreatedAt: time.Now(),
 	}
-	if err := db.Accounts.Register(t.Context(), byProvider, &accounts.Identity{Issuer: "https://id.example", Subject: "1"}, nil, operatorRequester()); err != nil {
+	if err := db.Accounts.Register(t.Context(), byProvider, &accounts.Identity{Issuer: "https://id.example", Subject: "1"}, nil, requester()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = findAccount(t.Context(), db, email)
+	_, err = Find(t.Context(), db, email)
 	for _, line := range []string{withPassword.String() + "  signs in with a password", byProvider.AccountID.String() + "  signs in by a provider"} {
 		if protocol.CodeOf(err) != protocol.CodeConflict || !strings.Contains(err.Error(), line) {
 			t.Errorf("%v does not contain %q", err, line)
 		}
 	}
-	if err := setPassword(t.Context(), db, byProvider.AccountID.String(), password); protocol.CodeOf(err) != protocol.CodeEmailTaken {
+	if err := SetPassword(t.Context(), db, byProvider.AccountID.String(), password); protocol.CodeOf(err) != protocol.CodeEmailTaken {
 		t.Errorf("a second password with one address: %v", err)
 	}
-	if err := disableAccount(t.Context(), db, withPassword.String()); err != nil {
+	if err := Disable(t.Context(), db, withPassword.String()); err != nil {
 		t.Fatal(err)
 	}
 	for account, disabled := range map[protocol.AccountID]bool{withPassword: true, byProvider.AccountID: false} {
@@ -46,11 +46,11 @@ func TestAnOperatorNamesOneOfTwoAccountsWithAnAddressByItsIdentifier(t *testing.
 		}
 	}
 	for _, missing := range []string{protocol.NewAccountID().String(), "nobody@example.com", "acct_x"} {
-		if _, err := findAccount(t.Context(), db, missing); protocol.CodeOf(err) != protocol.CodeNotFound {
+		if _, err := Find(t.Context(), db, missing); protocol.CodeOf(err) != protocol.CodeNotFound {
 			t.Errorf("%s: %v", missing, err)
 		}
 	}
-	if _, made, err := seedAccount(t.Context(), db, email, "Ada", password, false); err != nil || made {
+	if _, made, err := Seed(t.Context(), db, email, "Ada", password, false); err != nil || made {
 		t.Errorf("seeding with two accounts of the address: made %v, %v", made, err)
 	}
 }

@@ -1,0 +1,71 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// SetFewRows changes how many rows of a project make it a large one.
+func (s *Store) SetFewRows(rows int) { s.few = rows }
+
+// ExplainProject runs the statement of the first window of a project as the role of the service, with a generic plan or
+// one for its values, and returns the plan and the number of pages that it has read.
+func (s *Store) ExplainProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, text string, generic bool) (plan string, pages int, err error) {
+	mode := "force_custom_plan"
+	if generic {
+		mode = "force_generic_plan"
+	}
+	f := s.finder(account, &Query{Text: text, ProjectID: &project})
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, projectWindowSQL, nil)
+		if err != nil {
+			return err
+		}
+		places := make([]string, len(args))
+		for i, arg := range args {
+			places[i] = fmt.Sprintf("$%d", i+1)
+			switch id := arg.(type) { // the simple protocol does not know the types of parameters
+			case protocol.AccountID:
+				args[i] = pg.UUIDText(id)
+			case *protocol.ProjectID:
+				args[i] = pg.UUIDText(*id)
+			case [16]byte:
+				args[i] = pg.UUIDText(id)
+			}
+		}
+		if _, err := tx.Exec(ctx, "select set_config('plan_cache_mode', $1, true)", mode); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "prepare project_window as "+sql); err != nil {
+			return err
+		}
+		explain := "explain (analyze, buffers, timing off, format json) execute project_window(" + strings.Join(places, ", ") + ")"
+		rows, err := tx.Query(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
+		if err != nil {
+			return err
+		}
+		if plan, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[string]); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "deallocate project_window")
+		return err
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	var explained []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	err = json.Unmarshal([]byte(plan), &explained)
+	return plan, explained[0].Plan.Hit + explained[0].Plan.Read, err
+}
