@@ -84,7 +84,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.hasObjects = config.Objects != nil
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Usage)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares)
 	return s, nil
 }
 

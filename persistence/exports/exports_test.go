@@ -14,6 +14,8 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/exports"
+	"turnstone/persistence/projects"
+	"turnstone/persistence/shares"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -71,6 +73,15 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 	w.Must(err)
 	other := w.OtherAccount()
 	foreign := storetest.NewConversation(t, w.DB, other, "foreign")
+	project := projectWith(w, "Tides", "Be brief.", "Be kind.")
+	gone := projectWith(w, "Gone", "A secret.")
+	version := int64(1)
+	_, _, err = w.DB.Projects.DeleteProject(t.Context(), w.Account, &projects.Deletion{Change: projects.Change{ProjectID: gone, Version: &version}})
+	w.Must(err)
+	share, err := w.DB.Shares.Create(t.Context(), w.Account, &shares.NewShare{
+		ShareID: protocol.NewShareID(), ConversationID: id, Days: 1, TokenHash: make([]byte, 32), SessionID: protocol.NewSessionID(),
+	})
+	w.Must(err)
 	files, paths := archiveOf(w, w.Account)
 	for path, text := range files {
 		if bytes.Contains(text, []byte("secret")) || strings.Contains(path, hidden.ConversationID.String()) || strings.Contains(path, foreign.ConversationID.String()) {
@@ -88,10 +99,21 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 			t.Errorf("%+v does not describe %s", f, paths[i])
 		}
 	}
-	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4}
+	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4, "projects": 1, "instructions": 2, "shares": 1}
 	for kind, n := range want {
 		if manifest.Counts[kind] != n {
 			t.Errorf("%d %s, want %d", manifest.Counts[kind], kind, n)
+		}
+	}
+	for path, parts := range map[string][]string{
+		"projects.json":     {project.String(), `"name":"Tides"`, `"memory_scope":"account"`},
+		"instructions.json": {project.String(), `"version":1,"content":"Be brief."`, `"version":2,"content":"Be kind."`},
+		"shares.json":       {share.ShareID.String(), id.String()},
+	} {
+		for _, part := range parts {
+			if !bytes.Contains(files[path], []byte(part)) {
+				t.Errorf("%s has no %s: %s", path, part, files[path])
+			}
 		}
 	}
 	var conversation protocol.ConversationExport
@@ -106,6 +128,19 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 	if n := strings.Count(text, "\n## User, ") + strings.Count(text, "\n## Assistant, "); n != 7 {
 		t.Errorf("the Markdown has %d messages:\n%s", n, text)
 	}
+}
+
+// projectWith creates a project with versions of its instructions.
+func projectWith(w *storetest.World, name string, instructions ...string) protocol.ProjectID {
+	w.Helper()
+	project, err := w.DB.Projects.CreateProject(w.Context(), w.Account, name, nil)
+	w.Must(err)
+	for n, content := range instructions {
+		version := int64(n)
+		_, err := w.DB.Projects.PutInstructions(w.Context(), w.Account, &projects.Change{ProjectID: project.ProjectID, Version: &version}, content)
+		w.Must(err)
+	}
+	return project.ProjectID
 }
 
 func checkTree(t *testing.T, c *protocol.ConversationExport) {

@@ -2,6 +2,7 @@ package exports
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,9 @@ var sections = []struct {
 	{"account", (*Store).account},
 	{"settings", (*Store).settings},
 	{"conversations", (*Store).allConversations},
+	{"projects", (*Store).allProjects},
+	{"instructions", (*Store).allInstructions},
+	{"shares", (*Store).allShares},
 	{"usage", (*Store).allUsage},
 }
 
@@ -117,6 +121,100 @@ func (s *Store) archive(ctx context.Context, account protocol.AccountID, id prot
 	return nil
 }
 
+// list writes a file with all objects of a kind, as an array in the member name. next reads their next page.
+func list[T any](to *Archive, path, name string, next func() (page []T, more bool, err error)) error {
+	file, err := to.Create(path)
+	if err != nil {
+		return err
+	}
+	object := newObject(file)
+	object.begin(name)
+	for more := true; more && object.err == nil; {
+		var items []T
+		if items, more, err = next(); err != nil {
+			return err
+		}
+		for i := range items {
+			object.item(&items[i])
+		}
+		to.Count(name, len(items))
+	}
+	object.end()
+	return object.close()
+}
+
+// exportedProject is an item of projects.json.
+type exportedProject struct {
+	protocol.Project
+	Settings *protocol.ProjectSettings `json:"settings"`
+}
+
+// allProjects writes the projects that are not deleted: a deleted one hides all that is in it.
+func (s *Store) allProjects(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after *protocol.ProjectID
+	return list(to, "projects.json", "projects", func() (found []exportedProject, more bool, err error) {
+		read, next, err := s.projects.ListProjects(ctx, account, "", after, page)
+		if err != nil {
+			return nil, false, err
+		}
+		after = next
+		for i := range read {
+			if read[i].State == protocol.ProjectDeleted {
+				continue
+			}
+			settings, err := s.projects.Settings(ctx, account, read[i].ProjectID)
+			if protocol.CodeOf(err) == protocol.CodeNotFound { // erased since it was listed
+				continue
+			}
+			if err != nil {
+				return nil, false, err
+			}
+			found = append(found, exportedProject{read[i], settings})
+		}
+		return found, next != nil, nil
+	})
+}
+
+// exportedInstructions is an item of instructions.json: one version of the instructions of a project.
+type exportedInstructions struct {
+	ProjectID protocol.ProjectID `json:"project_id"`
+	Version   int64              `json:"version"`
+	Content   string             `json:"content"`
+	CreatedAt time.Time          `json:"created_at"`
+}
+
+// instructionsPage is smaller than page, because instructions are long.
+const instructionsPage = 50
+
+const instructionsSQL = `
+	select i.project_id, i.version, i.content, i.created_at
+	from project_instructions i
+	join projects p using (account_id, project_id)
+	where i.account_id = @account and (i.project_id, i.version) > (@project, @version) and p.deleted_at is null
+	order by i.project_id, i.version
+	limit @limit`
+
+func (s *Store) allInstructions(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after exportedInstructions
+	return list(to, "instructions.json", "instructions", func() (found []exportedInstructions, more bool, err error) {
+		found, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[exportedInstructions], instructionsSQL,
+			pgx.NamedArgs{"account": account, "project": after.ProjectID, "version": after.Version, "limit": instructionsPage})
+		if len(found) > 0 {
+			after = found[len(found)-1]
+		}
+		return found, len(found) == instructionsPage, err
+	})
+}
+
+// allShares writes the shares that can still be read, without their secret addresses, which are not stored.
+func (s *Store) allShares(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after *protocol.ShareID
+	return list(to, "shares.json", "shares", func() (found []protocol.Share, more bool, err error) {
+		found, after, err = s.shares.List(ctx, account, after, page)
+		return found, after != nil, err
+	})
+}
+
 const usageSQL = `
 	select usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, usage, occurred_at
 	from usage_records
@@ -125,28 +223,13 @@ const usageSQL = `
 	limit @limit`
 
 func (s *Store) allUsage(ctx context.Context, account protocol.AccountID, to *Archive) error {
-	file, err := to.Create("usage.json")
-	if err != nil {
-		return err
-	}
-	object := newObject(file)
-	object.begin("usage_records")
 	var after protocol.UsageID
-	for {
-		records, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.UsageRecord], usageSQL,
+	return list(to, "usage.json", "usage_records", func() (found []protocol.UsageRecord, more bool, err error) {
+		found, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.UsageRecord], usageSQL,
 			pgx.NamedArgs{"account": account, "after": after, "limit": page})
-		if err != nil {
-			return err
+		if len(found) > 0 {
+			after = found[len(found)-1].UsageID
 		}
-		for i := range records {
-			object.item(&records[i])
-			after = records[i].UsageID
-		}
-		to.Count("usage_records", len(records))
-		if len(records) < page || object.err != nil {
-			break
-		}
-	}
-	object.end()
-	return object.close()
+		return found, len(found) == page, err
+	})
 }
