@@ -56,7 +56,7 @@ type userSessionsCommand struct {
 
 type userEraseCommand struct {
 	Account string `arg:"" help:"Email address or identifier (acct_…) of the account."`
-	Confirm string `required:"" help:"The email address of the account, to confirm that it is the one to erase."`
+	Confirm string `required:"" help:"The email address of the account or, if it has none, its identifier, to confirm that it is the one to erase."`
 }
 
 type userAddCommand struct {

@@ -253,3 +253,14 @@ func TestUserEraseStartsTheErasureOfTheConfirmedAccount(t *testing.T) {
 	}
 	s.user(1, "erase", "ada@example.com", "--confirm", "ada@example.com") // nobody has the address
 }
+
+// An account that signs in with a provider may have no address.
+func TestUserEraseOfAnAccountWithoutAnAddressIsConfirmedWithItsIdentifier(t *testing.T) {
+	s := newOperatorSite(t)
+	ada, _ := s.add("ada@example.com", "Firefox")
+	s.texts(`update accounts set email = '' where email = 'ada@example.com' returning email`)
+	if _, stderr := s.user(1, "erase", ada.String(), "--confirm", ""); !strings.Contains(stderr, "nothing was erased") {
+		t.Errorf("%s", stderr)
+	}
+	s.user(0, "erase", ada.String(), "--confirm", ada.String())
+}

@@ -76,7 +76,8 @@ func SignOutAll(ctx context.Context, db *persistence.Stores, name string) error 
 	return db.Accounts.EndSessions(ctx, account, time.Now(), requester())
 }
 
-// Erase starts the erasure of an account, which its address confirms. A running service continues the erasure.
+// Erase starts the erasure of an account, which its address confirms or, if it has none, its identifier. A running service
+// continues the erasure.
 func Erase(ctx context.Context, db *persistence.Stores, name, confirm string) (id protocol.ErasureID, err error) {
 	account, err := Find(ctx, db, name)
 	if err != nil {
@@ -88,7 +89,9 @@ func Erase(ctx context.Context, db *persistence.Stores, name, confirm string) (i
 		return id, err
 	case profile.State == accounts.StateErasing:
 		return id, protocol.Errorf(protocol.CodeConflict, "the account %s is already being erased", account)
-	case profile.Email == "" || auth.EmailKey(confirm) != auth.EmailKey(profile.Email):
+	case profile.Email == "" && confirm != account.String():
+		return id, protocol.Invalid("confirm", "must be the identifier of the account, which has no email address, so nothing was erased")
+	case profile.Email != "" && auth.EmailKey(confirm) != auth.EmailKey(profile.Email):
 		return id, protocol.Invalid("confirm", "is not the email address of the account, so nothing was erased")
 	}
 	return db.Erasures.Begin(ctx, account, time.Now(), nil, requester())
