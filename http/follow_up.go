@@ -33,9 +33,9 @@ func (h *followUpHandlers) routes() []route.Route {
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
 		route.Call("POST", queue, "createFollowUp",
 			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).
-			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have.").
+			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`.").
 			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
-			WithCodes(protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
+			WithCodes(protocol.CodeConflict, protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
 			WithStatus(stdhttp.StatusCreated),
 		route.Call("PUT", queue+"/order", "orderFollowUps",
 			"Reorder follow-ups", route.Writes, h.orderFollowUps).

@@ -293,6 +293,11 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 		body["input"] = []route.Object{{"type": "text", "text": "Hello"}}
 		wantField(t, u.do(409, "POST", "/chat", body), "code", "conflict")
 	}
+	queue := fmt.Sprintf("/conversations/%v/follow-ups", conversation)
+	wantField(t, u.do(409, "POST", queue, route.Object{"content": "Hello"}), "current.state", "archived")
+	if items := u.do(200, "GET", queue, nil).at("data"); len(items.([]any)) != 0 {
+		t.Errorf("a refused follow-up is queued: %v", items)
+	}
 	u.do(404, "POST", "/chat", route.Object{"project_id": protocol.NewProjectID().String(), "input": []route.Object{{"type": "text", "text": "Hello"}}})
 	u.do(422, "POST", "/chat", route.Object{"project_id": id, "temporary": true, "input": []route.Object{{"type": "text", "text": "Hello"}}})
 }

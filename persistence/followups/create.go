@@ -9,12 +9,14 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// CreateFollowUp adds a follow-up to the end of a queue. If no turn is live, the transaction also starts the first
+// CreateFollowUp adds a follow-up to the end of a queue. In an archived project, the error is a conflict with the project.
+// If no turn is live, the transaction also starts the first
 // queued item, which is the new one unless the queue was stalled. started is nil if it started none.
 func (s *Store) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error) {
 	err = s.db.InTx(ctx, f.AccountID, func(ctx context.Context, tx *pg.Tx) (err error) {
@@ -31,6 +33,15 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp) (
 	locked, err := conversations.LockConversation(ctx, tx, f.AccountID, f.ConversationID)
 	if err != nil {
 		return nil, nil, err
+	}
+	if locked.ProjectID != nil {
+		project, err := projects.Read(ctx, tx, f.AccountID, *locked.ProjectID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := projects.CheckActive(project); err != nil {
+			return nil, nil, err
+		}
 	}
 	batch := &pgx.Batch{}
 	if item, err = turns.Enqueue(ctx, tx, batch, f); err != nil {

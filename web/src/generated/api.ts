@@ -655,7 +655,7 @@ export interface paths {
         put?: never;
         /**
          * Create a follow-up
-         * @description Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have.
+         * @description Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`.
          */
         post: operations["createFollowUp"];
         delete?: never;
@@ -13297,7 +13297,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `idempotency_in_progress`. */
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13308,7 +13308,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "idempotency_in_progress",
+                     *       "code": "conflict",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
