@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -92,6 +93,21 @@ func TestARoundLastsUntilItHasItsMinimums(t *testing.T) {
 	}
 	if injected != 5 {
 		t.Errorf("%d faults were injected, want 5", injected)
+	}
+}
+
+func TestATurnThatWasTakenOverTwiceCountsOnce(t *testing.T) {
+	n := newFindings()
+	p := &process{}
+	for _, turn := range []string{"turn_1", "turn_2", "turn_1"} {
+		p.read(fmt.Appendf(nil, `{"msg":"turn adopted","turn":%q}`, turn), n)
+	}
+	if got := n.adoptedTurns(); got != 2 {
+		t.Errorf("%d turns were taken over, want 2", got)
+	}
+	n.beginRound()
+	if got := n.adoptedTurns(); got != 0 {
+		t.Errorf("%d turns were taken over in a round that has just begun", got)
 	}
 }
 

@@ -127,6 +127,7 @@ type logLine struct {
 	XID     string    `json:"xid"`
 	Status  string    `json:"status"`
 	Turn    string    `json:"turn_id"`
+	Adopted string    `json:"turn"`
 	First   int64     `json:"first"`
 	Last    int64     `json:"last"`
 	Hash    string    `json:"frames_sha256"`
@@ -166,7 +167,7 @@ func (p *process) read(line []byte, found *findings) {
 		default:
 		}
 	case "turn adopted":
-		found.adopt(entry.Turn)
+		found.adopt(entry.Adopted)
 		if !p.tookOver { // only the first takeover counts
 			p.tookOver = true
 			found.takeover(time.Since(time.Unix(0, p.since.Load())))
