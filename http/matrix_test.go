@@ -69,6 +69,19 @@ var examples = map[string]example{
 	"GET /auth/oidc/{provider}/start":    {success: 404}, // no provider is configured here; see oidc_test.go
 	"GET /auth/oidc/{provider}/callback": {success: 404},
 
+	// The credentials of these requests answer no challenge; see passkeys_test.go.
+	"POST /auth/passkeys/register/start":        {},
+	"POST /auth/passkeys/register/finish":       {success: 422, body: func(*matrix, identifiers) route.Object { return credential(unrequestedPasskey) }},
+	"POST /auth/passkeys/sign-in/start":         {client: (*matrix).anonymous},
+	"POST /auth/passkeys/sign-in/finish":        {success: 401, client: (*matrix).anonymous, body: func(*matrix, identifiers) route.Object { return credential(credentialExample) }},
+	"POST /auth/passkeys/reauthenticate/start":  {},
+	"POST /auth/passkeys/reauthenticate/finish": {success: 422, body: func(*matrix, identifiers) route.Object { return credential(credentialExample) }},
+	"GET /account/passkeys":                     {},
+	"PATCH /account/passkeys/{passkey_id}":      {body: func(*matrix, identifiers) route.Object { return route.Object{"name": "Renamed"} }},
+	"DELETE /account/passkeys/{passkey_id}": {success: 204, identifiers: func(m *matrix) identifiers {
+		return identifiers{"passkey_id": m.storePasskey(m.owner, "Stored").String()}
+	}},
+
 	"PUT /account/email": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"email": protocol.NewAccountID().String() + "@example.com"}
 	}},
@@ -212,6 +225,8 @@ func unusedID(name string) string {
 		return protocol.NewImportID().String()
 	case "session_id":
 		return protocol.NewSessionID().String()
+	case "passkey_id":
+		return protocol.NewPasskeyID().String()
 	case "share_id":
 		return protocol.NewShareID().String()
 	case "token":
@@ -336,7 +351,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["message_id"], of["turn_id"] = started.UserMessageID.String(), resp.header.Get("X-Turn-Id")
 	of["follow_up_id"] = m.storeHeldFollowUp(c.account.AccountID, started.ConversationID).String()
 	of["import_id"] = m.storeImport(c, "completed").String()
-	of["provider"] = "none"
+	of["passkey_id"], of["provider"] = m.storePasskey(c, "Stored").String(), "none"
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
 	of["project_id"] = project.ProjectID.String()
@@ -363,6 +378,21 @@ func (m *matrix) storeImport(c *client, state string) protocol.ImportID {
 	id := protocol.NewImportID()
 	m.database.Admin(m.t, `insert into imports (account_id, import_id, state) values ($1, $2, $3)`, c.account.AccountID, id, state)
 	return id
+}
+
+// storePasskey stores a passkey that no authenticator has.
+func (w *world) storePasskey(c *client, name string) protocol.PasskeyID {
+	w.t.Helper()
+	id := protocol.NewPasskeyID()
+	w.database.Admin(w.t, `insert into passkeys (account_id, passkey_id, credential_id, public_key, sign_count, aaguid, name, backup_eligible, backed_up, created_at)
+		values ($1, $2, uuid_send($2), '', 0, gen_random_uuid(), $3, false, false, now())`, c.account.AccountID, id, name)
+	return id
+}
+
+// unrequestedPasskey is a new passkey that the service has not requested.
+var unrequestedPasskey = route.Object{
+	"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
+	"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0", "attestationObject": "o2NmbXRkbm9uZQ"},
 }
 
 // storeHeldFollowUp stores a held follow-up, which waits until its owner releases it.
@@ -477,7 +507,7 @@ func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
 		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings),
-		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select sum(version) from conversations),
+		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]
 }
 

@@ -11,7 +11,7 @@ import (
 var publicRoutes = []string{
 	"GET /health",
 	"GET /shared/{token}", "GET /shared/{token}/files/{n}", "GET /s/{token}",
-	"POST /auth/register", "POST /auth/login", "GET /auth/oidc/{provider}/start", "GET /auth/oidc/{provider}/callback",
+	"POST /auth/register", "POST /auth/login", "POST /auth/passkeys/sign-in/start", "POST /auth/passkeys/sign-in/finish", "GET /auth/oidc/{provider}/start", "GET /auth/oidc/{provider}/callback",
 	"GET /", "GET /c/*", "GET /p/*", "GET /library", "GET /settings", "GET /assets/*", "GET /robots.txt",
 }
 
@@ -42,12 +42,16 @@ func TestThePolicyOfEveryRouteIsThatOfTheContract(t *testing.T) {
 func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 	s := documentServer(t)
 	own := map[string]string{
-		"POST /chat":                "replays by the turn that it started",
-		"POST /chat/steering":       "replays by client_steering_id",
-		"POST /account/imports":     "an account has one import at a time, and conversations that it has are skipped",
-		"POST /auth/logout":         "creates nothing",
-		"POST /auth/password":       "creates nothing",
-		"POST /auth/reauthenticate": "creates nothing",
+		"POST /chat":                                "replays by the turn that it started",
+		"POST /chat/steering":                       "replays by client_steering_id",
+		"POST /account/imports":                     "an account has one import at a time, and conversations that it has are skipped",
+		"POST /auth/logout":                         "creates nothing",
+		"POST /auth/password":                       "creates nothing",
+		"POST /auth/reauthenticate":                 "creates nothing",
+		"POST /auth/passkeys/register/start":        "creates nothing",
+		"POST /auth/passkeys/register/finish":       "a challenge works once",
+		"POST /auth/passkeys/reauthenticate/start":  "creates nothing",
+		"POST /auth/passkeys/reauthenticate/finish": "creates nothing",
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": "creates nothing",
 		"POST /projects/{project_id}/restore":                                     "creates nothing",
 	}

@@ -12,6 +12,7 @@ func (s *Server) table() []route.Route {
 	return slices.Concat(
 		s.system.routes(),
 		s.accounts.routes(),
+		s.passkeys.routes(),
 		s.chat.routes(),
 		s.conversations.routes(),
 		s.messages.routes(),

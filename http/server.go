@@ -71,6 +71,7 @@ type Server struct {
 
 	system        systemHandlers
 	accounts      accountHandlers
+	passkeys      passkeyHandlers
 	chat          chatHandlers
 	conversations conversationHandlers
 	messages      messageHandlers
@@ -109,7 +110,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Profiles: config.Profiles, Flows: config.Flows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		Sessions: config.Sessions, Credentials: config.Credentials, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
 		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
@@ -143,6 +144,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
+	s.passkeys = passkeyHandlers{s.auth.Passkeys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}

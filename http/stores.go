@@ -27,6 +27,8 @@ type Stores struct {
 	Credentials          auth.Credentials
 	Profiles             auth.Profiles
 	Flows                auth.Flows
+	Passkeys             auth.PasskeyStore
+	PasskeyFlows         auth.PasskeyFlows
 	Audit                auth.Audit
 	Settings             Settings
 	Idempotency          router.Idempotency
@@ -53,8 +55,8 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: c,
+		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
+		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback:    db.Feedback,
 		Search:      db.Search,
@@ -62,6 +64,17 @@ func NewStores(db *persistence.Stores) Stores {
 		Shares:      db.Shares,
 		Portability: portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 	}
+}
+
+// owners reports the owners of objects in several stores.
+type owners struct {
+	*conversations.Store
+	passkeys *accounts.Passkeys
+}
+
+// OwnsPasskey implements router.Owners.
+func (o owners) OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error {
+	return o.passkeys.OwnsPasskey(ctx, account, id)
 }
 
 // Sessions stores sessions. auth.Sessions has the methods that authentication needs.

@@ -37,6 +37,7 @@ type (
 	shareKind        struct{}
 	importKind       struct{}
 	erasureKind      struct{}
+	passkeyKind      struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -58,6 +59,7 @@ func (workKind) prefix() string         { return "work" }
 func (shareKind) prefix() string        { return "shr" }
 func (importKind) prefix() string       { return "imp" }
 func (erasureKind) prefix() string      { return "era" }
+func (passkeyKind) prefix() string      { return "pk" }
 
 // The identifiers of the API.
 type (
@@ -80,6 +82,7 @@ type (
 	ShareID        = ID[shareKind]
 	ImportID       = ID[importKind]
 	ErasureID      = ID[erasureKind]
+	PasskeyID      = ID[passkeyKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -108,6 +111,7 @@ func NewWorkID() WorkID                 { return newID[workKind]() }
 func NewShareID() ShareID               { return newID[shareKind]() }
 func NewImportID() ImportID             { return newID[importKind]() }
 func NewErasureID() ErasureID           { return newID[erasureKind]() }
+func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()

@@ -103,6 +103,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"the feed", w.feed},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
+				{"passkeys", w.passkeys},
 				{"devices and passwords", w.devices},
 				{"erase an account", w.erase},
 				{"sign out", w.signOut},

@@ -154,16 +154,24 @@ func (s *Service) Reauthenticate(ctx context.Context, req *Request, password str
 	if err := s.provePassword(ctx, req, "body.password", password); err != nil {
 		return none, err
 	}
-	now := s.now()
-	rotated, err := s.rotate(ctx, req, &now)
-	if err != nil {
+	if err := confirm(ctx, s, req); err != nil {
 		return none, err
-	}
-	if !rotated {
-		return none, protocol.Conflict(protocol.CodeConflict, nil, "Another request has just replaced the session's token. Try again.")
 	}
 	s.devices.addOwn(req)
 	return s.SessionInfo(req.Caller), nil
+}
+
+// confirm replaces the token of a caller who has just proved who they are with one that is recently signed in.
+func confirm(ctx context.Context, s *Service, req *Request) error {
+	now := s.now()
+	rotated, err := s.rotate(ctx, req, &now)
+	if err != nil {
+		return err
+	}
+	if !rotated {
+		return protocol.Conflict(protocol.CodeConflict, nil, "Another request has just replaced the session's token. Try again.")
+	}
+	return nil
 }
 
 // provePassword checks a password against the caller's own.

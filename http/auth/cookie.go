@@ -12,6 +12,7 @@ const (
 	sessionCookie = "session"
 	deviceCookie  = "device"
 	flowCookie    = "oidc"
+	passkeyCookie = "passkey"
 )
 
 // cookies reads and sets the cookies of the service. secure reports whether browsers reach the service over https.

@@ -16,6 +16,7 @@ type Request struct {
 	ID      string
 	Header  stdhttp.Header // of the response; cookies are set here
 	Cookie  string         // the session token of the request; empty: none
+	Passkey string         // the secret of the passkey request of this browser; empty: none
 	Device  *device        // from a valid device cookie; nil: none
 	Agent   string         // the User-Agent
 	Address netip.Addr     // of the client; invalid: unknown
@@ -36,9 +37,9 @@ type Caller struct {
 	tokenHash       []byte     // hash of the token that the client has after the response
 }
 
-// Read sets Cookie, Device and Agent from a request.
+// Read sets Cookie, Passkey, Device and Agent from a request.
 func (s *Service) Read(req *Request, r *stdhttp.Request) {
-	req.Cookie, req.Device, req.Agent = s.cookies.of(r, sessionCookie), s.devices.of(r), r.UserAgent()
+	req.Cookie, req.Passkey, req.Device, req.Agent = s.cookies.of(r, sessionCookie), s.cookies.of(r, passkeyCookie), s.devices.of(r), r.UserAgent()
 }
 
 // DeviceKey returns the name of the request's device in limits; empty if it has none.

@@ -75,15 +75,17 @@ const (
 
 // Config has the dependencies and settings of a Service. It must not change after New.
 type Config struct {
-	Sessions    Sessions
-	Credentials Credentials
-	Profiles    Profiles
-	Flows       Flows
-	Audit       Audit
-	Limits      Limits
-	Keys        *Keys
-	Log         *zap.Logger
-	Now         func() time.Time
+	Sessions     Sessions
+	Credentials  Credentials
+	Profiles     Profiles
+	Flows        Flows
+	Passkeys     PasskeyStore
+	PasskeyFlows PasskeyFlows
+	Audit        Audit
+	Limits       Limits
+	Keys         *Keys
+	Log          *zap.Logger
+	Now          func() time.Time
 
 	BaseURL          *url.URL // the address at which browsers reach the service; cookies are Secure if it is https
 	AllowedOrigins   []string // other origins that may call with credentials
@@ -95,7 +97,8 @@ type Config struct {
 // Service authenticates requests. Its methods may be called from any goroutine, one of them per Request.
 type Service struct {
 	Recorder
-	OIDC *OIDC
+	OIDC     *OIDC
+	Passkeys *Passkeys
 
 	config      Config
 	sessions    Sessions
@@ -122,6 +125,9 @@ func New(c Config) (*Service, error) {
 	s.OIDC = &OIDC{s, newProviders(c.Providers, strings.TrimSuffix(c.BaseURL.String(), "/"), c.Now), c.Flows, c.Credentials}
 	var err error
 	if s.passwords, err = newPasswords(cmp.Or(c.PasswordCost, defaultCost)); err != nil {
+		return nil, err
+	}
+	if s.Passkeys, err = newPasskeys(s, c.BaseURL, c.Passkeys, c.PasskeyFlows); err != nil {
 		return nil, err
 	}
 	if s.origins, err = newOrigins(c.BaseURL, c.AllowedOrigins); err != nil {

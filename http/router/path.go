@@ -18,6 +18,7 @@ type Owners interface {
 	OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error
 	OwnsProject(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) error
 	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
+	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
 }
 
 // pathParam describes a parameter of a path: how its value is spelled and, for operations with a body, whether the
@@ -39,6 +40,7 @@ var pathParams = map[string]pathParam{
 	"import_id":       {parse: identifier[protocol.ImportID]},
 	"project_id":      {parse: identifier[protocol.ProjectID], owned: ownsProject},
 	"share_id":        {parse: identifier[protocol.ShareID]},
+	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: ownsPasskey},
 	"provider":        {parse: anyText},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
 }
@@ -141,4 +143,12 @@ func ownsFollowUp(ctx context.Context, owners Owners, account protocol.AccountID
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return owners.OwnsFollowUp(ctx, account, id)
+}
+
+func ownsPasskey(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+	var id protocol.PasskeyID
+	if err := id.UnmarshalText([]byte(value)); err != nil {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return owners.OwnsPasskey(ctx, account, id)
 }

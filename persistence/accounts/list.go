@@ -68,6 +68,7 @@ func (s *Store) ListAccounts(ctx context.Context, after protocol.AccountID, limi
 type Profile struct {
 	Listed
 	HasPassword bool       `json:"has_password"`
+	Passkeys    int        `json:"passkeys"`
 	Identities  []Provider `json:"identities" db:"-"`
 }
 
@@ -81,6 +82,7 @@ type Provider struct {
 const (
 	profileSQL = `
 	select a.account_id, a.email, a.created_at, a.disabled_at, a.erasing_at, a.password_hash is not null as has_password,
+		(select count(*) from passkeys p where p.account_id = a.account_id) as passkeys,
 		(select max(s.last_used_at) from sessions s where s.account_id = a.account_id) as last_active_at
 	from accounts a where a.account_id = $1`
 	identitiesSQL = `

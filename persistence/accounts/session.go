@@ -159,13 +159,17 @@ const endOldestSQL = `
 func (s *Store) CreateSession(ctx context.Context, account protocol.AccountID, session *NewSession, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
-		batch.Queue(LockAccountSQL, account)
-		batch.Queue(endOldestSQL, session.args(account))
-		batch.Queue(insertSessionSQL, session.args(account))
-		by.Queue(batch, account, audit.EventSignedIn, &session.SessionID)
-		by.Queue(batch, account, audit.EventSessionCreated, &session.SessionID)
+		queueCreateSession(batch, account, session, by)
 		return tx.Run(ctx, batch)
 	})
+}
+
+func queueCreateSession(batch *pgx.Batch, account protocol.AccountID, session *NewSession, by audit.Requester) {
+	batch.Queue(LockAccountSQL, account)
+	batch.Queue(endOldestSQL, session.args(account))
+	batch.Queue(insertSessionSQL, session.args(account))
+	by.Queue(batch, account, audit.EventSignedIn, &session.SessionID)
+	by.Queue(batch, account, audit.EventSessionCreated, &session.SessionID)
 }
 
 const (

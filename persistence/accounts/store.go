@@ -25,9 +25,11 @@ const (
 	delete from sessions s using (select token_hash from sessions where expires_at < now() limit $1) x where s.token_hash = x.token_hash`
 	expireFlowsSQL = `
 	delete from oidc_flows f using (select state_hash from oidc_flows where expires_at < now() limit $1) x where f.state_hash = x.state_hash`
+	expirePasskeyFlowsSQL = `
+	delete from passkey_flows f using (select challenge_hash from passkey_flows where expires_at < now() limit $1) x where f.challenge_hash = x.challenge_hash`
 )
 
-// Expire deletes expired sessions and expired sign-ins with a provider.
+// Expire deletes expired sessions, and expired sign-ins with a provider or a passkey.
 func (s *Store) Expire(ctx context.Context) error {
-	return s.db.DeleteExpired(ctx, expireSessionsSQL, expireFlowsSQL)
+	return s.db.DeleteExpired(ctx, expireSessionsSQL, expireFlowsSQL, expirePasskeyFlowsSQL)
 }

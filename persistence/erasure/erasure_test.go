@@ -84,6 +84,8 @@ func populate(w *storetest.World) {
 	for _, sql := range []string{
 		`insert into import_sources (account_id, source_hash, conversation_id) values ($1, 'hash', gen_random_uuid())`,
 		`insert into token_days (account_id, day, used) values ($1, now(), 1)`,
+		`insert into passkeys (account_id, passkey_id, credential_id, public_key, sign_count, aaguid, name, backup_eligible, backed_up, created_at)
+			values ($1, gen_random_uuid(), 'canary-7f3a9', 'canary-7f3a9', 1, gen_random_uuid(), 'canary-7f3a9', false, false, now())`,
 		`insert into token_reservations (account_id, reservation_id, day, tokens, expires_at) values ($1, gen_random_uuid(), now(), 1, now() + interval '1 hour')`,
 		`insert into turn_records (account_id, turn_id, kind, key, sequence, body) select account_id, turn_id, 'step', 'canary-7f3a9', 1, '{}' from turns where account_id = $1 limit 1`,
 		`insert into projects (account_id, project_id, name) values ($1, gen_random_uuid(), 'canary-7f3a9')`,
@@ -187,6 +189,8 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	_, err = w.DB.Accounts.CredentialsByEmail(t.Context(), canary+"@example.com")
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	_, err = w.DB.Accounts.CredentialsByIdentity(t.Context(), accounts.Identity{Issuer: "https://issuer.example", Subject: canary})
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	_, _, err = w.DB.Passkeys.CredentialsByPasskey(t.Context(), []byte(canary))
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	_, err = w.DB.Erasures.Begin(t.Context(), w.Account, time.Now(), nil, audit.Requester{})
 	storetest.WantCode(t, err, protocol.CodeNotFound)

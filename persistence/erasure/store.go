@@ -47,7 +47,8 @@ const countSQL = `
 		(select count(*) from (select from messages where account_id = @account limit @most) m) as messages,
 		(select count(*) from (select from follow_ups where account_id = @account and state in ('queued', 'held') limit @most) f) as follow_ups,
 		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,
-		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports`
+		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports,
+		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys`
 
 // Count counts what an erasure deletes, each kind up to 1,000. A session counts once, although it may have several tokens:
 // the numbers are part of the confirmation, and a request that renews the token must not change them.
@@ -75,7 +76,11 @@ const (
 	cancelImportsSQL = `
 	update imports set state = 'cancelled', finished_at = now()
 	where account_id = $1 and state in ('receiving', 'queued', 'running')`
-	insertSQL = `insert into erasures (erasure_id, subject, requested_at) values (@erasure, @account, @now)`
+	// The report counts the passkeys, which end at once, as it counts the rows that are deleted later.
+	insertSQL = `
+	with gone as (delete from passkeys where account_id = @account returning 1)
+	insert into erasures (erasure_id, subject, requested_at, counts)
+	select @erasure, @account, @now, case when count(*) = 0 then '{}' else jsonb_build_object('passkeys', count(*)) end from gone`
 )
 
 // Begin starts the erasure of an account. When it returns, no request of the account succeeds any more, its live turns

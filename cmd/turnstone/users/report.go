@@ -117,6 +117,7 @@ func (a *Shown) Print(to io.Writer) error {
 	for _, i := range a.Identities {
 		row("identity", printable(i.Issuer+" "+i.Subject))
 	}
+	row("passkeys", a.Passkeys)
 	row("conversations", a.Has.Conversations)
 	row("messages", a.Has.Messages)
 	row("projects", a.Has.Projects)

@@ -76,7 +76,7 @@ async function sendWithToken(request: Request): Promise<Response> {
 }
 
 async function withToken(request: Request): Promise<Request> {
-  const isPublic = new URL(request.url).pathname.match(/^\/auth\/(login|register)$/);
+  const isPublic = new URL(request.url).pathname.match(/^\/auth\/(login|register|passkeys\/sign-in\/\w+)$/);
   if (isPublic) return request;
   token ??= fetchSession().then((session) => session.csrf_token);
   try {

@@ -1,11 +1,15 @@
-// Reauthentication: if an operation needs a recent sign-in, asks for the password and runs the operation again.
+// Reauthentication: if an operation needs a recent sign-in, asks for the password or a passkey and runs the operation
+// again.
+import { useQuery } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { api, body, forgetToken, Refusal } from "../api/client";
+import { passkeysQuery } from "../api/passkeys";
 import { queryClient, sessionQuery } from "../api/queries";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { PasswordField } from "../controls/field";
 import { useLocalization } from "../messages/localization";
+import { PasskeyButton } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 import { FormFooter, useForm } from "./password-form";
 
@@ -47,13 +51,17 @@ export function ReauthenticationDialog({ proof }: { proof: Reauthentication }) {
 function PasswordForm({ waiting, end }: { waiting: PendingOperation; end: () => void }) {
   const { t } = useLocalization();
   const [password, setPassword] = useState("");
+  const { data: passkeys } = useQuery(passkeysQuery);
   const entry = useForm(async () => {
     const session = await body(api.POST("/auth/reauthenticate", { body: { password } }));
     forgetToken(); // reauthentication replaced the CSRF token
     queryClient.setQueryData(sessionQuery.queryKey, session);
+    goOn();
+  });
+  const goOn = () => {
     end();
     waiting.run().then(waiting.resolve, waiting.reject);
-  });
+  };
   const giveUp = () => {
     end();
     waiting.resolve();
@@ -78,6 +86,15 @@ function PasswordForm({ waiting, end }: { waiting: PendingOperation; end: () => 
           {t("pages.reauthenticate.confirm")}
         </FormFooter>
       </form>
+      {passkeys !== undefined && passkeys.length > 0 && (
+        <PasskeyButton
+          label={t("pages.passkeys.confirm")}
+          use={async () => {
+            await (await import("../api/passkey-requests")).confirmWithPasskey();
+            goOn();
+          }}
+        />
+      )}
       <ProviderLinks returnTo="/settings" />
     </Dialog>
   );

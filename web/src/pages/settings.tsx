@@ -19,10 +19,14 @@ import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
 import { Data } from "./settings-data";
 import { Devices } from "./settings-devices";
+import { passkeysSupported } from "../api/passkeys";
+import { deferred } from "../controls/deferred";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
 import { ShareList } from "../sidebar/share-list";
 import { PageTitle } from "./title";
+
+const Passkeys = deferred(() => import("./settings-passkeys").then((m) => m.Passkeys));
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
 const sections = {
@@ -112,6 +116,11 @@ export function SettingsPage() {
             <Section id="password" title={t("pages.settings.security")}>
               <ChangePassword />
             </Section>
+            {passkeysSupported && (
+              <Section id="passkeys" title={t("pages.passkeys.title")} hint={t("pages.passkeys.hint")}>
+                <Passkeys />
+              </Section>
+            )}
             <Section id="devices" title={t("pages.devices.title")} hint={t("pages.devices.hint")}>
               <Devices />
             </Section>

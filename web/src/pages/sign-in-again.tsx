@@ -6,6 +6,7 @@ import { fetchSession } from "../api/client";
 import { Dialog } from "../controls/dialog";
 import { useLocalization } from "../messages/localization";
 import { LoginForm } from "./login-form";
+import { PasskeySignIn } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 
 export function SignInAgain({ email: before }: { email: string }) {
@@ -22,6 +23,7 @@ export function SignInAgain({ email: before }: { email: string }) {
         }
         focus="password"
       />
+      <PasskeySignIn onSignIn={handleSignIn} />
       <ProviderLinks returnTo="/" newTab />
     </Dialog>
   );

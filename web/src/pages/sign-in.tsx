@@ -10,6 +10,7 @@ import { noErrors, minPasswordLength } from "./form-errors";
 import { EmailField, LoginForm, type EmailProps } from "./login-form";
 import { FormFooter, useForm, FormError } from "./password-form";
 import { AuthLayout } from "./auth-layout";
+import { PasskeySignIn } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 import { providerFailure } from "./provider-failure";
 
@@ -38,6 +39,7 @@ export function SignIn() {
         ) : (
           <LoginForm email={email} setEmail={setEmail} focus="email" />
         )}
+        {!registering && <PasskeySignIn onSignIn={handleSignIn} />}
         <ProviderLinks returnTo={location.pathname} />
         {registrationOpen && (
           <p className="text-center text-sm text-soft">

@@ -1,0 +1,148 @@
+package http
+
+import (
+	"context"
+	stdhttp "net/http"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+// passkeyHandlers handle the requests for passkeys.
+type passkeyHandlers struct{ passkeys *auth.Passkeys }
+
+// credentialExample is a response of an authenticator in examples.
+var credentialExample = route.Object{
+	"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
+	"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0", "authenticatorData": "SZYN5YgO", "signature": "MEUCIQ", "userHandle": "AZYN5YgO"},
+}
+
+func (h passkeyHandlers) routes() []route.Route {
+	const challenge = " The challenge is valid for five minutes, once, and in the browser that gets the cookie of this response."
+	return []route.Route{
+		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Reads, h.list).
+			DescribedAs("Lists the passkeys of the account, in the order of their creation. An account has at most 20."),
+		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.rename).
+			DescribedAs("Changes the name under which the account displays the passkey.").
+			WithExample(route.Object{"name": "Work laptop"}),
+		route.Call("DELETE", "/account/passkeys/{passkey_id}", "deletePasskey", "Remove a passkey", route.Writes.Recent(), h.delete).
+			DescribedAs("Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes.").
+			WithCodes(protocol.CodeConflict),
+		route.Call("POST", "/auth/passkeys/register/start", "startPasskeyRegistration", "Start adding a passkey", route.Writes.Recent().Unstored(), h.startRegistration).
+			DescribedAs("Returns the options for `navigator.credentials.create()`, in the form that `PublicKeyCredential.parseCreationOptionsFromJSON()` reads." + challenge + " Fails with 409 if the account has 20 passkeys. Requires a sign-in within the last ten minutes.").
+			WithCodes(protocol.CodeConflict),
+		route.Call("POST", "/auth/passkeys/register/finish", "finishPasskeyRegistration", "Add a passkey", route.Writes.Recent().Unstored(), h.finishRegistration).
+			DescribedAs("Verifies the response of the authenticator, which `PublicKeyCredential.toJSON()` returns, and adds the passkey to the account. The response sets a new session cookie and contains a new CSRF token. Requires a sign-in within the last ten minutes.").
+			WithExample(route.Object{"name": "Work laptop", "credential": route.Object{
+				"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
+				"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0", "attestationObject": "o2NmbXRkbm9uZQ", "transports": []string{"internal"}},
+			}}).
+			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
+		route.Call("POST", "/auth/passkeys/sign-in/start", "startPasskeySignIn", "Start a sign-in with a passkey", route.PublicWrites, h.startSignIn).
+			DescribedAs("Returns the options for `navigator.credentials.get()`, in the form that `PublicKeyCredential.parseRequestOptionsFromJSON()` reads. The authenticator chooses the account." + challenge).
+			WithCodes(protocol.CodeConflict),
+		route.Call("POST", "/auth/passkeys/sign-in/finish", "finishPasskeySignIn", "Sign in with a passkey", route.PublicWrites, h.finishSignIn).
+			DescribedAs("Verifies the signature of the authenticator, which `PublicKeyCredential.toJSON()` returns, and signs in. The response sets the session cookie and contains the CSRF token. Every refused passkey gets the same 401 response.").
+			WithExample(route.Object{"credential": credentialExample}).Documented(mayReturnUnauthorized),
+		route.Call("POST", "/auth/passkeys/reauthenticate/start", "startPasskeyReauthentication", "Start a confirmation with a passkey", route.Writes.Unstored(), h.startReauthentication).
+			DescribedAs("Returns the options for `navigator.credentials.get()` with a passkey of the signed-in account." + challenge + " Fails with 409 if the account has no passkey.").
+			WithCodes(protocol.CodeConflict),
+		route.Call("POST", "/auth/passkeys/reauthenticate/finish", "finishPasskeyReauthentication", "Confirm with a passkey", route.Writes.Unstored(), h.finishReauthentication).
+			DescribedAs("Verifies the signature of a passkey of the signed-in account. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.").
+			WithExample(route.Object{"credential": credentialExample}).
+			WithCodes(protocol.CodeConflict),
+	}
+}
+
+// passkeyList is the list of all passkeys of an account, which are few.
+type passkeyList struct {
+	Data []protocol.Passkey `json:"data"`
+}
+
+func (h passkeyHandlers) list(ctx context.Context, _ *resource.Nothing) (*resource.Body[passkeyList], error) {
+	list, err := h.passkeys.List(ctx, router.AuthOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(passkeyList{list}), nil
+}
+
+type passkeyPath struct {
+	PasskeyID protocol.PasskeyID `path:"passkey_id"`
+}
+
+type renamePasskeyInput struct {
+	PasskeyID protocol.PasskeyID `path:"passkey_id"`
+	Body      struct {
+		Name string `json:"name" maxLength:"200" doc:"1 to 100 characters."`
+	}
+}
+
+func (h passkeyHandlers) rename(ctx context.Context, in *renamePasskeyInput) (*resource.Body[*protocol.Passkey], error) {
+	passkey, err := h.passkeys.Rename(ctx, router.AuthOf(ctx), in.PasskeyID, in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(passkey), nil
+}
+
+func (h passkeyHandlers) delete(ctx context.Context, in *passkeyPath) (*resource.Nothing, error) {
+	return nil, h.passkeys.Delete(ctx, router.AuthOf(ctx), in.PasskeyID)
+}
+
+// challenged is a request to an authenticator, with the cookie that package auth sets.
+type challenged[T any] struct{ Body *T }
+
+func challengedWith[T any](request *T, err error) (*challenged[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &challenged[T]{request}, nil
+}
+
+func (h passkeyHandlers) startRegistration(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyCreation], error) {
+	return challengedWith(h.passkeys.StartRegistration(ctx, router.AuthOf(ctx)))
+}
+
+type finishRegistrationInput struct {
+	Body struct {
+		Name       string                      `json:"name,omitempty" maxLength:"200" doc:"1 to 100 characters. Default: Passkey."`
+		Credential protocol.PasskeyAttestation `json:"credential"`
+	}
+}
+
+// passkeyAdded is a response that issues a session token, in the cookie that package auth sets.
+type passkeyAdded struct{ Body *protocol.AddedPasskey }
+
+func (h passkeyHandlers) finishRegistration(ctx context.Context, in *finishRegistrationInput) (*passkeyAdded, error) {
+	added, err := h.passkeys.FinishRegistration(ctx, router.AuthOf(ctx), in.Body.Name, &in.Body.Credential)
+	if err != nil {
+		return nil, err
+	}
+	return &passkeyAdded{added}, nil
+}
+
+func (h passkeyHandlers) startSignIn(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
+	return challengedWith(h.passkeys.StartSignIn(ctx, router.AuthOf(ctx)))
+}
+
+type assertionInput struct {
+	Body struct {
+		Credential protocol.PasskeyAssertion `json:"credential"`
+	}
+}
+
+func (h passkeyHandlers) finishSignIn(ctx context.Context, in *assertionInput) (*signedIn, error) {
+	return signedInAs(h.passkeys.FinishSignIn(ctx, router.AuthOf(ctx), &in.Body.Credential))
+}
+
+func (h passkeyHandlers) startReauthentication(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
+	return challengedWith(h.passkeys.StartReauthentication(ctx, router.AuthOf(ctx)))
+}
+
+func (h passkeyHandlers) finishReauthentication(ctx context.Context, in *assertionInput) (*signedIn, error) {
+	return signedInAs(h.passkeys.FinishReauthentication(ctx, router.AuthOf(ctx), &in.Body.Credential))
+}
