@@ -2,7 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import { api, body, Refusal, type Schemas } from "./client";
 import { refetchInAllTabs } from "./queries";
-import { attemptOf, keepsKey, type ShareAttempt } from "./share-attempt";
+import { attemptOf, keepsKey, type Attempt } from "./attempt";
 
 export type Share = Schemas["Share"];
 export type CreatedShare = Schemas["CreatedShare"];
@@ -49,7 +49,7 @@ export const sharePreviewQuery = (conversation: string) =>
   });
 
 /** The creation that must be repeated with the same key, even if the dialog was closed in between; null: none. */
-let unfinished: ShareAttempt | null = null;
+let unfinished: Attempt | null = null;
 
 /** Creates a share of a conversation up to a message. */
 export async function createShare(conversation: string, message: string, days: ShareDays): Promise<CreatedShare> {

@@ -11,6 +11,7 @@ import { Icon, type IconName } from "../controls/icon";
 import { toast } from "../controls/toast";
 import { requestAction, keysOf } from "../keys/keys";
 import { useLocalization, type Localization } from "../messages/localization";
+import { useBranching } from "../sidebar/branching";
 import { confirmDeletion } from "../sidebar/deletion";
 import { useConversations, useKnownConversation } from "../sidebar/list";
 import { archive, restore, setPinned } from "../sidebar/organize";
@@ -66,6 +67,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
               },
               { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
+              {
+                label: t("pages.branches.do"),
+                icon: "route",
+                run: () => requestAnimationFrame(() => useBranching.setState({ conversation: current })),
+              },
               ...placements(current, t),
               { label: t("pages.delete.do"), icon: "trash", run: () => confirmDeletion(current) },
             ],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Refusal } from "./problem";
-import { attemptOf, keepsKey } from "./share-attempt";
+import { attemptOf, keepsKey } from "./attempt";
 
 const keys = () => {
   let made = 0;
@@ -8,7 +8,7 @@ const keys = () => {
 };
 const refusal = (status: number, code = "unknown") => new Refusal(status, code, "", null, 0);
 
-describe("the key of a request to create a share", () => {
+describe("the key of a request that creates something", () => {
   test("is the same for a repetition of the request", () => {
     const newKey = keys();
     const first = attemptOf("7 days", null, newKey);
@@ -21,7 +21,7 @@ describe("the key of a request to create a share", () => {
     expect(attemptOf("30 days", first, newKey)).toEqual({ request: "30 days", key: "key 2" });
   });
 
-  test("is kept while the share may exist, or if the service did not consider the request", () => {
+  test("is kept while the resource may exist, or if the service did not consider the request", () => {
     for (const status of [0, 500, 503, 401, 403, 429]) expect(keepsKey(refusal(status)), `${status}`).toBe(true);
     expect(keepsKey(refusal(409, "idempotency_in_progress"))).toBe(true);
   });
