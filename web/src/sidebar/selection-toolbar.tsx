@@ -32,39 +32,41 @@ export function SelectionToolbar({ list, conversations }: SelectionToolbarProps)
       className="flex flex-wrap items-center gap-0.5 px-2 py-1"
     >
       <IconButton icon="close" label={t("pages.selection.end")} onClick={() => stopSelecting(list)} />
-      <span role="status" className="min-w-0 grow px-1 text-sm font-medium">
+      <span role="status" className="px-1 text-sm font-medium">
         {announced}
       </span>
-      {list === "sidebar" ? (
-        <>
+      <span className="ms-auto flex gap-0.5">
+        {list === "sidebar" ? (
+          <>
+            <IconButton
+              icon="archive"
+              label={t("pages.archive.do")}
+              disabled={none}
+              onClick={() => void archiveSelected(selected, t)}
+            />
+            <IconButton
+              icon="folder"
+              label={t("pages.move.do")}
+              disabled={none}
+              onClick={() => useMoving.setState({ conversations: selected })}
+            />
+          </>
+        ) : (
           <IconButton
-            icon="archive"
-            label={t("pages.archive.do")}
+            icon="undo"
+            label={t("pages.archive.restore")}
             disabled={none}
-            onClick={() => void archiveSelected(selected, t)}
+            onClick={() => void restoreSelected(selected, t)}
           />
-          <IconButton
-            icon="folder"
-            label={t("pages.move.do")}
-            disabled={none}
-            onClick={() => useMoving.setState({ conversations: selected })}
-          />
-        </>
-      ) : (
+        )}
         <IconButton
-          icon="undo"
-          label={t("pages.archive.restore")}
+          icon="trash"
+          label={t("pages.delete.do")}
           disabled={none}
-          onClick={() => void restoreSelected(selected, t)}
+          data-delete-selected=""
+          onClick={() => confirmDeletion(...selected)}
         />
-      )}
-      <IconButton
-        icon="trash"
-        label={t("pages.delete.do")}
-        disabled={none}
-        data-delete-selected=""
-        onClick={() => confirmDeletion(...selected)}
-      />
+      </span>
     </div>
   );
 }
