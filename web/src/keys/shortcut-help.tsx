@@ -18,6 +18,7 @@ const reading: readonly Shortcut[] = [
 ];
 const list: readonly Shortcut[] = [
   { keys: "Up Down", message: "pages.keys.rows" },
+  { keys: "Shift Up Down", message: "pages.keys.select" },
   { keys: "F2", message: "pages.keys.rename" },
   { keys: onMac ? "Mod+⌫" : "Delete", message: "pages.keys.delete" },
 ];

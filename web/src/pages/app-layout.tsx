@@ -28,7 +28,7 @@ const Deletions = deferred(() => import("../sidebar/deletion-dialogs").then((m) 
   onFailure: cancelDeletions,
 });
 const MoveDialog = deferred(() => import("../sidebar/move-dialog").then((m) => m.MoveDialog), {
-  onFailure: () => useMoving.setState({ conversation: null }),
+  onFailure: () => useMoving.setState({ conversations: [] }),
 });
 const ShareDialog = deferred(() => import("../sidebar/share-dialog").then((m) => m.ShareDialog), {
   onFailure: () => useSharing.setState({ conversation: null }),
@@ -47,9 +47,9 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const wide = useMedia("(min-width: 48rem)");
   const docked = useDevice((device) => device.sidebar);
   const [drawer, setDrawer] = useState(false);
-  const deleting = useDeletion((deletion) => deletion.confirming !== null || deletion.serverConfirmation !== null);
+  const deleting = useDeletion((deletion) => deletion.confirming.length > 0 || deletion.serverConfirmations.length > 0);
   const unsent = useUnsentCount(({ count }) => count > 0);
-  const moving = useMoving((move) => move.conversation !== null);
+  const moving = useMoving((move) => move.conversations.length > 0);
   const sharing = useSharing((share) => share.conversation !== null);
   const branching = useBranching((branches) => branches.conversation !== null);
   useSendWhenHidden();

@@ -223,7 +223,7 @@ function placements(conversation: Conversation, t: Localization["t"]): readonly 
       icon: pinned ? "unpin" : "pin",
       run: () => void setPinned(conversation, !pinned, t),
     },
-    { label: t("pages.archive.do"), icon: "archive", run: () => void archive([conversation], t) },
+    { label: t("pages.archive.do"), icon: "archive", run: () => void archive(conversation, t) },
   ];
 }
 

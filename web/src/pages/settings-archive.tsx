@@ -1,7 +1,8 @@
-// Settings: the archived conversations, each with buttons to restore and delete it.
+// Settings: the archived conversations, each with buttons to restore and delete it, or a checkbox while several are being
+// selected.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import type { Conversation } from "../api/client";
 import { archiveQuery } from "../api/queries";
 import { Button, IconButton } from "../controls/button";
@@ -9,6 +10,9 @@ import { useLocalization } from "../messages/localization";
 import { confirmDeletion, useDeletion } from "../sidebar/deletion";
 import { uniqueConversations } from "../sidebar/groups";
 import { restore } from "../sidebar/organize";
+import { setSelectable, startSelecting, stopSelecting, useSelecting } from "../sidebar/selecting";
+import { SelectionRow } from "../sidebar/selection-row";
+import { SelectionToolbar } from "../sidebar/selection-toolbar";
 
 export function Archive() {
   const { t } = useLocalization();
@@ -20,6 +24,21 @@ export function Archive() {
     if (removed.current && document.activeElement === document.body) list.current?.focus();
     removed.current = false;
   }, [data]);
+  const leaving = useSelecting((selecting) => selecting.leaving);
+  const selected = useSelecting((selecting) => (selecting.list === "archive" ? selecting.selection.ids : null));
+  const archived = useMemo(
+    () => uniqueConversations(data?.pages ?? []).filter((one) => leaving.get(one.conversation_id) !== "archive"),
+    [data, leaving],
+  );
+  const deleting = useDeletion((deletion) => deletion.pending);
+  useEffect(() => {
+    const ids = archived.map((one) => one.conversation_id);
+    setSelectable(
+      "archive",
+      ids.filter((id) => !deleting.has(id)),
+    );
+  }, [archived, deleting]);
+  useEffect(() => () => void stopSelecting("archive"), []);
   if (isError && data === undefined)
     return (
       <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
@@ -27,13 +46,34 @@ export function Archive() {
       </Button>
     );
   if (data === undefined) return null;
-  const archived = uniqueConversations(data.pages);
   if (archived.length === 0) return <p className="py-3 text-sm text-soft">{t("pages.archive.empty")}</p>;
   return (
     <>
-      <ul ref={list} tabIndex={-1} aria-label={t("pages.archive.title")} className="divide-y divide-line outline-none">
+      {selected === null ? (
+        <Button
+          icon="check"
+          className="my-2 w-fit"
+          onClick={() => {
+            startSelecting("archive");
+            // The pressed button is removed.
+            requestAnimationFrame(() => list.current?.querySelector<HTMLElement>("[data-conversation]")?.focus());
+          }}
+        >
+          {t("pages.selection.do")}
+        </Button>
+      ) : (
+        <SelectionToolbar list="archive" conversations={archived} />
+      )}
+      <ul
+        ref={list}
+        tabIndex={-1}
+        data-list="archive"
+        aria-label={t("pages.archive.title")}
+        className="divide-y divide-line outline-none"
+      >
         {archived.map((one) => (
           <Row
+            selected={selected && selected.has(one.conversation_id)}
             key={one.conversation_id}
             conversation={one}
             onRestore={() => {
@@ -56,11 +96,27 @@ export function Archive() {
   );
 }
 
-function Row({ conversation, onRestore }: { conversation: Conversation; onRestore: () => void }) {
+interface RowProps {
+  conversation: Conversation;
+  /** Whether it is selected; null: none is being selected. */
+  selected: boolean | null;
+  onRestore: () => void;
+}
+
+function Row({ conversation, selected, onRestore }: RowProps) {
   const { t, intl } = useLocalization();
   const id = conversation.conversation_id;
   const deleting = useDeletion((deletion) => deletion.pending.has(id));
   const title = conversation.title || t("pages.untitled");
+  const date = intl.formatDate(conversation.last_activity_at, { dateStyle: "medium" });
+  if (selected !== null)
+    return (
+      <li className="flex min-h-11 items-center">
+        <SelectionRow list="archive" conversation={conversation} selected={selected} disabled={deleting}>
+          <span className="shrink-0 text-soft">{date}</span>
+        </SelectionRow>
+      </li>
+    );
   return (
     <li className="flex items-center gap-2 py-2">
       <span className="flex min-w-0 grow flex-col text-sm">
@@ -72,7 +128,7 @@ function Row({ conversation, onRestore }: { conversation: Conversation; onRestor
         >
           {title}
         </Link>
-        <span className="text-soft">{intl.formatDate(conversation.last_activity_at, { dateStyle: "medium" })}</span>
+        <span className="text-soft">{date}</span>
       </span>
       <Button disabled={deleting} aria-label={t("pages.archive.restore_one", { title })} onClick={onRestore}>
         {t("pages.archive.restore")}

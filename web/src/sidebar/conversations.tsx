@@ -3,17 +3,24 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 import { Button } from "../controls/button";
+import { deferred } from "../controls/deferred";
 import { onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
-import { confirmDeletion } from "./deletion";
+import { confirmDeletion, useDeletion } from "./deletion";
 import { linesOf, neighbour, type Group, type Line } from "./groups";
 import { useConversations } from "./list";
 import { isStored } from "./provisional";
 import { editTitle } from "./rename";
 import { focusRow, Row } from "./row";
+import { selectTo, setSelectable, stopSelecting, useSelecting } from "./selecting";
 import { useToday, zone } from "./today";
+
+const Toolbar = deferred(() => import("./selection-toolbar").then((m) => m.SelectionToolbar), {
+  onFailure: () => stopSelecting("sidebar"),
+});
 
 /** The estimated height of a line in pixels, until it is measured. */
 const lineHeight = 38;
@@ -26,6 +33,8 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   const today = useToday();
   const conversations = useConversations(list.data?.pages);
   const lines = useMemo(() => linesOf(conversations, today, zone), [conversations, today]);
+  const selecting = useSelecting((one) => one.list === "sidebar");
+  useSelectable(conversations);
   if (list.isError && list.data === undefined) {
     return (
       <div className="px-4.5 py-4 text-sm text-soft">
@@ -39,13 +48,29 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   if (list.data === undefined) return <ListPlaceholder />;
   if (lines.length === 0) return <p className="px-4.5 py-4 text-sm text-soft">{t("pages.list.empty")}</p>;
   return (
-    <Lines
-      lines={lines}
-      current={current}
-      onOpen={onOpen}
-      more={list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null}
-    />
+    <>
+      {selecting && <Toolbar list="sidebar" conversations={conversations} />}
+      <Lines
+        lines={lines}
+        current={current}
+        onOpen={onOpen}
+        more={list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null}
+      />
+    </>
   );
+}
+
+/** Keeps the selection to the conversations that are listed, stored and not being deleted. */
+function useSelectable(conversations: readonly Conversation[]): void {
+  const deleting = useDeletion((deletion) => deletion.pending);
+  useEffect(() => {
+    const selectable = conversations.filter((one) => isStored(one) && !deleting.has(one.conversation_id));
+    setSelectable(
+      "sidebar",
+      selectable.map((one) => one.conversation_id),
+    );
+  }, [conversations, deleting]);
+  useEffect(() => () => void stopSelecting("sidebar"), []);
 }
 
 function ListPlaceholder() {
@@ -70,6 +95,7 @@ interface LinesProps {
 
 function Lines({ lines, current, onOpen, more }: LinesProps) {
   const { t } = useLocalization();
+  const selected = useSelecting((selecting) => (selecting.list === "sidebar" ? selecting.selection.ids : null));
   const scroller = useRef<HTMLDivElement>(null);
   const [scrolled, setScrolled] = useState(false);
   const { stop, setStop, move } = useRovingTabIndex(lines, current);
@@ -92,6 +118,10 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
   useEffect(() => {
     if (last >= lines.length - loadAhead) more?.();
   }, [last, lines.length, more]);
+  const selectedOr = (one: Conversation): readonly Conversation[] =>
+    selected === null || selected.size === 0
+      ? [one]
+      : lines.flatMap((line) => (line.kind === "conversation" && selected.has(line.key) ? [line.conversation] : []));
   const onKeyDown = (event: KeyboardEvent) => {
     const line = lines[stopAt];
     if (
@@ -106,11 +136,12 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
     if (event.metaKey && !deletes) return;
     const target = neighbour(lines, stop, event.key);
     if (target !== null) {
+      if (event.shiftKey && isStored(line.conversation)) selectTo("sidebar", line.key, target);
       rows.scrollToIndex(lines.findIndex(({ key }) => key === target));
       move(target);
     } else if (!isStored(line.conversation)) return;
-    else if (event.key === "F2") editTitle(line.key, "row");
-    else if (deletes) confirmDeletion(line.conversation);
+    else if (event.key === "F2" && selected === null) editTitle(line.key, "row");
+    else if (deletes) confirmDeletion(...selectedOr(line.conversation));
     else return;
     event.preventDefault();
   };
@@ -119,6 +150,7 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
       ref={scroller}
       className={`min-h-0 grow overflow-y-auto overscroll-contain border-t px-2 pb-4 short:h-48 short:shrink-0 short:overscroll-auto ${scrolled ? "border-line" : "border-transparent"}`}
       tabIndex={-1}
+      data-list="sidebar"
       onScroll={(event) => setScrolled(event.currentTarget.scrollTop > 0)}
     >
       {/* The handler acts only on keys pressed in the links inside. */}
@@ -145,6 +177,7 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
                   conversation={line.conversation}
                   current={line.key === current}
                   stop={line.key === stop}
+                  selected={selected && selected.has(line.key)}
                   onFocus={setStop}
                   onOpen={onOpen}
                 />

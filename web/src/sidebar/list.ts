@@ -6,11 +6,16 @@ import { useOutbox } from "../api/outbox";
 import { conversationQuery, conversationsQuery } from "../api/queries";
 import { listedConversations } from "./groups";
 import { withOutbox, withoutTemporary } from "./provisional";
+import { useSelecting } from "./selecting";
 
 /** Returns the loaded conversations, each once, in the order of the list. */
 export function useConversations(pages: readonly { data: readonly Conversation[] }[] | undefined) {
   const messages = useOutbox(({ list }) => list);
-  const conversations = useMemo(() => listedConversations(pages ?? []), [pages]);
+  const leaving = useSelecting((selecting) => selecting.leaving);
+  const conversations = useMemo(
+    () => listedConversations(pages ?? []).filter((one) => leaving.get(one.conversation_id) !== "sidebar"),
+    [pages, leaving],
+  );
   return useMemo(() => withoutTemporary(withOutbox(conversations, messages)), [conversations, messages]);
 }
 

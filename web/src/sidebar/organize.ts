@@ -19,8 +19,18 @@ function put(conversation: Conversation, placement: Placement): Promise<Conversa
   );
 }
 
+/** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
+export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
+  put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement));
+
+/** Returns the current state of a conversation from the refusal of a stale version. Throws any other refusal. */
+export function currentOf(refusal: unknown): Conversation {
+  if (!(refusal instanceof Refusal) || refusal.code !== "stale_version") throw refusal;
+  return refusal.problem?.current as unknown as Conversation;
+}
+
 /** Returns a conversation as it will be after a change. */
-function placed(conversation: Conversation, placement: Placement): Conversation {
+export function placed(conversation: Conversation, placement: Placement): Conversation {
   const now = new Date().toISOString();
   return "pinned" in placement
     ? { ...conversation, pinned_at: placement.pinned ? now : null }
@@ -31,7 +41,7 @@ function placed(conversation: Conversation, placement: Placement): Conversation 
 async function place(before: Conversation, placement: Placement, t: Localization["t"]): Promise<boolean> {
   cacheConversation(placed(before, placement));
   try {
-    cacheConversation(await put(before, placement).catch((refusal: unknown) => putAgain(refusal, placement)));
+    cacheConversation(await putPlacement(before, placement));
     return true;
   } catch (refusal) {
     cacheConversation(before);
@@ -48,24 +58,14 @@ async function place(before: Conversation, placement: Placement, t: Localization
   }
 }
 
-/** Repeats a change that was refused because something else of the conversation has changed, for example its title. */
-function putAgain(refusal: unknown, placement: Placement): Promise<Conversation> {
-  if (!(refusal instanceof Refusal) || refusal.code !== "stale_version") throw refusal;
-  return put(refusal.problem?.current as unknown as Conversation, placement);
-}
-
 export const setPinned = (conversation: Conversation, pinned: boolean, t: Localization["t"]): Promise<boolean> =>
   place(conversation, { pinned }, t);
 
-/** Archives conversations and offers to undo it. */
-export async function archive(conversations: readonly Conversation[], t: Localization["t"]): Promise<void> {
-  const done: Conversation[] = [];
-  for (const one of conversations) if (await place(one, { archived: true }, t)) done.push(one);
-  const [first] = done;
-  if (first === undefined) return;
-  const title = first.title || t("pages.untitled");
-  toast(done.length === 1 ? t("pages.archive.done", { title }) : t("pages.archive.done_many", { count: done.length }), {
-    action: { label: t("pages.delete.undo"), run: () => done.forEach((one) => void restore(one, t)) },
+/** Archives a conversation and offers to undo it. */
+export async function archive(conversation: Conversation, t: Localization["t"]): Promise<void> {
+  if (!(await place(conversation, { archived: true }, t))) return;
+  toast(t("pages.archive.done", { title: conversation.title || t("pages.untitled") }), {
+    action: { label: t("pages.delete.undo"), run: () => void restore(conversation, t) },
   });
 }
 

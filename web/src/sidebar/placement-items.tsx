@@ -39,10 +39,10 @@ export function PlacementItems({ conversation }: { conversation: Conversation })
       <MenuItem icon={pinned ? "unpin" : "pin"} onSelect={() => void setPinned(conversation, !pinned, t)}>
         {t(pinned ? "pages.pin.remove" : "pages.pin.do")}
       </MenuItem>
-      <MenuItem icon="folder" onSelect={() => useMoving.setState({ conversation })}>
+      <MenuItem icon="folder" onSelect={() => useMoving.setState({ conversations: [conversation] })}>
         {t("pages.move.do")}
       </MenuItem>
-      <MenuItem icon="archive" onSelect={() => void archive([conversation], t)}>
+      <MenuItem icon="archive" onSelect={() => void archive(conversation, t)}>
         {t("pages.archive.do")}
       </MenuItem>
     </>

@@ -1,4 +1,4 @@
-// One conversation in the sidebar: a link to it, and a menu to rename and delete it.
+// One conversation in the sidebar: a link to it with a menu, or a checkbox while several are being selected.
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Conversation } from "../api/client";
@@ -9,6 +9,8 @@ import { confirmDeletion, useDeletion } from "./deletion";
 import { PlacementItems } from "./placement-items";
 import { isStored } from "./provisional";
 import { editTitle, TitleEditor, useEditing } from "./rename";
+import { select } from "./selecting";
+import { SelectionRow } from "./selection-row";
 import { ConversationState } from "./state";
 
 interface RowProps {
@@ -16,13 +18,21 @@ interface RowProps {
   current: boolean;
   /** Whether Tab stops at this row; arrow keys reach the others. */
   stop: boolean;
+  /** Whether it is selected; null: none is being selected. */
+  selected: boolean | null;
   onFocus: (id: string) => void;
   onOpen: () => void;
 }
 
 export const focusRow = (id: string) => document.querySelector<HTMLElement>(`[data-conversation="${id}"]`)?.focus();
 
-export const Row = memo(function Row({ conversation, current, stop, onFocus, onOpen }: RowProps) {
+/** Starts to select conversations with this one. Its checkbox takes the focus. */
+function startAt(id: string): void {
+  select("sidebar", id);
+  requestAnimationFrame(() => focusRow(id));
+}
+
+export const Row = memo(function Row({ conversation, current, stop, selected, onFocus, onOpen }: RowProps) {
   const { t } = useLocalization();
   const id = conversation.conversation_id;
   const edited = useEditing((editing) => editing.id === id && editing.place === "row");
@@ -39,6 +49,24 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
       </div>
     );
   }
+  if (selected !== null) {
+    return (
+      <div
+        className={`flex h-9 items-center rounded-md pointer-coarse:h-11 ${selected ? "bg-accent-wash" : "hover:bg-hover focus-within:bg-hover"}`}
+      >
+        <SelectionRow
+          list="sidebar"
+          conversation={conversation}
+          selected={selected}
+          disabled={deleting || !isStored(conversation)}
+          stop={stop}
+          onFocus={onFocus}
+        >
+          <ConversationState conversation={conversation} current={current} />
+        </SelectionRow>
+      </div>
+    );
+  }
   return (
     <div
       className={`group relative flex h-9 items-center rounded-md pointer-coarse:h-11 ${current ? "bg-hover" : "hover:bg-hover focus-within:bg-hover"}`}
@@ -51,7 +79,12 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
         aria-current={current ? "page" : undefined}
         aria-disabled={deleting || undefined}
         onFocus={() => onFocus(id)}
-        onClick={(event) => (deleting ? event.preventDefault() : onOpen())}
+        onClick={(event) => {
+          const selects = event.shiftKey || event.ctrlKey || event.metaKey;
+          if (deleting || selects) event.preventDefault();
+          else onOpen();
+          if (selects && !deleting && isStored(conversation)) startAt(id);
+        }}
         onDoubleClick={() => isStored(conversation) && editTitle(id, "row")}
         className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting ? "text-faint" : ""}`}
       >
@@ -76,6 +109,9 @@ export const Row = memo(function Row({ conversation, current, stop, onFocus, onO
             {t("pages.rename.do")}
           </MenuItem>
           <PlacementItems conversation={conversation} />
+          <MenuItem icon="check" onSelect={() => startAt(id)}>
+            {t("pages.selection.do")}
+          </MenuItem>
           <MenuItem icon="trash" danger onSelect={() => confirmDeletion(conversation)}>
             {t("pages.delete.do")}
           </MenuItem>
