@@ -245,7 +245,10 @@ export class BrowserWindow {
   readonly externalRequests: string[] = [];
   readonly pageErrors: string[] = [];
 
-  private constructor(private readonly window: Window) {}
+  private constructor(
+    private readonly window: Window,
+    private readonly origin: string,
+  ) {}
 
   get context(): BrowserContext {
     return this.window.context;
@@ -255,11 +258,17 @@ export class BrowserWindow {
     return this.window.page;
   }
 
-  static async open(path: string, account?: Account, options: BrowserContextOptions = {}): Promise<BrowserWindow> {
-    const visit = new BrowserWindow(await newWindow(options));
+  /** origin: the address of the service that the window uses, if it is another one than that of the requests. */
+  static async open(
+    path: string,
+    account?: Account,
+    options: BrowserContextOptions = {},
+    origin = url,
+  ): Promise<BrowserWindow> {
+    const visit = new BrowserWindow(await newWindow(options), origin);
     if (account !== undefined) await visit.context.addCookies([account.cookie]);
     visit.watch(visit.page);
-    await visit.page.goto(url + path);
+    await visit.page.goto(origin + path);
     return visit;
   }
 
@@ -267,7 +276,7 @@ export class BrowserWindow {
   async tab(path: string): Promise<Page> {
     const page = await this.context.newPage();
     this.watch(page);
-    await page.goto(url + path);
+    await page.goto(this.origin + path);
     return page;
   }
 
@@ -283,7 +292,8 @@ export class BrowserWindow {
     page.on("pageerror", (error) => this.pageErrors.push(String(error)));
     page.on("request", (request) => {
       const to = request.url();
-      if (!to.startsWith(url) && !to.startsWith("data:") && !to.startsWith("blob:")) this.externalRequests.push(to);
+      if (!to.startsWith(this.origin) && !to.startsWith("data:") && !to.startsWith("blob:"))
+        this.externalRequests.push(to);
     });
   }
 
