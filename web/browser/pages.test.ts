@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessible, expectAccessibleInBothColorSchemes, inBothColorSchemes } from "./axe";
-import { composer, intercept, pausedAnswer, sidebar } from "./conversation-page";
+import { composer, intercept, pausedAnswer, sidebar, stored } from "./conversation-page";
 import { Account, desktop, phone, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -187,6 +187,7 @@ describe("every page", () => {
         "Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]",
       );
       await account.chat("Make me a table, and write $e^{i\\pi}$.", { conversation_id: conversation });
+      await addBranch(account, conversation);
       await account.startTurn((await pausedAnswer()).text, { conversation_id: conversation });
       await account.request("POST", "/chat", {
         conversation_id: conversation,
@@ -227,12 +228,28 @@ describe("every page", () => {
           await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
           await visit.page.getByRole("button", { name: "Create link" }).waitFor();
           await checkPage(visit.page, `share-${kind}`);
+          await visit.page.keyboard.press("Escape");
+          await visit.page.getByRole("dialog").waitFor({ state: "hidden" });
+          await visit.page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+          await visit.page.getByRole("menuitem", { name: "Branches…" }).press("Enter");
+          await visit.page.getByRole("treeitem").nth(1).waitFor();
+          await checkPage(visit.page, `branches-${kind}`);
         }
       }
       await visit.close();
     });
   }
 });
+
+/** Adds a branch that is not the active one. */
+async function addBranch(account: Account, conversation: string): Promise<void> {
+  const path = `/conversations/${conversation}`;
+  const { active_branch_id: branch_id } = await account.read<{ active_branch_id: string }>(path);
+  const { message_id } = (await stored(account, conversation)).at(-2)!;
+  await account.request("POST", `${path}/branches`, { message_id, mode: "edit", name: "As a list" });
+  const { version } = await account.read<{ version: number }>(path);
+  await account.request("PUT", `${path}/active-branch`, { branch_id, version });
+}
 
 /** Takes a screenshot in each colour scheme, then checks accessibility and the width of the page. */
 async function checkPage(page: Page, name: string): Promise<void> {

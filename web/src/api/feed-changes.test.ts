@@ -12,8 +12,20 @@ const item = (type: string, version?: number) => ({
 });
 
 describe("what an item of the feed makes outdated", () => {
-  test("the list and the conversation, if its turn changed", () => {
-    expect(outdatedBy(item("turn.changed"), nothing)).toEqual([["conversations"], ["conversation", "conv_1"]]);
+  test("the list, the conversation and the lengths of its branches, if its turn changed", () => {
+    expect(outdatedBy(item("turn.changed"), nothing)).toEqual([
+      ["conversations"],
+      ["conversation", "conv_1"],
+      ["branches", "conv_1"],
+    ]);
+  });
+
+  test("the branches and the numbers of versions in messages, if a branch was created or renamed", () => {
+    expect(outdatedBy(item("branch.changed"), nothing)).toEqual([
+      ["conversation", "conv_1"],
+      ["branches", "conv_1"],
+      ["messages", "conv_1"],
+    ]);
   });
 
   test("every list that may have a conversation, if it changed", () => {

@@ -18,8 +18,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [[]];
     case "conversation": // it may have moved between lists
       return [["conversations"], ["conversation", of], ["archive"], ["project"]];
-    case "turn":
-      return [["conversations"], ["conversation", of]];
+    case "turn": // its messages are on a branch
+      return [["conversations"], ["conversation", of], ["branches", of]];
     case "draft":
       return isKnown(known.draft(of)) ? [] : [["conversation", of]];
     case "queue":
@@ -28,6 +28,7 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
     case "branch": // messages show how many siblings they have
       return [
         ["conversation", of],
+        ["branches", of],
         ["messages", of],
       ];
     case "feedback":

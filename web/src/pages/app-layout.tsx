@@ -7,6 +7,7 @@ import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
+import { useBranching } from "../sidebar/branching";
 import { cancelDeletions, useDeletion, useSendWhenHidden } from "../sidebar/deletion";
 import { useKnownConversation } from "../sidebar/list";
 import { useMoving } from "../sidebar/moving";
@@ -32,6 +33,9 @@ const MoveDialog = deferred(() => import("../sidebar/move-dialog").then((m) => m
 const ShareDialog = deferred(() => import("../sidebar/share-dialog").then((m) => m.ShareDialog), {
   onFailure: () => useSharing.setState({ conversation: null }),
 });
+const BranchesDialog = deferred(() => import("../sidebar/branches-dialog").then((m) => m.BranchesDialog), {
+  onFailure: () => useBranching.setState({ conversation: null }),
+});
 const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
   onFailure: () => useUnsentCount.setState({ count: 0 }),
 });
@@ -47,6 +51,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const unsent = useUnsentCount(({ count }) => count > 0);
   const moving = useMoving((move) => move.conversation !== null);
   const sharing = useSharing((share) => share.conversation !== null);
+  const branching = useBranching((branches) => branches.conversation !== null);
   useSendWhenHidden();
   useProviderFailureToast();
   useEffect(startAccountFeed, []);
@@ -83,6 +88,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {deleting && <Deletions />}
       {moving && <MoveDialog />}
       {sharing && <ShareDialog />}
+      {branching && <BranchesDialog />}
       {unsent && <SignOutDialog />}
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />

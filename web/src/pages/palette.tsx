@@ -11,6 +11,7 @@ import { Icon, type IconName } from "../controls/icon";
 import { toast } from "../controls/toast";
 import { requestAction, keysOf } from "../keys/keys";
 import { useLocalization, type Localization } from "../messages/localization";
+import { useBranching } from "../sidebar/branching";
 import { confirmDeletion } from "../sidebar/deletion";
 import { useConversations, useKnownConversation } from "../sidebar/list";
 import { archive, restore, setPinned } from "../sidebar/organize";
@@ -66,6 +67,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 run: () => requestAnimationFrame(() => editTitle(current.conversation_id, "head")),
               },
               { label: t("pages.palette.copy_link"), icon: "link", run: () => copyLink(current, t) },
+              {
+                label: t("pages.branches.do"),
+                icon: "route",
+                run: () => requestAnimationFrame(() => useBranching.setState({ conversation: current })),
+              },
               ...placements(current, t),
               { label: t("pages.delete.do"), icon: "trash", run: () => confirmDeletion(current) },
             ],
@@ -117,7 +123,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </div>
             <Command.List
               label={t("pages.palette.results")}
-              className="max-h-[min(60dvh,30rem)] overflow-y-auto overscroll-contain p-2"
+              className="max-h-[min(64dvh,32rem)] overflow-y-auto overscroll-contain p-2"
             >
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 {t("pages.palette.none")}

@@ -1,19 +1,28 @@
-// The items of a conversation's menu that share, pin, move and archive it.
+// The items of a conversation's menu that show its branches, and that share, pin, move and archive it.
 import type { Conversation } from "../api/client";
 import { MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
+import { useBranching } from "./branching";
 import { useMoving } from "./moving";
 import { archive, restore, setPinned } from "./organize";
 import { useSharing } from "./sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
-  if (conversation.temporary) return null; // it is in no list, and cannot be shared
+  const branches = (
+    <MenuItem icon="route" onSelect={() => useBranching.setState({ conversation })}>
+      {t("pages.branches.do")}
+    </MenuItem>
+  );
+  if (conversation.temporary) return branches; // it is in no list, and cannot be shared
   const pinned = conversation.pinned_at !== null;
   const share = (
-    <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>
-      {t("pages.share.do")}
-    </MenuItem>
+    <>
+      {branches}
+      <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>
+        {t("pages.share.do")}
+      </MenuItem>
+    </>
   );
   if (conversation.archived_at !== null)
     return (
