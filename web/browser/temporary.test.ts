@@ -129,7 +129,7 @@ describe("temporary chats", () => {
     await badge(page).waitFor();
     await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
     await page.getByRole("menuitem").first().waitFor();
-    expect(await page.getByRole("menuitem").allInnerTexts()).toEqual(["Rename", "Delete"]);
+    expect(await page.getByRole("menuitem").allInnerTexts()).toEqual(["Rename", "Branches…", "Delete"]);
     await page.keyboard.press("Escape");
     await page.keyboard.press("Control+k");
     const palette = page.getByRole("dialog", { name: "Search and commands" });

@@ -123,7 +123,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </div>
             <Command.List
               label={t("pages.palette.results")}
-              className="max-h-[min(60dvh,30rem)] overflow-y-auto overscroll-contain p-2"
+              className="max-h-[min(64dvh,32rem)] overflow-y-auto overscroll-contain p-2"
             >
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 {t("pages.palette.none")}

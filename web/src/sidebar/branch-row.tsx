@@ -85,7 +85,7 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
             <span className={indented ? "w-9 shrink-0 pointer-coarse:w-11" : "w-1 shrink-0"} />
           )}
           <span className="flex min-w-0 grow flex-col py-1.5 text-sm">
-            <span id={`${id}-name`} dir="auto" className="font-medium wrap-anywhere [text-align:match-parent]">
+            <span id={`${id}-name`} dir="auto" className="max-w-full self-start font-medium wrap-anywhere">
               {name}
             </span>
             <Details id={`${id}-details`} branch={branch} active={active} />
@@ -218,10 +218,12 @@ function NameEditor({ conversation, branch, onDone }: EditorProps) {
           }}
           className="min-h-9 min-w-0 grow basis-40 rounded-md border border-edge bg-raised px-2 text-base md:text-sm pointer-coarse:min-h-11"
         />
-        <Button onClick={() => onDone(false)}>{t("pages.cancel")}</Button>
-        <Button look="primary" onClick={() => void store()}>
-          {t("pages.projects.save")}
-        </Button>
+        <span className="flex gap-1.5">
+          <Button onClick={() => onDone(false)}>{t("pages.cancel")}</Button>
+          <Button look="primary" onClick={() => void store()}>
+            {t("pages.projects.save")}
+          </Button>
+        </span>
       </div>
       <p
         id={`${id}-problem`}
