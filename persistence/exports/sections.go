@@ -190,7 +190,7 @@ const instructionsSQL = `
 	select i.project_id, i.version, i.content, i.created_at
 	from project_instructions i
 	join projects p using (account_id, project_id)
-	where i.account_id = @account and (i.project_id, i.version) > (@project, @version) and p.deleted_at is null
+	where i.account_id = @account and (i.project_id, i.version) > (@project, @version) and p.state <> 'deleted'
 	order by i.project_id, i.version
 	limit @limit`
 

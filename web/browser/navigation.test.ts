@@ -138,6 +138,9 @@ describe("changes on other devices", () => {
     const visit = await BrowserWindow.open(`/c/${open}`, account);
     const { page } = visit;
     await waitForAnswerText(page);
+    // Everything is fetched once more when the feed starts. The page shows the first change after that.
+    await account.request("PUT", `/conversations/${open}/title`, { title: "One tide a day" });
+    await page.getByRole("heading", { level: 1, name: "One tide a day" }).waitFor();
     const messages = watchRequests(page, `/conversations/${open}/messages`);
     const conversation = watchRequests(page, `/conversations/${open}`);
     await account.request("PUT", `/conversations/${open}/title`, { title: "Two tides a day" });
