@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef } from "react";
 import type { Conversation } from "../api/client";
 import { archiveQuery } from "../api/queries";
 import { Button, IconButton } from "../controls/button";
+import { ShowMore } from "../controls/show-more";
 import { useLocalization } from "../messages/localization";
 import { confirmDeletion, useDeletion } from "../sidebar/deletion";
 import { uniqueConversations } from "../sidebar/groups";
@@ -83,15 +84,7 @@ export function Archive() {
           />
         ))}
       </ul>
-      {hasNextPage && (
-        <Button
-          className="my-3 w-fit aria-disabled:text-faint"
-          aria-disabled={isFetchingNextPage}
-          onClick={() => !isFetchingNextPage && void fetchNextPage()}
-        >
-          {t("pages.archive.more")}
-        </Button>
-      )}
+      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
     </>
   );
 }

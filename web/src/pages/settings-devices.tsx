@@ -6,6 +6,7 @@ import { api, Refusal, type Device } from "../api/client";
 import { refetchInAllTabs, devicesQuery } from "../api/queries";
 import { Button } from "../controls/button";
 import { Icon } from "../controls/icon";
+import { ShowMore } from "../controls/show-more";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { parseUserAgent } from "./user-agent";
@@ -70,15 +71,7 @@ export function Devices() {
           />
         ))}
       </ul>
-      {hasNextPage && (
-        <Button
-          className="my-3 w-fit aria-disabled:text-faint"
-          aria-disabled={isFetchingNextPage}
-          onClick={() => !isFetchingNextPage && void fetchNextPage()}
-        >
-          {t("pages.devices.more")}
-        </Button>
-      )}
+      <ShowMore label={t("pages.devices.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       {devices.length > 1 && (
         <Button
           className="my-3 w-fit aria-disabled:text-faint"

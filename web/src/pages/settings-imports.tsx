@@ -17,6 +17,7 @@ import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
 import { Icon } from "../controls/icon";
 import { ProgressBar } from "../controls/progress-bar";
+import { ShowMore } from "../controls/show-more";
 import { english, type MessageKey } from "../messages/catalog";
 import { useLocalization, type Localization } from "../messages/localization";
 import { Disclosure } from "../parts/disclosure";
@@ -83,15 +84,7 @@ export function ImportList() {
           ))}
         </ul>
       )}
-      {hasNextPage && (
-        <Button
-          className="my-3 w-fit aria-disabled:text-faint"
-          aria-disabled={isFetchingNextPage}
-          onClick={() => !isFetchingNextPage && void fetchNextPage()}
-        >
-          {t("pages.archive.more")}
-        </Button>
-      )}
+      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       <div role="status" className={failed ? "pb-3 text-sm" : "sr-only"}>
         {failed ? <FormError>{t("pages.data.imports.not_cancelled")}</FormError> : announced}
       </div>

@@ -7,6 +7,7 @@ import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { Icon } from "../controls/icon";
+import { ShowMore } from "../controls/show-more";
 import { useLocalization } from "../messages/localization";
 
 interface ShareListProps {
@@ -74,15 +75,7 @@ export function ShareList({ conversation, onRevoked }: ShareListProps) {
           ))}
         </ul>
       )}
-      {hasNextPage && (
-        <Button
-          className="my-3 w-fit aria-disabled:text-faint"
-          aria-disabled={isFetchingNextPage}
-          onClick={() => !isFetchingNextPage && void fetchNextPage()}
-        >
-          {t("pages.archive.more")}
-        </Button>
-      )}
+      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       <div role="status" className={outcome === "failed" ? "pb-3" : "sr-only"}>
         {outcome === "failed" ? (
           <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
