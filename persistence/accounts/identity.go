@@ -101,13 +101,18 @@ const takeFlowSQL = `
 
 // TakeOIDCFlow returns a flow and deletes it, whichever browser presents the state: a state works once. The error is
 // protocol.CodeNotFound if there is none.
-func (s *Store) TakeOIDCFlow(ctx context.Context, stateHash []byte) (flow *OIDCFlow, err error) {
-	err = s.db.InTx(ctx, pg.NoAccount, func(ctx context.Context, tx *pg.Tx) error {
-		rows, err := tx.Query(ctx, takeFlowSQL, stateHash)
+func (s *Store) TakeOIDCFlow(ctx context.Context, stateHash []byte) (*OIDCFlow, error) {
+	return takeFlow[OIDCFlow](ctx, s.db, takeFlowSQL, stateHash)
+}
+
+// takeFlow returns and deletes a flow, which belongs to no account; protocol.CodeNotFound if there is none.
+func takeFlow[T any](ctx context.Context, db *pg.DB, sql string, hash []byte) (flow *T, err error) {
+	err = db.InTx(ctx, pg.NoAccount, func(ctx context.Context, tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, sql, hash)
 		if err != nil {
 			return err
 		}
-		flow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[OIDCFlow])
+		flow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -231,17 +230,6 @@ const takePasskeyFlowSQL = `
 
 // TakePasskeyFlow returns a flow and deletes it, whichever browser presents the challenge: a challenge works once. The
 // error is protocol.CodeNotFound if there is none.
-func (s *Passkeys) TakePasskeyFlow(ctx context.Context, challengeHash []byte) (flow *PasskeyFlow, err error) {
-	err = s.db.InTx(ctx, pg.NoAccount, func(ctx context.Context, tx *pg.Tx) error {
-		rows, err := tx.Query(ctx, takePasskeyFlowSQL, challengeHash)
-		if err != nil {
-			return err
-		}
-		flow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[PasskeyFlow])
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, &protocol.Error{Code: protocol.CodeNotFound, Detail: pg.NotFoundDetail, Err: err}
-	}
-	return flow, err
+func (s *Passkeys) TakePasskeyFlow(ctx context.Context, challengeHash []byte) (*PasskeyFlow, error) {
+	return takeFlow[PasskeyFlow](ctx, s.db, takePasskeyFlowSQL, challengeHash)
 }
