@@ -776,7 +776,7 @@ func (w *walk) devices() {
 	other.call(w.t, "login", nil, map[string]any{"email": w.email, "password": w.password}).Text(w.t, http.StatusUnauthorized, "code")
 }
 
-// renameAccount changes the address and the name of the account: the walk goes on with the new address.
+// renameAccount changes the address and the name of the account. The walk uses the new address from then on.
 func (w *walk) renameAccount() {
 	w.email = uuid.NewString() + "@example.org"
 	if email := w.call("changeEmail", nil, map[string]any{"email": w.email}).Text(w.t, http.StatusOK, "email"); email != w.email {

@@ -299,7 +299,7 @@ func (n *findings) adoptedTurns() int {
 	return len(n.adopted)
 }
 
-// beginRound forgets what is counted for each round.
+// beginRound resets what is counted for each round.
 func (n *findings) beginRound() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
