@@ -39,21 +39,21 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/wire", "protocol/turnlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/shell", "actors"},
+	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
+	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/upload", "actors/shell", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/followups",
-		"persistence/objects", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
+		"persistence/objects", "persistence/files", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/search",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
 		"providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
+		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
 	},
 	"cmd": {
 		"cmd/machine",
@@ -73,11 +73,11 @@ var webLayers = []string{
 
 // machines lists the packages of state machines. They have no clock, no context, no lock, no log and no store, so they
 // decide the same from the same events.
-var machines = []string{"actors/turn"}
+var machines = []string{"actors/turn", "actors/upload"}
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog",
+	"encoding/json", "fmt", "maps", "slices", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // unversioned lists the folders that builds and runs create.

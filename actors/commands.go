@@ -47,7 +47,7 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 // sendCommand sends a command to a local actor and waits for its reply.
 func (n *Node) sendCommand(ctx context.Context, live *liveTurn, c *turn.Command) (protocol.SteeringReceipt, error) {
 	request := commandMessage{command: c, reply: make(chan commandReply, 1)}
-	n.system.Root.Send(live.pid, request)
+	n.runtime.Send(live.pid, request)
 	timer := time.NewTimer(commandTry)
 	defer timer.Stop()
 	select {

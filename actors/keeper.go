@@ -103,15 +103,16 @@ func (k *leaseKeeper) runRound(now time.Time) error {
 	if err := k.adopt(ctx); err != nil {
 		return err
 	}
+	err := k.adoptByHosts(ctx)
 	k.round++
 	if k.round%queueRounds == 0 {
-		started, err := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
+		started, failed := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
 		for _, turn := range started {
 			n.run(turn)
 		}
-		return err
+		err = errors.Join(err, failed)
 	}
-	return nil
+	return err
 }
 
 // markDeadNodes declares nodes dead whose renewal counter does not change.
@@ -210,10 +211,21 @@ func (k *leaseKeeper) adopt(ctx context.Context) error {
 	return nil
 }
 
+// adoptByHosts lets the hosts of other actors take over work.
+func (k *leaseKeeper) adoptByHosts(ctx context.Context) (err error) {
+	for _, h := range k.node.hosts {
+		err = errors.Join(err, h.Adopt(ctx))
+	}
+	return err
+}
+
 // stopFenced stops every actor without writing to the store, then calls Config.Fenced.
 func (n *Node) stopFenced() {
 	for _, live := range n.registry.stop() {
-		n.system.Root.Send(live.pid, shell.Abandon{})
+		n.runtime.Send(live.pid, shell.Abandon{})
+	}
+	for _, h := range n.hosts {
+		h.Abandon()
 	}
 	if n.fenced != nil {
 		n.fenced()

@@ -60,8 +60,8 @@ type Node struct {
 	predecessor  *protocol.NodeID
 	log          *zap.Logger
 	fenced       func()
-	system       *actor.ActorSystem
-	dispatcher   *shell.Dispatcher
+	runtime      *shell.Runtime
+	hosts        []Host
 	pacer        *pacer
 	storeSlots   storeSlots
 	stats        stats
@@ -100,14 +100,19 @@ func NewNode(c Config) *Node {
 		n.turnTools[spec.Name] = turn.Tool{Kind: spec.Kind, Title: spec.Title, ReadOnly: spec.ReadOnly}
 		n.toolList = append(n.toolList, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
-	n.dispatcher = shell.NewDispatcher(runtime.GOMAXPROCS(0))
-	n.system = shell.NewSystem(c.Logger.Named("actors"))
-	n.pacer = newPacer(func(to *actor.PID, message any) { n.system.Root.Send(to, message) })
+	n.runtime = shell.NewRuntime(c.Logger.Named("actors"), runtime.GOMAXPROCS(0))
+	n.pacer = newPacer(func(to *actor.PID, message any) { n.runtime.Send(to, message) })
 	return n
 }
 
 // ID returns the identifier of this run of the process.
 func (n *Node) ID() protocol.NodeID { return n.id }
+
+// Runtime returns the runtime of the node's actors, for the hosts of other actors.
+func (n *Node) Runtime() *shell.Runtime { return n.runtime }
+
+// AddHost adds a host of other actors, before Start. The node stops it.
+func (n *Node) AddHost(h Host) { n.hosts = append(n.hosts, h) }
 
 // Start registers the node and starts its keeper, which renews the lease and adopts turns without a running owner.
 func (n *Node) Start(ctx context.Context) error {
@@ -180,17 +185,15 @@ func (n *Node) spawn(m *turn.Machine, epoch int32, s *stream, first any) {
 		node: n, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool,
 		log: n.log.Named("turn").With(zap.Stringer("turn", spec.TurnID), zap.Int32("epoch", epoch)),
 	}
-	send := func(to *actor.PID, message any) { n.system.Root.Send(to, message) }
-	r.shell = shell.New(r, send, r.log, func() { n.stats.broken.Add(1) })
+	r.shell = shell.New(r, n.runtime.Send, r.log, func() { n.stats.broken.Add(1) })
 	live := &liveTurn{account: spec.AccountID, epoch: epoch, stream: s, done: r.shell.Stopped()}
-	props := actor.PropsFromProducer(func() actor.Actor { return r.shell }, actor.WithDispatcher(n.dispatcher))
-	if !n.registry.add(spec.TurnID, live, func() *actor.PID { return n.system.Root.SpawnPrefix(props, "turn") }) {
+	if !n.registry.add(spec.TurnID, live, func() *actor.PID { return n.runtime.Spawn("turn", r.shell) }) {
 		stopTool()
 		return
 	}
-	send(live.pid, first)
+	n.runtime.Send(live.pid, first)
 	left := max(time.Second, time.Until(spec.CreatedAt.Add(n.routes[spec.Routing.Profile].Deadline)))
-	send(live.pid, shell.StartTimer{Delay: left, Message: deadlinePassed{}})
+	n.runtime.Send(live.pid, shell.StartTimer{Delay: left, Message: deadlinePassed{}})
 }
 
 // finishedTurn counts an end and runs the next turn from the queue, if there is one.
@@ -225,6 +228,8 @@ func (n *Node) Stats() Stats {
 // that another node, or the next process, adopts them.
 func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	idle := n.registry.drain()
+	hosts := n.drainHosts(ctx, grace)
+	defer hosts.Wait()
 	if err := n.directory.Drain(ctx, n.id); err != nil {
 		n.log.Warn("marking the node as draining failed", zap.Error(err))
 	}
@@ -245,7 +250,7 @@ func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 
 // releaseAll asks every actor to stop at a persisted boundary and waits for them.
 func (n *Node) releaseAll(ctx context.Context) {
-	idle := n.registry.whenIdle(func(live *liveTurn) { n.system.Root.Send(live.pid, shell.Release{}) })
+	idle := n.registry.whenIdle(func(live *liveTurn) { n.runtime.Send(live.pid, shell.Release{}) })
 	wait, cancel := context.WithTimeout(ctx, releaseWait)
 	defer cancel()
 	select {
@@ -259,16 +264,18 @@ func (n *Node) releaseAll(ctx context.Context) {
 func (n *Node) Stop() {
 	turns := n.registry.stop()
 	n.cancel()
+	for _, h := range n.hosts {
+		h.Stop()
+	}
 	for _, live := range turns {
 		live.stream.abandon()
-		n.system.Root.Stop(live.pid)
+		n.runtime.Stop(live.pid)
 	}
 	for _, live := range turns {
 		<-live.done
 	}
 	n.wg.Wait()
-	n.system.Shutdown()
-	n.dispatcher.Close()
+	n.runtime.Close()
 }
 
 // Draining reports whether the node refuses new turns.

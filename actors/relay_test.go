@@ -89,7 +89,8 @@ func relay(b *testing.B, turns int, workers bool) {
 		Logger: zap.NewNop(),
 	})
 	if !workers { // like the default dispatcher of protoactor
-		n.dispatcher = shell.NewDispatcher(0)
+		n.runtime.Close()
+		n.runtime = shell.NewRuntime(zap.NewNop(), 0)
 	}
 	if err := n.Start(b.Context()); err != nil {
 		b.Fatal(err)

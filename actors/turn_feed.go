@@ -45,7 +45,7 @@ type modelFeed struct {
 // newModelFeed returns the feed of a model call whose output goes to the actor to.
 func newModelFeed(n *Node, to *actor.PID, call int) *modelFeed {
 	return &modelFeed{
-		call: call, wake: func() { n.system.Root.Send(to, feedReady{}) }, pacer: n.pacer, actor: to,
+		call: call, wake: func() { n.runtime.Send(to, feedReady{}) }, pacer: n.pacer, actor: to,
 		request: call << 32, // each call has its own numbers, so that served ignores the slots of earlier calls
 	}
 }

@@ -257,13 +257,13 @@ func (h *chatHandlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Bo
 
 type turnEventsInput struct {
 	TurnInput
-	ResumeInput
+	resource.ResumeInput
 	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot starts with one event that has the message so far, instead of the events up to that point."`
 }
 
 // getTurnEvents streams the events of a turn, live or finished, after a sequence.
 func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) error {
-	after, err := in.cursor()
+	after, err := in.Position()
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,10 @@ func EventSchema() ([]byte, error) {
 	schemas := document["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // huma's shape
 	definitions := map[string]any{}
 	copyReferenced(schemas, "Event", definitions)
+	copyReferenced(schemas, "UploadEvent", definitions)
 	copyReferenced(schemas, "FeedItem", definitions)
 	text, err := indent(map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn; $defs/FeedItem is an item of the account feed",
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn; $defs/UploadEvent is an event of an upload, $defs/FeedItem an item of the account feed",
 		"$ref": "#/$defs/Event", "$defs": definitions,
 	})
 	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err

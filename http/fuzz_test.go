@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/turn"
+	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/protocol"
 )
@@ -111,7 +112,7 @@ func FuzzResume(f *testing.F) {
 		f.Add("", text)
 	}
 	f.Fuzz(func(t *testing.T, header, query string) {
-		cursor, err := (&ResumeInput{LastEventID: header, After: query}).cursor()
+		cursor, err := (&resource.ResumeInput{LastEventID: header, After: query}).cursor()
 		text := header
 		if text == "" {
 			text = query

@@ -26,5 +26,6 @@ func (s *Server) table() []route.Route {
 		s.search.Routes(),
 		s.feed.Routes(),
 		s.shares.Routes(),
+		s.files.Routes(),
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
+	"turnstone/http/files"
 	"turnstone/http/portability"
 	"turnstone/http/projects"
 	"turnstone/http/ready"
@@ -33,6 +34,7 @@ type Config struct {
 	Limiter   router.Limiter
 	Turns     Turns
 	TurnStore TurnStore
+	Uploads   files.Uploads
 	Log       *zap.Logger
 	Now       func() time.Time // nil: time.Now
 	Metrics   prometheus.Registerer
@@ -46,10 +48,12 @@ type Config struct {
 	BuildSHA         string // empty: unknown
 	ModelFamily      string // for example openai
 	Ready            map[string]ready.Probe
-	Draining         func() bool // nil: never
-	Scanner          string      // the engine that scans files for malware
-	Budget           Budget      // of model tokens; nil: no limit
-	Web              fs.FS       // the built web app; nil: none
+	Draining         func() bool   // nil: never
+	Scanner          string        // the engine that scans files for malware
+	MaxUploadBytes   int64         // of one file; 0: 100 MiB
+	UploadLifetime   time.Duration // of an upload session; 0: 1 h
+	Budget           Budget        // of model tokens; nil: no limit
+	Web              fs.FS         // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
 	Listen         string         // the listen address; requests may name its host in Host
@@ -85,6 +89,7 @@ type Server struct {
 	search        *search.Handlers
 	feed          feed.Handlers
 	shares        *shares.Handlers
+	files         *files.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -128,6 +133,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.chat.router = s.Router
 	s.streams.Use(s.Router)
 	s.shares.SetRouter(s.Router)
+	s.files.SetRouter(s.Router)
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
 	app, err := webapp.New(config.Web, config.RegistrationOpen, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
@@ -160,5 +166,9 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.feedback = feedback.Handlers{Store: s.Feedback}
 	s.search = search.New(s.Search, s.Projects, keys)
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
+	s.files = files.New(files.Config{
+		Uploads: s.Uploads, Store: s.Files, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
+		MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
+	})
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

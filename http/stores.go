@@ -7,6 +7,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
+	httpfiles "turnstone/http/files"
 	"turnstone/http/portability"
 	"turnstone/http/projects"
 	"turnstone/http/router"
@@ -15,6 +16,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -47,6 +49,8 @@ type Stores struct {
 	Shares               shares.Store
 	Feed                 feed.Store
 	Search               search.Store
+	Files                httpfiles.Store
+	ProjectFiles         httpfiles.Projects
 	Portability          portability.Stores
 	Owners               router.Owners
 }
@@ -56,26 +60,29 @@ func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys},
+		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
-		Feedback:    db.Feedback,
-		Search:      db.Search,
-		Feed:        db.Feed,
-		Shares:      db.Shares,
+		Feedback: db.Feedback,
+		Search:   db.Search,
+		Feed:     db.Feed,
+		Shares:   db.Shares,
+		Files:    db.Files, ProjectFiles: db.Files,
 		Portability: portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 	}
 }
 
 // owners reports the owners of objects in several stores.
 type owners struct {
-	*conversations.Store
-	passkeys *accounts.Passkeys
+	conversationOwners
+	passkeyOwners
+	fileOwners
 }
 
-// OwnsPasskey implements router.Owners.
-func (o owners) OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error {
-	return o.passkeys.OwnsPasskey(ctx, account, id)
-}
+type (
+	conversationOwners = *conversations.Store
+	passkeyOwners      = *accounts.Passkeys
+	fileOwners         = *files.Store
+)
 
 // Sessions stores sessions. auth.Sessions has the methods that authentication needs.
 type Sessions interface {

@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/exports"
 	"turnstone/persistence/feed"
 	"turnstone/persistence/feedback"
+	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/imports"
@@ -35,6 +36,7 @@ type Config struct {
 	MaxConns    int32         // for requests
 	EngineConns int32         // for the journal, the lease and the sweeps
 	Objects     objects.Store // nil: for commands that neither import nor erase
+	FileQuota   files.Quota   // of an account; zero: files.DefaultQuota
 	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; default 5 s
 	Logger      *zap.Logger
 }
@@ -55,6 +57,7 @@ type Stores struct {
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Imports       *imports.Store
+	Files         *files.Store
 	Erasures      *erasure.Store
 	Feed          *feed.Store
 	Search        *search.Store
@@ -83,6 +86,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Search = search.New(db)
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
+	s.Files = files.New(db, s.queue, config.Objects, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares)
@@ -108,12 +112,12 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Files.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {
-		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job())
+		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Files.ReapJob(), s.Files.PurgeJob())
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

@@ -417,13 +417,7 @@ func AppendEvents(b []byte, turn TurnID, first int64, at time.Time, events []Pay
 func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Payload) ([]byte, error) {
 	b = append(b, `{"protocol_version":1,"turn_id":"`...)
 	b = turn.AppendText(b)
-	b = append(b, `","sequence":`...)
-	b = strconv.AppendInt(b, sequence, 10)
-	b = append(b, `,"type":"`...)
-	b = append(b, payload.EventType()...)
-	b = append(b, `","at":"`...)
-	b = at.UTC().AppendFormat(b, TimeFormat)
-	b = append(b, '"')
+	b = appendHead(b, sequence, at, payload)
 	if delta, ok := payload.(*AnswerDelta); ok { // most events of a turn are deltas: encode them without reflection
 		b = append(b, `,"part_id":"`...)
 		b = delta.PartID.AppendText(b)
@@ -437,6 +431,22 @@ func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Pa
 		}
 		return append(b, '}'), nil
 	}
+	return appendPayload(b, payload)
+}
+
+// appendHead appends the fields of an envelope that follow the identifier.
+func appendHead(b []byte, sequence int64, at time.Time, payload Payload) []byte {
+	b = append(b, `","sequence":`...)
+	b = strconv.AppendInt(b, sequence, 10)
+	b = append(b, `,"type":"`...)
+	b = append(b, payload.EventType()...)
+	b = append(b, `","at":"`...)
+	b = at.UTC().AppendFormat(b, TimeFormat)
+	return append(b, '"')
+}
+
+// appendPayload appends the fields of a payload and the end of the event.
+func appendPayload(b []byte, payload Payload) ([]byte, error) {
 	body, err := marshal(payload)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", payload.EventType(), err)
@@ -546,7 +556,7 @@ func DecodeEvent(frame []byte) (Envelope, Payload, error) {
 
 var payloads = func() map[EventType]func() Payload {
 	all := map[EventType]func() Payload{SnapshotSpec.Type: SnapshotSpec.New}
-	for _, spec := range Events {
+	for _, spec := range slices.Concat(Events, UploadEvents) {
 		all[spec.Type] = spec.New
 	}
 	return all

@@ -23,6 +23,8 @@ var FeedKinds = []FeedKind{
 	{"turn", turnKind{}.prefix(), "A turn was started, or its state changed. `state` is the state of the turn."},
 	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
 	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
+	{"upload", uploadKind{}.prefix(), "An upload session was created, or its state changed. `state` is the state of the session."},
+	{"file", fileKind{}.prefix(), "A file was added, renamed or deleted, or its projects changed. `version` is the version of the file."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},

@@ -56,11 +56,16 @@ func FrameHead(frame []byte) (sequence int64, eventType string, ok bool) {
 }
 
 // EndsTurn reports whether the last of the frames is turn.finished.
-func EndsTurn(frames []byte) bool {
+func EndsTurn(frames []byte) bool { return lastType(frames) == "turn.finished" }
+
+// EndsUpload reports whether the last of the frames is upload.finished.
+func EndsUpload(frames []byte) bool { return lastType(frames) == "upload.finished" }
+
+func lastType(frames []byte) string {
 	frames = bytes.TrimRight(frames, "\n")
 	if i := bytes.LastIndexByte(frames, '\n'); i >= 0 {
 		frames = frames[i+1:]
 	}
-	_, kind, ok := FrameHead(frames)
-	return ok && kind == "turn.finished"
+	_, kind, _ := FrameHead(frames)
+	return kind
 }

@@ -38,6 +38,7 @@ type (
 	importKind       struct{}
 	erasureKind      struct{}
 	passkeyKind      struct{}
+	uploadKind       struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -60,6 +61,7 @@ func (shareKind) prefix() string        { return "shr" }
 func (importKind) prefix() string       { return "imp" }
 func (erasureKind) prefix() string      { return "era" }
 func (passkeyKind) prefix() string      { return "pk" }
+func (uploadKind) prefix() string       { return "upl" }
 
 // The identifiers of the API.
 type (
@@ -83,6 +85,7 @@ type (
 	ImportID       = ID[importKind]
 	ErasureID      = ID[erasureKind]
 	PasskeyID      = ID[passkeyKind]
+	UploadID       = ID[uploadKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -112,6 +115,8 @@ func NewShareID() ShareID               { return newID[shareKind]() }
 func NewImportID() ImportID             { return newID[importKind]() }
 func NewErasureID() ErasureID           { return newID[erasureKind]() }
 func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
+func NewUploadID() UploadID             { return newID[uploadKind]() }
+func NewFileID() FileID                 { return newID[fileKind]() }
 
 func newUUIDv7() uuid.UUID {
 	id, err := uuid.NewV7()
@@ -132,6 +137,9 @@ func DeriveToolID(turn TurnID, n int) ToolID { return ToolID(derive([16]byte(tur
 // DeriveFollowUpID derives the identifier of the held follow-up that the n-th steering input of a turn becomes when it
 // is returned.
 func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive([16]byte(turn), 3, n)) }
+
+// DeriveFileID derives the identifier of the file that an upload session creates.
+func DeriveFileID(upload UploadID) FileID { return FileID(derive([16]byte(upload), 4, 1)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])

@@ -168,3 +168,20 @@ func (t guardedTurns) checkSpace() error {
 	}
 	return nil
 }
+
+// guardFiles returns the function that refuses files while the disk of the local object store is nearly full; nil if the
+// files are stored in a bucket.
+func (s *service) guardFiles() func() error {
+	if s.config.Stores.S3Bucket != "" {
+		return nil
+	}
+	guard := newDiskGuard(s.config.Service.DataDir+"/"+objectsFolder, s.log)
+	return func() error {
+		if _, err := guard.check(); err != nil {
+			return &protocol.Error{
+				Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full. New files are refused.", RetryAfter: diskRetry,
+			}
+		}
+		return nil
+	}
+}

@@ -19,7 +19,7 @@ func newLimiter(config *settings.Config) (*limits.Limiter, error) {
 		URL: config.Stores.RedisURL,
 		Shared: map[string]limits.Limit{
 			"chat": limitOf(rates.Chat), "cancel": limits.CancelReserve, "writes": limitOf(rates.Writes), "search": limitOf(rates.Search),
-			"shares": limitOf(rates.Shares), "shared": limitOf(rates.Shared),
+			"uploads": limitOf(rates.Uploads), "shares": limitOf(rates.Shares), "shared": limitOf(rates.Shared),
 			"signin": limitOf(rates.SignIn), "signin_account": limitOfAllNetworks(rates.SignIn), "signin_reserve": reserveOf(rates.SignIn),
 		},
 		Local: map[string]limits.Limit{"reads": limitOf(rates.Reads), "replays": limitOf(rates.Replays), "refusals": limitOf(rates.Refusals)},

@@ -16,16 +16,20 @@ import (
 	"turnstone/actors"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/uploads"
 	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
 	"turnstone/persistence"
+	"turnstone/persistence/files"
 	"turnstone/persistence/limits"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/providers/media"
+	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
 	"turnstone/web"
 )
@@ -42,9 +46,10 @@ type service struct {
 	turns    *turns.Store
 	model    llm.Model
 	node     *actors.Node
+	uploads  *uploads.Host
+	malware  scanner.Scanner
 	api      *ourhttp.Server
 	probes   map[string]ready.Probe
-	scanner  string
 	internal http.Handler
 	limiter  *limits.Limiter
 	budget   *limits.Budget // nil: no limit
@@ -100,7 +105,10 @@ func (s *service) serve(sockets listeners) {
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
-	s.db, err = persistence.Open(ctx, persistence.Config{URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log})
+	s.db, err = persistence.Open(ctx, persistence.Config{
+		URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log,
+		FileQuota: files.Quota{Bytes: s.config.Limits.MaxFileBytes, Files: s.config.Limits.MaxFiles},
+	})
 	if err != nil {
 		return err
 	}
@@ -122,13 +130,12 @@ func (s *service) openObjects(ctx context.Context) error {
 	return nil
 }
 
-func (s *service) openScanner(context.Context) error {
-	scanner, err := openScanner(s.config)
-	if err != nil {
+func (s *service) openScanner(context.Context) (err error) {
+	if s.malware, err = openScanner(s.config); err != nil {
 		return err
 	}
-	s.log.Info("malware scanner", zap.String("engine", scanner.Engine()))
-	s.probes["malware_scanning"], s.scanner = scanner.Ready, scanner.Engine()
+	s.log.Info("malware scanner", zap.String("engine", s.malware.Engine()))
+	s.probes["malware_scanning"] = s.malware.Ready
 	return nil
 }
 
@@ -160,6 +167,11 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
 	})
+	s.uploads = uploads.New(uploads.Config{
+		Node: s.node.ID(), Runtime: s.node.Runtime(), Store: s.db.Files, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
+		Guard: s.guardFiles(), Logger: s.log,
+	})
+	s.node.AddHost(s.uploads)
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
 		return directory.Leave(ctx, s.node.ID())
@@ -217,12 +229,12 @@ func (s *service) createAPI() (err error) {
 		turns = guardedTurns{s.node, s.disk}
 	}
 	config := ourhttp.Config{
-		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.scanner, Log: s.log, Metrics: s.metrics,
+		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
-		Web: web.Files(),
+		MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {
 		config.Budget = s.budget

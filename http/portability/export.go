@@ -11,6 +11,7 @@ import (
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/exports"
 	"turnstone/protocol"
@@ -59,7 +60,7 @@ func documentConversation(api huma.API, op *huma.Operation) {
 
 func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	name := response.Attachment("turnstone-export-"+h.Now().UTC().Format("2006-01-02"), "turnstone-export", ".zip")
-	return serve(w, r, h.Sessions, h.Log, name, "application/zip", func(ctx context.Context, to *download) error {
+	return transfer.Send(w, r, h.Sessions, h.Log, name, "application/zip", func(ctx context.Context, to *transfer.Download) error {
 		caller := router.CallerOf(ctx)
 		export, err := h.Exports.Begin(ctx, caller.AccountID)
 		if err != nil {
@@ -92,5 +93,5 @@ func (h *Handlers) exportConversation(w stdhttp.ResponseWriter, r *stdhttp.Reque
 		write, extension, media = document.WriteMarkdown, ".md", "text/markdown; charset=utf-8"
 	}
 	name := response.Attachment(document.Title, in.ConversationID.String(), extension)
-	return serve(w, r, h.Sessions, h.Log, name, media, func(ctx context.Context, to *download) error { return write(ctx, to) })
+	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(ctx context.Context, to *transfer.Download) error { return write(ctx, to) })
 }

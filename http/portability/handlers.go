@@ -9,6 +9,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/route"
+	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
@@ -29,7 +30,7 @@ type Audit interface {
 // Config has the dependencies of the handlers.
 type Config struct {
 	Stores
-	Sessions Sessions
+	Sessions transfer.Sessions
 	Keys     *auth.Keys
 	// ExpiredCookie returns the cookie that removes the session cookie from the browser.
 	ExpiredCookie func() string

@@ -2,16 +2,12 @@ package portability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	stdhttp "net/http"
 	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,6 +15,7 @@ import (
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/transfer"
 	"turnstone/persistence/imports"
 	"turnstone/protocol"
 )
@@ -30,9 +27,6 @@ type Imports interface {
 	ListImports(ctx context.Context, account protocol.AccountID, after *protocol.ImportID, limit int) (page []protocol.Import, next *protocol.ImportID, err error)
 	Cancel(ctx context.Context, account protocol.AccountID, id protocol.ImportID) (*protocol.Import, error)
 }
-
-// bodyStall is the time that a client has for each read of at most 32 KiB.
-const bodyStall = 15 * time.Second
 
 // importMedia are the media types of an upload.
 var importMedia = []string{"application/zip", "application/json", "application/octet-stream", "application/x-zip-compressed"}
@@ -78,59 +72,19 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	if err != nil || !slices.Contains(importMedia, media) {
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be application/zip, application/json or application/octet-stream.")
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed by Content-Encoding.")
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	body := &upload{ctx: ctx, from: r.Body, control: stdhttp.NewResponseController(w)}
-	caller := router.CallerOf(ctx)
-	var ended atomic.Bool // the request's own context also ends when a read fails
-	defer h.Sessions.Watch(caller.AccountID, caller.SessionID, func() {
-		ended.Store(true)
-		cancel()
-		body.stop()
-	})()
-	made, err := h.Imports.Receive(ctx, caller.AccountID, body, r.ContentLength)
-	if err != nil {
-		body.stop() // otherwise net/http would wait for the rest of the body before it responds; it closes the connection
-		if ended.Load() {
-			return sessionEnded()
-		}
+	if err := transfer.CheckUncompressed(r); err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
-	w.WriteHeader(stdhttp.StatusAccepted)
-	return response.WriteJSON(w, made)
-}
-
-// upload reads a body and gives up if the client sends nothing for bodyStall, or when ctx ends and stop is called.
-type upload struct {
-	ctx     context.Context
-	from    io.Reader
-	control *stdhttp.ResponseController
-}
-
-// Read implements io.Reader.
-func (u *upload) Read(p []byte) (int, error) {
-	const most = 32 << 10
-	u.setDeadline(time.Now().Add(bodyStall))
-	if err := u.ctx.Err(); err != nil { // its stop came before this deadline
-		return 0, err
-	}
-	n, err := u.from.Read(p[:min(len(p), most)])
-	if errors.Is(err, io.EOF) {
-		u.setDeadline(time.Time{})
-	}
-	return n, err
-}
-
-// stop ends reads, those that wait included.
-func (u *upload) stop() { u.setDeadline(time.Now()) }
-
-func (u *upload) setDeadline(at time.Time) {
-	_ = u.control.SetReadDeadline(at) // the writers of some tests support no deadlines
+	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Upload) error {
+		made, err := h.Imports.Receive(ctx, router.CallerOf(ctx).AccountID, body, r.ContentLength)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
+		w.WriteHeader(stdhttp.StatusAccepted)
+		return response.WriteJSON(w, made)
+	})
 }
 
 type listImportsInput struct{ resource.PageInput }

@@ -100,42 +100,57 @@ func nullObjects(t reflect.Type, properties map[string]any) {
 
 const eventPrefix = "Event."
 
+// eventUnion is the union of the events of one kind of stream.
+type eventUnion struct {
+	name, doc string
+	envelope  reflect.Type
+	events    []protocol.EventSpec
+}
+
+var eventUnions = []eventUnion{
+	{
+		"Event", "One event of a turn. Ignore events whose type you do not know.", reflect.TypeFor[protocol.Envelope](),
+		append(slices.Clone(protocol.Events), protocol.SnapshotSpec),
+	},
+	{"UploadEvent", "One event of an upload. Ignore events whose type you do not know.", reflect.TypeFor[protocol.UploadEnvelope](), protocol.UploadEvents},
+}
+
 // eventTypes maps the name that the schema of an event has in the document to the type of its payload.
 var eventTypes = func() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
-	for _, spec := range allEvents() {
-		types[eventPrefix+string(spec.Type)] = reflect.TypeOf(spec.New()).Elem()
+	for _, union := range eventUnions {
+		for _, spec := range union.events {
+			types[eventPrefix+string(spec.Type)] = reflect.TypeOf(spec.New()).Elem()
+		}
 	}
 	return types
 }()
 
-func allEvents() []protocol.EventSpec {
-	return append(slices.Clone(protocol.Events), protocol.SnapshotSpec)
-}
-
-// describeEvents adds the schema Event, which is the union of all events. Each event has the fields of the envelope in
-// addition to its own.
+// describeEvents adds the schemas of the unions of events. Each event has the fields of the envelope in addition to its
+// own.
 func describeEvents(document *huma.OpenAPI) {
 	registry := document.Components.Schemas
-	union := &huma.Schema{
-		Description:   "One event of a turn. Ignore events whose type you do not know.",
-		Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}},
+	for _, of := range eventUnions {
+		union := &huma.Schema{
+			Description:   of.doc,
+			Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}},
+		}
+		for _, spec := range of.events {
+			name := eventPrefix + string(spec.Type)
+			registry.Map()[name] = eventSchema(registry, of.envelope, spec)
+			union.OneOf = append(union.OneOf, &huma.Schema{Ref: SchemaPrefix + name})
+			union.Discriminator.Mapping[string(spec.Type)] = SchemaPrefix + name
+		}
+		registry.Map()[of.name] = union
 	}
-	for _, spec := range allEvents() {
-		name := eventPrefix + string(spec.Type)
-		registry.Map()[name] = eventSchema(registry, spec)
-		union.OneOf = append(union.OneOf, &huma.Schema{Ref: SchemaPrefix + name})
-		union.Discriminator.Mapping[string(spec.Type)] = SchemaPrefix + name
-	}
-	registry.Map()["Event"] = union
 }
 
-func eventSchema(registry huma.Registry, spec protocol.EventSpec) *huma.Schema {
-	envelope := huma.SchemaFromType(registry, reflect.TypeFor[protocol.Envelope]())
+func eventSchema(registry huma.Registry, of reflect.Type, spec protocol.EventSpec) *huma.Schema {
+	envelope := huma.SchemaFromType(registry, of)
 	payload := reflect.TypeOf(spec.New()).Elem()
 	schema := huma.SchemaFromType(registry, payload)
 	describeFields(payload, schema)
-	describeFields(reflect.TypeFor[protocol.Envelope](), envelope)
+	describeFields(of, envelope)
 	maps.Copy(schema.Properties, envelope.Properties)
 	schema.Properties["type"] = &huma.Schema{Type: huma.TypeString, Enum: []any{string(spec.Type)}}
 	schema.Required = append(slices.Clone(envelope.Required), schema.Required...)

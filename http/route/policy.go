@@ -18,6 +18,7 @@ const (
 	bucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
 	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
+	bucketUploads  Bucket = "uploads" // for the creation of upload sessions
 	BucketShares   Bucket = "shares"  // for the creation of shares
 	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
 )
@@ -33,6 +34,7 @@ type Policy struct {
 	Sudo       bool   // needs a sign-in that is at most ten minutes old
 	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
 	Idempotent bool   // a creating POST that accepts Idempotency-Key
+	OneBody    bool   // an Idempotency-Key with another body is a conflict (409) instead of an invalid value (422)
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
 	Unindexed  bool   // search engines must not list the response
@@ -46,6 +48,7 @@ var (
 	Writes       = Policy{Bucket: bucketWrites, Conflicts: true}
 	Creates      = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
 	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true}
+	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}
 	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device
 )

@@ -66,12 +66,20 @@ func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchang
 	defer cancel()
 	r = r.WithContext(ctx)
 	if replayed, err := rt.replays.replay(w, r, ex, key); replayed || err != nil {
-		return err
+		return reused(policy, err)
 	}
 	if err := rt.limit(w, r, ex, policy.Bucket); err != nil {
 		return err
 	}
-	return rt.replays.runOnce(w, r, ex, key, handler)
+	return reused(policy, rt.replays.runOnce(w, r, ex, key, handler))
+}
+
+// reused makes a key with another body a conflict on the routes whose policy says so.
+func reused(policy route.Policy, err error) error {
+	if policy.OneBody && protocol.CodeOf(err) == protocol.CodeIdempotencyMismatch {
+		return protocol.Conflict(protocol.CodeIdempotencyReused, nil, "The key was used with another body.")
+	}
+	return err
 }
 
 // admit checks the session, the origin, the CSRF token and the recent sign-in. It then takes one of the account's

@@ -18,6 +18,8 @@ type Owners interface {
 	OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error
 	OwnsProject(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) error
 	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
+	OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error
+	OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error
 	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
 }
 
@@ -31,16 +33,18 @@ type pathParam struct {
 
 // pathParams are all parameters that the path of a route may have.
 var pathParams = map[string]pathParam{
-	"conversation_id": {parse: identifier[protocol.ConversationID], owned: ownsConversation},
+	"conversation_id": {parse: identifier[protocol.ConversationID], owned: owns(Owners.OwnsConversation)},
 	"session_id":      {parse: identifier[protocol.SessionID]},
 	"turn_id":         {parse: identifier[protocol.TurnID]},
 	"message_id":      {parse: identifier[protocol.MessageID]},
-	"branch_id":       {parse: identifier[protocol.BranchID], owned: ownsBranch},
-	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: ownsFollowUp},
+	"branch_id":       {parse: identifier[protocol.BranchID], owned: owns(Owners.OwnsBranch)},
+	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: owns(Owners.OwnsFollowUp)},
 	"import_id":       {parse: identifier[protocol.ImportID]},
-	"project_id":      {parse: identifier[protocol.ProjectID], owned: ownsProject},
+	"project_id":      {parse: identifier[protocol.ProjectID], owned: owns(Owners.OwnsProject)},
 	"share_id":        {parse: identifier[protocol.ShareID]},
-	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: ownsPasskey},
+	"upload_id":       {parse: identifier[protocol.UploadID], owned: owns(Owners.OwnsUpload)},
+	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},
+	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"provider":        {parse: anyText},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
 }
@@ -113,42 +117,16 @@ func namesIn(pattern string) []string {
 	return names
 }
 
-func ownsConversation(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
-	var id protocol.ConversationID
-	if err := id.UnmarshalText([]byte(value)); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotFound}
+// owns returns the check of pathParam for identifiers of a kind.
+func owns[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](check func(Owners, context.Context, protocol.AccountID, T) error) func(context.Context, Owners, protocol.AccountID, string) error {
+	return func(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
+		var id T
+		if err := P(&id).UnmarshalText([]byte(value)); err != nil {
+			return &protocol.Error{Code: protocol.CodeNotFound}
+		}
+		return check(owners, ctx, account, id)
 	}
-	return owners.OwnsConversation(ctx, account, id)
-}
-
-func ownsBranch(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
-	var id protocol.BranchID
-	if err := id.UnmarshalText([]byte(value)); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	return owners.OwnsBranch(ctx, account, id)
-}
-
-func ownsProject(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
-	var id protocol.ProjectID
-	if err := id.UnmarshalText([]byte(value)); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	return owners.OwnsProject(ctx, account, id)
-}
-
-func ownsFollowUp(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
-	var id protocol.FollowUpID
-	if err := id.UnmarshalText([]byte(value)); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	return owners.OwnsFollowUp(ctx, account, id)
-}
-
-func ownsPasskey(ctx context.Context, owners Owners, account protocol.AccountID, value string) error {
-	var id protocol.PasskeyID
-	if err := id.UnmarshalText([]byte(value)); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	return owners.OwnsPasskey(ctx, account, id)
 }

@@ -34,6 +34,7 @@ const (
 	EventPasskeyRemoved  SecurityEvent = "passkey.removed"
 	EventPasskeyUsed     SecurityEvent = "passkey.used"
 	EventPasskeyCloned   SecurityEvent = "passkey.counter_repeated"
+	EventFileInfected    SecurityEvent = "file.infected"
 	EventCSRFRefused     SecurityEvent = "request.csrf_refused"
 	EventOriginRefused   SecurityEvent = "request.origin_refused"
 	EventNotFound        SecurityEvent = "request.not_found"

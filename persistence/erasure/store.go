@@ -18,6 +18,7 @@ import (
 	"turnstone/persistence/pg"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 )
 
 // Store erases accounts. Its methods may be called from any goroutine.
@@ -219,7 +220,7 @@ func add(ctx context.Context, tx *pg.Tx, id protocol.ErasureID, counts map[strin
 // prefixes are the beginnings of the keys of an account's objects: uploads of imports, and files (security: quarantine
 // and accepted).
 func prefixes(account protocol.AccountID) []string {
-	return []string{imports.Prefix(account), "q/" + account.String() + "/", "f/" + account.String() + "/"}
+	return []string{imports.Prefix(account), uploadlog.QuarantinePrefix(account, ""), uploadlog.ObjectKey(account, "")}
 }
 
 const (
@@ -231,7 +232,7 @@ const (
 // finish deletes the objects, and writes the report to the audit. It can be repeated.
 func (s *Store) finish(ctx context.Context, job EraseArgs) error {
 	for _, prefix := range prefixes(job.AccountID) {
-		deleted, err := imports.DeleteObjects(ctx, s.objects, prefix)
+		deleted, err := objects.DeleteAll(ctx, s.objects, prefix)
 		if err != nil {
 			return fmt.Errorf("erasing objects: %w", err)
 		}

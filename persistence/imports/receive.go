@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -162,7 +163,7 @@ const uploadDeletedSQL = `
 
 // deleteUpload deletes the objects of an import that has ended.
 func (s *Store) deleteUpload(ctx context.Context, account protocol.AccountID, id protocol.ImportID) error {
-	if _, err := DeleteObjects(ctx, s.objects, Prefix(account)+id.String()+"/"); err != nil {
+	if _, err := objects.DeleteAll(ctx, s.objects, Prefix(account)+id.String()+"/"); err != nil {
 		return fmt.Errorf("deleting an upload: %w", err)
 	}
 	_, err := s.db.Exec(ctx, account, uploadDeletedSQL, pgx.NamedArgs{"account": account, "import": id})

@@ -92,19 +92,3 @@ func (s *spool) progress() int64 {
 	defer s.mu.Unlock()
 	return min(s.read, s.size)
 }
-
-// DeleteObjects deletes every object under a prefix, and returns how many there were.
-func DeleteObjects(ctx context.Context, store objects.Store, prefix string) (deleted int, err error) {
-	for {
-		found, err := store.List(ctx, prefix, "", objects.MaxList)
-		if err != nil || len(found) == 0 {
-			return deleted, err
-		}
-		for _, object := range found {
-			if err := store.Delete(ctx, object.Key); err != nil {
-				return deleted, err
-			}
-			deleted++
-		}
-	}
-}

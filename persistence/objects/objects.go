@@ -54,6 +54,22 @@ type Store interface {
 	Ready(ctx context.Context) error
 }
 
+// DeleteAll deletes every object under a prefix, and returns how many there were.
+func DeleteAll(ctx context.Context, store Store, prefix string) (deleted int, err error) {
+	for {
+		found, err := store.List(ctx, prefix, "", MaxList)
+		if err != nil || len(found) == 0 {
+			return deleted, err
+		}
+		for _, object := range found {
+			if err := store.Delete(ctx, object.Key); err != nil {
+				return deleted, err
+			}
+			deleted++
+		}
+	}
+}
+
 // Info describes an object.
 type Info struct {
 	Key        string
@@ -62,7 +78,7 @@ type Info struct {
 }
 
 // Digest is the SHA-256 of the bytes that a Put stored.
-type Digest [sha256.Size]byte
+type Digest = [sha256.Size]byte
 
 // CheckKey returns an error unless key is valid: segments of letters, digits, '.', '_' and '-' that start with a letter
 // or digit, joined by '/'. So no key leads out of a folder, and none has a special meaning to a shell, a URL or a file

@@ -21,9 +21,9 @@ type Store struct {
 // New returns a store that enqueues its jobs in queue.
 func New(db *pg.DB, queue *jobs.Queue) *Store { return &Store{db: db, queue: queue} }
 
-// Columns are the columns of protocol.Project, from projects p. There are no files yet, so no project has any.
+// Columns are the columns of protocol.Project, from projects p.
 const Columns = `
-	p.project_id, p.name, p.state, p.archived_at, p.deleted_at, p.purge_at, p.conversation_count, 0::bigint as file_count,
+	p.project_id, p.name, p.state, p.archived_at, p.deleted_at, p.purge_at, p.conversation_count, p.file_count,
 	p.version, p.created_at, p.updated_at`
 
 const selectProjectSQL = `

@@ -46,14 +46,18 @@ const (
 	LeaseBeforeRenew           Point = "lease.before_renew"
 	IdemAfterClaim             Point = "idem.after_claim_before_work"
 	DeleteAfterRow             Point = "delete.after_row_before_objects"
-	JournalBeforeAppend        Point = "journal.before_append" // the statement with the appends of many turns
-	TxBeforeCommit             Point = "tx.before_commit"      // the commit of every explicit transaction
+	UploadAfterObject          Point = "upload.after_s3_before_row"      // the content is in quarantine
+	UploadAfterRow             Point = "upload.after_row_before_200"     // a transition of a session was stored
+	ScanAfterVerdict           Point = "scan.after_verdict_before_row"   // the scanner gave a verdict
+	PublishAfterObject         Point = "publish.after_object_before_row" // the clean content has its final key
+	JournalBeforeAppend        Point = "journal.before_append"           // the statement with the appends of many turns
+	TxBeforeCommit             Point = "tx.before_commit"                // the commit of every explicit transaction
 )
 
 // Points lists every point.
 var Points = []Point{
 	ChatBeforeTurnRow, ChatAfterTurnRowBefore200, TurnBeforeClaim, TurnAfterClaim, TurnAfterModelFirstByte,
 	DeltaAfterCommitBeforeSend, EndAfterCommitBeforeSend, ToolAfterIntent, ToolAfterEffect, SteerAfterCommit,
-	CancelAfterCommit, FollowUpAfterCommit, PromoteAfterCommit, SessionAfterRevoke, LeaseBeforeRenew, IdemAfterClaim, DeleteAfterRow, JournalBeforeAppend,
-	TxBeforeCommit,
+	CancelAfterCommit, FollowUpAfterCommit, PromoteAfterCommit, SessionAfterRevoke, LeaseBeforeRenew, IdemAfterClaim, DeleteAfterRow,
+	UploadAfterObject, UploadAfterRow, ScanAfterVerdict, PublishAfterObject, JournalBeforeAppend, TxBeforeCommit,
 }

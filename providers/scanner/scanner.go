@@ -5,6 +5,8 @@ package scanner
 import (
 	"context"
 	"io"
+
+	"turnstone/protocol"
 )
 
 // Scanner scans bytes for malware. It is safe for concurrent use.
@@ -20,8 +22,4 @@ type Scanner interface {
 }
 
 // Verdict is the definite result for all bytes of a body.
-type Verdict struct {
-	Clean     bool
-	Signature string // the engine's name for the malware; empty when clean
-	Engine    string
-}
+type Verdict = protocol.ScanVerdict

@@ -37,6 +37,14 @@ func (c *Config) Check() error {
 	if c.Limits.MaxLiveTurns < 1 {
 		return errors.New("TURNSTONE_MAX_LIVE_TURNS must be at least 1")
 	}
+	for name, value := range map[string]int64{
+		"TURNSTONE_MAX_UPLOAD_BYTES": c.Limits.MaxUploadBytes, "TURNSTONE_MAX_FILE_BYTES": c.Limits.MaxFileBytes, "TURNSTONE_MAX_FILES": c.Limits.MaxFiles,
+		"TURNSTONE_UPLOAD_LIFETIME": int64(c.Limits.UploadLifetime),
+	} {
+		if value < 1 {
+			return fmt.Errorf("%s must be positive", name)
+		}
+	}
 	if c.Limits.MaxStreams < 1 {
 		return errors.New("TURNSTONE_MAX_STREAMS must be at least 1")
 	}

@@ -1,4 +1,4 @@
-package portability
+package transfer
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type Sessions interface {
 	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
 }
 
-// download is the body of one response that is written while it is created.
-type download struct {
+// Download is the body of one response that is written while it is created.
+type Download struct {
 	to      stdhttp.ResponseWriter
 	control *stdhttp.ResponseController
 	cancel  context.CancelFunc
@@ -32,8 +32,16 @@ type download struct {
 	ended   bool // guarded by mu; the session has ended
 }
 
+// WriteHeader sends the header with a status other than 200.
+func (d *Download) WriteHeader(status int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.started = true
+	d.to.WriteHeader(status)
+}
+
 // Write implements io.Writer.
-func (d *download) Write(content []byte) (int, error) {
+func (d *Download) Write(content []byte) (int, error) {
 	d.mu.Lock()
 	if d.ended {
 		d.mu.Unlock()
@@ -46,7 +54,7 @@ func (d *download) Write(content []byte) (int, error) {
 }
 
 // sessionEnded ends the download, also while it waits for a slow reader.
-func (d *download) sessionEnded() {
+func (d *Download) sessionEnded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
@@ -54,15 +62,15 @@ func (d *download) sessionEnded() {
 	_ = d.control.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// serve responds with what write writes. name and media type are those of the file. If the session of the caller ends,
+// Send responds with what write writes. name and media type are those of the file. If the session of the caller ends,
 // or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
 // not take what it has for the whole file.
-func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *zap.Logger, disposition, media string,
-	write func(ctx context.Context, to *download) error,
+func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *zap.Logger, disposition, media string,
+	write func(ctx context.Context, to *Download) error,
 ) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	d := &download{to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
+	d := &Download{to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
 	caller := router.CallerOf(ctx)
 	defer sessions.Watch(caller.AccountID, caller.SessionID, d.sessionEnded)()
 	w.Header().Set("Content-Type", media)
@@ -75,7 +83,7 @@ func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log 
 	switch {
 	case d.started:
 	case d.isEnded():
-		err = sessionEnded()
+		err = errSessionEnded()
 		fallthrough
 	default:
 		w.Header().Del("Content-Disposition")
@@ -87,12 +95,7 @@ func serve(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log 
 	panic(stdhttp.ErrAbortHandler)
 }
 
-// sessionEnded returns the error of a request whose session ended before the response began.
-func sessionEnded() error {
-	return protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
-}
-
-func (d *download) isEnded() bool {
+func (d *Download) isEnded() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ended

@@ -1,0 +1,113 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"io"
+	stdhttp "net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"turnstone/http/response"
+	"turnstone/http/router"
+	"turnstone/http/transfer"
+	"turnstone/protocol"
+)
+
+// safeTypes are the media types that a download names. A browser shows any other content, if at all, as bytes of an
+// unknown type, so that it runs no script of a file.
+var safeTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "text/plain"}
+
+type downloadInput struct {
+	InFile
+	Range string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
+}
+
+// getContent sends the content of a file, or one range of it.
+func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadInput) error {
+	account := router.CallerOf(r.Context()).AccountID
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	file, err := h.Store.File(bounded, account, in.FileID)
+	if err != nil {
+		return err
+	}
+	wanted, err := parseRange(in.Range, file.Size)
+	if err != nil {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.Size))
+		return err
+	}
+	media := protocol.OctetStream
+	if slices.Contains(safeTypes, file.MediaType) {
+		media = file.MediaType
+	}
+	if media == "text/plain" {
+		media += "; charset=utf-8"
+	}
+	extension := path.Ext(file.Filename)
+	disposition := response.Attachment(strings.TrimSuffix(file.Filename, extension), "file", extension)
+	return transfer.Send(w, r, h.Sessions, h.Log, disposition, media, func(ctx context.Context, to *transfer.Download) error {
+		content, err := h.Store.Open(ctx, account, in.FileID, wanted.offset, wanted.length)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = content.Close() }() // it was only read
+		writeHeader(w.Header(), wanted, file.Size)
+		if wanted.partial {
+			to.WriteHeader(stdhttp.StatusPartialContent)
+		}
+		n, err := io.Copy(to, content)
+		if err == nil && n < wanted.length {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	})
+}
+
+func writeHeader(header stdhttp.Header, wanted byteRange, size int64) {
+	header.Set("Accept-Ranges", "bytes")
+	header.Set("Content-Length", strconv.FormatInt(wanted.length, 10))
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "private, no-store")
+	if wanted.partial {
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", wanted.offset, wanted.offset+wanted.length-1, size))
+	}
+}
+
+// byteRange is the part of a content that a response has.
+type byteRange struct {
+	offset, length int64
+	partial        bool
+}
+
+// parseRange parses the header Range for a content of a size. A header of another unit is ignored, as RFC 9110 requires.
+// Several ranges, and a range outside of the content, are errors.
+func parseRange(header string, size int64) (byteRange, error) {
+	spec, ofBytes := strings.CutPrefix(header, "bytes=")
+	if !ofBytes {
+		return byteRange{length: size}, nil
+	}
+	first, last, found := strings.Cut(strings.TrimSpace(spec), "-")
+	start, startErr := strconv.ParseUint(first, 10, 62)
+	end, endErr := strconv.ParseUint(last, 10, 62)
+	switch {
+	case strings.Contains(spec, ","):
+		return byteRange{}, protocol.Errorf(protocol.CodeRange, "Several ranges in one request are not supported.")
+	case !found || first != "" && startErr != nil || last != "" && endErr != nil || first == "" && last == "":
+		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The header Range must be like bytes=0-1023.")
+	case first == "": // the last bytes
+		length := min(int64(end), size)
+		if length == 0 {
+			return byteRange{}, protocol.Errorf(protocol.CodeRange, "The range is empty.")
+		}
+		return byteRange{size - length, length, true}, nil
+	case int64(start) >= size, last != "" && end < start:
+		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The file has %d bytes.", size)
+	case last == "":
+		return byteRange{int64(start), size - int64(start), true}, nil
+	}
+	return byteRange{int64(start), min(int64(end)+1, size) - int64(start), true}, nil
+}

@@ -1,0 +1,88 @@
+package files
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/actors/uploads"
+	"turnstone/http/auth"
+	"turnstone/http/router"
+	"turnstone/http/transfer"
+	"turnstone/persistence/files"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+// Uploads runs upload sessions; see package actors/uploads.
+type Uploads interface {
+	Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error)
+	Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body uploads.Body) (*protocol.Upload, error)
+	Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error)
+	Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration) (*protocol.Upload, error)
+	Follow(account protocol.AccountID, id protocol.UploadID, after int64) *uploads.Reader
+}
+
+// Store stores files; see package persistence/files.
+type Store interface {
+	File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error)
+	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
+	ListFiles(ctx context.Context, account protocol.AccountID, filter *files.Filter, after *files.Position, limit int) (page []protocol.File, next *files.Position, err error)
+	Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error)
+	Rename(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, name string) (*protocol.File, error)
+	Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error
+}
+
+// Projects stores which files belong to a project; see package persistence/files.
+type Projects interface {
+	AddToProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, session *protocol.SessionID) (*protocol.File, error)
+	RemoveFromProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, session *protocol.SessionID) error
+}
+
+// ProjectReader reads projects; see package persistence/projects.
+type ProjectReader interface {
+	Project(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.Project, error)
+}
+
+// The limits of a service that configures none.
+const (
+	DefaultMaxBytes = 100 << 20
+	DefaultLifetime = time.Hour
+)
+
+// Config has the dependencies and the limits of the handlers.
+type Config struct {
+	Uploads       Uploads
+	Store         Store
+	Projects      Projects
+	ProjectReader ProjectReader
+	Streams       *router.Streams
+	Sessions      transfer.Sessions
+	Keys          *auth.Keys
+	Log           *zap.Logger
+	Now           func() time.Time
+	MaxBytes      int64         // of one file; 0: DefaultMaxBytes
+	Lifetime      time.Duration // of an upload session; 0: DefaultLifetime
+}
+
+// Handlers handle the requests for upload sessions and files. A Handlers has no state of its own.
+type Handlers struct {
+	Config
+	router *router.Router
+}
+
+// New returns handlers. Their streams need a call of SetRouter before.
+func New(config Config) *Handlers {
+	if config.MaxBytes == 0 {
+		config.MaxBytes = DefaultMaxBytes
+	}
+	if config.Lifetime == 0 {
+		config.Lifetime = DefaultLifetime
+	}
+	return &Handlers{Config: config}
+}
+
+// SetRouter sets the router, which needs the routes of the handlers first.
+func (h *Handlers) SetRouter(router *router.Router) { h.router = router }

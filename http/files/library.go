@@ -1,0 +1,197 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/persistence/files"
+	"turnstone/protocol"
+)
+
+// maxQuery limits the searched part of a name, in characters.
+const maxQuery = 160
+
+type listInput struct {
+	resource.PageInput
+	Query     string             `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
+	Kind      string             `query:"kind" enum:"document,text,image,audio,archive,other"`
+	ProjectID protocol.ProjectID `query:"project_id" doc:"Only the files of this project."`
+	Sort      string             `query:"sort" enum:"newest,name,size" default:"newest" doc:"size: the largest first."`
+}
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
+	if in.ProjectID != (protocol.ProjectID{}) {
+		if err := h.checkProject(ctx, in.ProjectID); err != nil {
+			return nil, err
+		}
+	}
+	return h.listFiltered(ctx, in)
+}
+
+// checkProject returns protocol.CodeNotFound unless the caller has the project, and it is not deleted.
+func (h *Handlers) checkProject(ctx context.Context, id protocol.ProjectID) error {
+	project, err := h.ProjectReader.Project(ctx, router.CallerOf(ctx).AccountID, id)
+	if err == nil && project.State == protocol.ProjectDeleted {
+		err = &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return err
+}
+
+func (h *Handlers) listFiltered(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
+	query := strings.TrimSpace(in.Query)
+	if utf8.RuneCountInString(query) > maxQuery {
+		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	}
+	caller := router.CallerOf(ctx)
+	scope := fmt.Sprintf("files %q %s %s %s", query, in.Kind, in.ProjectID, in.Sort)
+	after, err := resource.OpenCursor[files.Position](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	filter := &files.Filter{Query: query, Kind: protocol.FileKind(in.Kind), Sort: files.Sort(in.Sort)}
+	if in.ProjectID != (protocol.ProjectID{}) {
+		filter.ProjectID = &in.ProjectID
+	}
+	page, next, err := h.Store.ListFiles(ctx, caller.AccountID, filter, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type pickInput struct {
+	Query string `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
+	Limit int    `query:"limit" minimum:"1" maximum:"20" default:"10"`
+}
+
+func (h *Handlers) pick(ctx context.Context, in *pickInput) (*resource.Body[protocol.List[protocol.File]], error) {
+	picked, err := h.listFiltered(ctx, &listInput{PageInput: resource.PageInput{Limit: in.Limit}, Query: in.Query})
+	if err != nil {
+		return nil, err
+	}
+	picked.Body.NextCursor, picked.Body.HasMore = nil, false // the picker is narrowed by q, not paged
+	return picked, nil
+}
+
+type statesInput struct {
+	Body struct {
+		FileIDs []protocol.FileID `json:"file_ids" minItems:"1" maxItems:"50"`
+	}
+}
+
+// FileState is the state of one file that a message is to have.
+type FileState struct {
+	FileID protocol.FileID `json:"file_id"`
+	State  string          `json:"state" enum:"ready,missing" doc:"missing: there is no such file, or it was deleted."`
+	File   *protocol.File  `json:"file" doc:"The file; null if it is missing."`
+}
+
+type fileStates struct {
+	Data []FileState `json:"data"`
+}
+
+func (h *Handlers) states(ctx context.Context, in *statesInput) (*resource.Body[fileStates], error) {
+	found, err := h.Store.Files(ctx, router.CallerOf(ctx).AccountID, in.Body.FileIDs)
+	if err != nil {
+		return nil, err
+	}
+	states := fileStates{Data: make([]FileState, len(in.Body.FileIDs))}
+	for i, id := range in.Body.FileIDs {
+		states.Data[i] = FileState{FileID: id, State: "missing", File: found[id]}
+		if found[id] != nil {
+			states.Data[i].State = "ready"
+		}
+	}
+	return resource.OK(states), nil
+}
+
+// InFile is embedded by inputs of routes below a file.
+type InFile struct {
+	FileID protocol.FileID `path:"file_id"`
+}
+
+func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[protocol.File], error) {
+	return versioned(h.Store.File(ctx, router.CallerOf(ctx).AccountID, in.FileID))
+}
+
+func versioned(file *protocol.File, err error) (*resource.Versioned[protocol.File], error) {
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*file, file.Version), nil
+}
+
+type renameInput struct {
+	InFile
+	resource.IfMatch
+	Body struct {
+		Filename string `json:"filename" maxLength:"1024" doc:"1 to 255 characters, as for a new upload."`
+		Version  *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Absent: the last writer wins."`
+	}
+}
+
+func (h *Handlers) rename(ctx context.Context, in *renameInput) (*resource.Versioned[protocol.File], error) {
+	version, err := in.Version(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	name, err := protocol.CleanFilename("body.filename", in.Body.Filename)
+	if err != nil {
+		return nil, err
+	}
+	return versioned(h.Store.Rename(ctx, router.CallerOf(ctx).AccountID, in.FileID, version, name))
+}
+
+type deleteInput struct {
+	InFile
+	resource.IfMatch
+}
+
+func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Nothing, error) {
+	version, err := in.Version(nil)
+	if err != nil {
+		return nil, err
+	}
+	caller := router.CallerOf(ctx)
+	return nil, h.Store.Delete(ctx, caller.AccountID, in.FileID, version, &caller.SessionID)
+}
+
+// InProject is embedded by inputs of routes below a project.
+type InProject struct {
+	ProjectID protocol.ProjectID `path:"project_id"`
+}
+
+type listOfProjectInput struct {
+	InProject
+	resource.PageInput
+}
+
+func (h *Handlers) listOfProject(ctx context.Context, in *listOfProjectInput) (*resource.Body[protocol.List[protocol.File]], error) {
+	return h.list(ctx, &listInput{PageInput: in.PageInput, ProjectID: in.ProjectID, Sort: string(files.Newest)})
+}
+
+type addInput struct {
+	InProject
+	Body struct {
+		FileID protocol.FileID `json:"file_id"`
+	}
+}
+
+func (h *Handlers) addToProject(ctx context.Context, in *addInput) (*resource.Versioned[protocol.File], error) {
+	caller := router.CallerOf(ctx)
+	return versioned(h.Projects.AddToProject(ctx, caller.AccountID, in.ProjectID, in.Body.FileID, &caller.SessionID))
+}
+
+type removeInput struct {
+	InProject
+	InFile
+}
+
+func (h *Handlers) removeFromProject(ctx context.Context, in *removeInput) (*resource.Nothing, error) {
+	caller := router.CallerOf(ctx)
+	return nil, h.Projects.RemoveFromProject(ctx, caller.AccountID, in.ProjectID, in.FileID, &caller.SessionID)
+}

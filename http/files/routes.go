@@ -1,0 +1,113 @@
+package files
+
+import (
+	stdhttp "net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/http/route"
+	"turnstone/protocol"
+)
+
+// Routes returns the lines of the table of routes.
+func (h *Handlers) Routes() []route.Route {
+	return append(h.uploadRoutes(), append(h.fileRoutes(), h.projectRoutes()...)...)
+}
+
+func (h *Handlers) uploadRoutes() []route.Route {
+	const path = "/files/uploads/{upload_id}"
+	follow := route.Policy{Conflicts: true}
+	return []route.Route{
+		route.Call("POST", "/files/uploads", "createUpload", "Start an upload", route.Uploads, h.create).
+			DescribedAs("Creates an upload session, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
+			WithExample(route.Object{"filename": "tides.pdf", "media_type": "application/pdf", "size": 48213, "purpose": "attachment"}).
+			WithCodes(protocol.CodeTooManyUploads, protocol.CodeTooManyFiles, protocol.CodeIdempotencyReused).WithStatus(stdhttp.StatusCreated),
+		route.Stream("GET", path, "getUpload", "Get an upload", route.Reads.Unstored(), h.getUpload).
+			DescribedAs("Returns the state and the progress of an upload. With `wait`, a request for an upload that has not ended waits for a change.").
+			Documented(func(api huma.API, op *huma.Operation) {
+				route.JSONResponse[protocol.Upload](api, op, stdhttp.StatusOK, "The upload.")
+			}),
+		route.Stream("GET", path+"/events", "followUpload", "Stream the events of an upload", follow, h.getEvents).
+			DescribedAs("Streams the events of an upload that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. The stream ends after `upload.finished`.").
+			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
+			Documented(documentEvents),
+		route.Stream("PUT", path+"/content", "putUploadContent", "Send the content of an upload", route.Policy{Conflicts: true}, h.putContent).
+			DescribedAs("Receives the whole content as the body: it is hashed, stored and scanned for malware while it arrives. Its type is detected. The response has the upload in its final state, with the file if it is `ready`; or, if the scan takes more than ten seconds, in the state `scanning` with the status 202. After an interruption, or a content of another size or hash, the upload accepts the whole content again until it expires (410). A client that sends less than 32 KiB in 15 seconds is disconnected. While the object store or the malware scanner is unavailable, the response is 503, and the body is not read.").
+			WithCodes(protocol.CodeConflict, protocol.CodeUploadFinished, protocol.CodeUploadExpired, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
+			Documented(documentContent),
+		route.Call("DELETE", path, "cancelUpload", "Cancel an upload", route.Writes.Unstored(), h.cancel).
+			DescribedAs("Ends an upload that has not ended, and deletes what was received. An upload that has ended gets 409 with the upload in `current`, an expired one 410.").
+			WithCodes(protocol.CodeUploadFinished, protocol.CodeUploadExpired).WithStatus(stdhttp.StatusOK),
+	}
+}
+
+func documentEvents(api huma.API, op *huma.Operation) {
+	op.Responses["200"] = &huma.Response{
+		Description: "The events of the upload, until its end. Each one is a server-sent event with its sequence in `id`.",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Ref: "#/components/schemas/UploadEvent"}}},
+	}
+	op.Responses["204"] = &huma.Response{Description: "The upload has ended, and the client has received all of its events."}
+}
+
+func documentContent(api huma.API, op *huma.Operation) {
+	op.RequestBody = &huma.RequestBody{Required: true, Description: "The content.", Content: map[string]*huma.MediaType{
+		protocol.OctetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		"*/*":                {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}
+	op.Metadata["raw"] = true
+	route.JSONResponse[protocol.Upload](api, op, stdhttp.StatusOK, "The upload in its final state.")
+	route.JSONResponse[protocol.Upload](api, op, stdhttp.StatusAccepted, "The content is stored, and the scan has not ended.")
+}
+
+func (h *Handlers) fileRoutes() []route.Route {
+	const path = "/files/{file_id}"
+	return []route.Route{
+		route.Call("GET", "/files", "listFiles", "List files", route.Reads, h.list).
+			DescribedAs("Lists the files of the account: the library."),
+		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Reads, h.pick).
+			DescribedAs("Returns a few of the newest files of the account whose names contain a text, for a picker."),
+		route.Call("POST", "/files/attachment-states", "getAttachmentStates", "Get the states of files", route.Reads, h.states).
+			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that does not exist, or belongs to another account, is `missing`.").
+			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),
+		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).
+			DescribedAs("Returns the detected type, the size, the hash and the verdict of the malware scanner."),
+		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
+			DescribedAs("Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
+			WithCodes(protocol.CodeRange).
+			Documented(documentDownload),
+		route.Call("PATCH", path, "renameFile", "Rename a file", route.Writes, h.rename).
+			DescribedAs("Changes the name of a file.").
+			WithExample(route.Object{"filename": "tides-2026.pdf"}).
+			WithCodes(protocol.CodeStaleVersion),
+		route.Call("DELETE", path, "deleteFile", "Delete a file", route.Writes, h.delete).
+			DescribedAs("Removes a file from the library and from its projects, and deletes its content.").
+			WithCodes(protocol.CodeStaleVersion),
+	}
+}
+
+func documentDownload(_ huma.API, op *huma.Operation) {
+	content := map[string]*huma.MediaType{protocol.OctetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	headers := map[string]*huma.Param{}
+	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges"} {
+		headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The content.", Headers: headers, Content: content}
+	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{Description: "The range.", Headers: headers, Content: content}
+	op.Errors = append(op.Errors, stdhttp.StatusRequestedRangeNotSatisfiable)
+}
+
+func (h *Handlers) projectRoutes() []route.Route {
+	const path = "/projects/{project_id}/files"
+	return []route.Route{
+		route.Call("GET", path, "listProjectFiles", "List the files of a project", route.Reads, h.listOfProject).
+			DescribedAs("Lists the files of a project, the newest first."),
+		route.Call("POST", path, "addProjectFile", "Add a file to a project", route.Writes, h.addToProject).
+			DescribedAs("Makes a file of the account one of the files of an active project. A file that it already is stays unchanged, so the request can be repeated.").
+			WithExample(route.Object{"file_id": "file_01h2xcejqtf2nbrexx3vqjhp41"}).
+			WithCodes(protocol.CodeConflict),
+		route.Call("DELETE", path+"/{file_id}", "removeProjectFile", "Remove a file from a project", route.Writes, h.removeFromProject).
+			DescribedAs("Removes a file from an active project. It stays in the library.").
+			WithCodes(protocol.CodeConflict),
+	}
+}

@@ -1,0 +1,209 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"mime"
+	stdhttp "net/http"
+	"time"
+
+	"turnstone/http/resource"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/http/sse"
+	"turnstone/http/transfer"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+type createUploadInput struct {
+	Body struct {
+		Filename       string                   `json:"filename" maxLength:"1024" doc:"1 to 255 characters. Control and direction characters are removed, and / and \\ are replaced by _."`
+		MediaType      string                   `json:"media_type" maxLength:"255" doc:"The media type of the content; application/octet-stream: detect it. Parameters are ignored."`
+		Size           int64                    `json:"size" minimum:"1" doc:"The exact number of bytes of the content."`
+		SHA256         *string                  `json:"sha256,omitempty" pattern:"^[0-9a-fA-F]{64}$" patternDescription:"64 hexadecimal digits" doc:"The SHA-256 of the content. A content with another one is refused."`
+		Purpose        protocol.UploadPurpose   `json:"purpose" enum:"attachment,project,library"`
+		ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" doc:"The conversation in which the file is to be attached."`
+		ProjectID      *protocol.ProjectID      `json:"project_id,omitempty" doc:"The project that the file is for. Required with the purpose project."`
+	}
+}
+
+func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource.Created[protocol.Upload], error) {
+	spec, err := h.spec(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	made, err := h.Uploads.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewCreated(made), nil
+}
+
+// spec returns the specification of a new session.
+func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.Spec, error) {
+	body := &in.Body
+	name, err := protocol.CleanFilename("body.filename", body.Filename)
+	if err != nil {
+		return nil, err
+	}
+	media, _, err := mime.ParseMediaType(body.MediaType)
+	switch {
+	case err != nil:
+		return nil, protocol.Invalid("body.media_type", "must be a media type, for example application/pdf")
+	case body.Purpose == protocol.UploadForProject && body.ProjectID == nil:
+		return nil, protocol.Invalid("body.project_id", "is required with the purpose project")
+	case body.Size > h.MaxBytes:
+		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", h.MaxBytes)
+	case !protocol.AcceptsMediaType(media):
+		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of the type %s are not accepted.", media)
+	}
+	spec := &uploadlog.Spec{
+		AccountID: router.CallerOf(ctx).AccountID, UploadID: protocol.NewUploadID(), Filename: name, MediaType: media, Size: body.Size,
+		Purpose: body.Purpose, ConversationID: body.ConversationID, ProjectID: body.ProjectID, SessionID: &router.CallerOf(ctx).SessionID,
+		ObjectName: randomName(), CreatedAt: h.Now(),
+	}
+	spec.ExpiresAt = spec.CreatedAt.Add(h.Lifetime)
+	if body.SHA256 != nil {
+		if spec.SHA256, err = hex.DecodeString(*body.SHA256); err != nil {
+			return nil, protocol.Invalid("body.sha256", "must have 64 hexadecimal digits")
+		}
+	}
+	return spec, nil
+}
+
+// randomName returns the name of the objects of a session: 128 random bits.
+func randomName() string {
+	name := make([]byte, 16)
+	_, _ = rand.Read(name) // never fails
+	return hex.EncodeToString(name)
+}
+
+// InUpload is embedded by inputs of routes below an upload session.
+type InUpload struct {
+	UploadID protocol.UploadID `path:"upload_id"`
+}
+
+type getUploadInput struct {
+	InUpload
+	Wait string `query:"wait" doc:"Wait up to this time for a change of a session that has not ended, for example 20s; at most 30s."`
+}
+
+const maxWait = 30 * time.Second
+
+// getUpload is a stream because it may wait longer than other requests.
+func (h *Handlers) getUpload(w stdhttp.ResponseWriter, r *stdhttp.Request, in *getUploadInput) error {
+	var wait time.Duration
+	if in.Wait != "" {
+		var err error
+		if wait, err = time.ParseDuration(in.Wait); err != nil || wait < 0 || wait > maxWait {
+			return protocol.Invalid("query.wait", "must be a duration from 0s to 30s, for example 20s")
+		}
+	}
+	upload, err := h.Uploads.Upload(r.Context(), router.CallerOf(r.Context()).AccountID, in.UploadID, wait)
+	if err != nil {
+		return err
+	}
+	return writeUpload(w, stdhttp.StatusOK, upload)
+}
+
+func writeUpload(w stdhttp.ResponseWriter, status int, upload *protocol.Upload) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	return response.WriteJSON(w, upload)
+}
+
+// putContent receives the content of a session. What the header of the request already shows is refused before the body
+// is read.
+func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InUpload) error {
+	caller := router.CallerOf(r.Context())
+	if err := transfer.CheckUncompressed(r); err != nil {
+		return err
+	}
+	if r.Header.Get("Content-Range") != "" {
+		return protocol.Errorf(protocol.CodeInvalidBody, "Parts of a content are not accepted: send all of it, without Content-Range.")
+	}
+	upload, err := h.Uploads.Upload(r.Context(), caller.AccountID, in.UploadID, 0)
+	if err != nil {
+		return err
+	}
+	if upload.State != protocol.UploadPending {
+		return uploadlog.Conflict(upload)
+	}
+	if err := checkHeader(r, upload); err != nil {
+		return err
+	}
+	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Upload) error {
+		received, err := h.Uploads.Receive(ctx, caller.AccountID, in.UploadID, body)
+		if err != nil {
+			return err
+		}
+		status := stdhttp.StatusOK
+		if !received.State.Terminal() {
+			status = stdhttp.StatusAccepted
+		}
+		return writeUpload(w, status, received)
+	})
+}
+
+// checkHeader compares the header of a request with content with the session.
+func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err != nil || media != upload.MediaType && media != protocol.OctetStream:
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be %s or %s.", upload.MediaType, protocol.OctetStream)
+	case r.ContentLength > upload.Size:
+		return protocol.Errorf(protocol.CodeTooLarge, "The content is larger than the %d bytes that the upload declares.", upload.Size)
+	case r.ContentLength >= 0 && r.ContentLength < upload.Size:
+		return protocol.Errorf(protocol.CodeInvalidBody, "The content has %d bytes, and the upload declares %d.", r.ContentLength, upload.Size)
+	}
+	return nil
+}
+
+func (h *Handlers) cancel(ctx context.Context, in *InUpload) (*resource.Body[*protocol.Upload], error) {
+	cancelled, err := h.Uploads.Cancel(ctx, router.CallerOf(ctx).AccountID, in.UploadID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(cancelled), nil
+}
+
+type uploadEventsInput struct {
+	InUpload
+	resource.ResumeInput
+}
+
+// getEvents streams the events of a session after a sequence.
+func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *uploadEventsInput) error {
+	after, err := in.Position()
+	if err != nil {
+		return err
+	}
+	account := router.CallerOf(r.Context()).AccountID
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	upload, err := h.Uploads.Upload(bounded, account, in.UploadID, 0)
+	if err != nil {
+		return err
+	}
+	if upload.State.Terminal() { // following an open session is not limited
+		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case upload.State.Terminal() && after >= upload.LastSequence:
+		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
+		return nil
+	case after > upload.LastSequence:
+		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": upload.LastSequence},
+			"The upload has no event with this sequence yet. Load the upload again.")
+	}
+	if err := h.Streams.Acquire(account); err != nil {
+		return err
+	}
+	defer h.Streams.Release(r.Context(), account)
+	return h.Streams.Serve(w, r, &sse.Stream{Reader: h.Uploads.Follow(account, in.UploadID, after)})
+}

@@ -1,0 +1,107 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	stdhttp "net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+const (
+	// readStall is the time that a client has for each readStep bytes of a body.
+	readStall = 15 * time.Second
+	readStep  = 32 << 10
+)
+
+// CheckUncompressed returns an error if the body of a request is compressed by its Content-Encoding.
+func CheckUncompressed(r *stdhttp.Request) error {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed by Content-Encoding.")
+	}
+	return nil
+}
+
+// Receive calls read with the body of a request. If the session of the caller ends, the body ends with an error. After an
+// error of read, the rest of the body is not read: the connection is closed after the response.
+func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, read func(ctx context.Context, body *Upload) error) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	body := &Upload{from: r.Body, control: stdhttp.NewResponseController(w)}
+	caller := router.CallerOf(ctx)
+	var ended atomic.Bool // the request's own context also ends when a read fails
+	defer sessions.Watch(caller.AccountID, caller.SessionID, func() {
+		ended.Store(true)
+		cancel()
+		body.Stop()
+	})()
+	err := read(ctx, body)
+	if err == nil {
+		return nil
+	}
+	body.Stop() // otherwise net/http would wait for the rest of the body before it responds; it closes the connection
+	if ended.Load() {
+		return errSessionEnded()
+	}
+	return err
+}
+
+// Upload is the body of one request. A client that does not send readStep bytes within readStall, or the rest of the
+// body, gets an error. Stop may be called from any goroutine.
+type Upload struct {
+	from    io.Reader
+	control *stdhttp.ResponseController
+
+	left int // bytes until the deadline moves; used by Read only
+
+	mu       sync.Mutex
+	stopped  bool // guarded by mu
+	complete bool // guarded by mu: the body was read to its end
+}
+
+var errStopped = errors.New("the transfer was stopped")
+
+// Read implements io.Reader.
+func (u *Upload) Read(p []byte) (int, error) {
+	if u.left == 0 {
+		u.left = readStep
+		if !u.setDeadline(time.Now().Add(readStall)) {
+			return 0, errStopped
+		}
+	}
+	n, err := u.from.Read(p[:min(len(p), u.left)])
+	u.left -= n
+	if errors.Is(err, io.EOF) && u.setDeadline(time.Time{}) {
+		u.mu.Lock()
+		u.complete = true
+		u.mu.Unlock()
+	}
+	return n, err
+}
+
+// Stop ends reads, those that wait included. After the end of the body it does nothing.
+func (u *Upload) Stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped || u.complete {
+		return
+	}
+	u.stopped = true
+	_ = u.control.SetReadDeadline(time.Now()) // the writers of some tests support no deadlines
+}
+
+// setDeadline returns false, and sets none, after Stop.
+func (u *Upload) setDeadline(at time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.stopped {
+		_ = u.control.SetReadDeadline(at)
+	}
+	return !u.stopped
+}

@@ -1,0 +1,135 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/audit"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+	"turnstone/protocol/uploadlog"
+)
+
+const (
+	// appendSQL is the fence: owner, epoch and next sequence of the session must be those of the batch.
+	appendSQL = `
+	update uploads set state = @state, received_bytes = @received, content = @content, failure = @failure, file_id = @file,
+		owner = case when @rests then null else owner end, next_sequence = @last + 1,
+		finished_at = case when @ended then @at::timestamptz end, reap_at = case when @ended then @at::timestamptz + @reap::interval end
+	where account_id = @account and upload_id = @upload and owner = @owner and owner_epoch = @epoch and next_sequence = @first and ` + openStates + `
+	returning size, purpose, project_id, session_id`
+	positionSQL = `select owner_epoch, next_sequence from uploads where account_id = @account and upload_id = @upload`
+
+	endedSQL = `
+	update file_totals set reserved = reserved - @size, sessions = sessions - 1, bytes = bytes + @added, files = files + @count where account_id = @account`
+	insertFileSQL = `
+	insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+	select account_id, file_id, filename, @media, @kind, size, @hash, object_name, @engine, @at, @at, @at
+	from uploads where account_id = @account and upload_id = @upload`
+	addToProjectSQL = `
+	insert into project_files (account_id, project_id, file_id)
+	select account_id, project_id, @file from projects where account_id = @account and project_id = @project and state <> 'deleted'`
+)
+
+var errStored = errors.New("the batch is stored already")
+
+// AppendUpload stores a batch, and the file that it creates, in one transaction. A repeat of a stored batch succeeds
+// without an effect. The error is turnlog.ErrFenced if another owner or epoch has the session.
+func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
+	args, err := appendArgs(b)
+	if err != nil {
+		return err
+	}
+	err = s.db.InTx(ctx, b.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		var row struct {
+			size    int64
+			purpose protocol.UploadPurpose
+			project *protocol.ProjectID
+			session *protocol.SessionID
+		}
+		err := tx.QueryRow(ctx, appendSQL, args).Scan(&row.size, &row.purpose, &row.project, &row.session)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fenced(ctx, tx, b, args)
+		}
+		if err != nil {
+			return fmt.Errorf("storing a batch of an upload: %w", err)
+		}
+		batch := &pgx.Batch{}
+		batch.Queue(insertEventsSQL, args)
+		if b.State.Terminal() {
+			args["size"] = row.size
+			batch.Queue(endedSQL, args)
+		}
+		if b.File != nil {
+			batch.Queue(insertFileSQL, args)
+		}
+		if b.File != nil && row.project != nil && row.purpose == protocol.UploadForProject {
+			args["project"] = row.project
+			batch.Queue(addToProjectSQL, args)
+			projects.Work{Kind: protocol.WorkFileAdded, SessionID: row.session, FileID: &b.File.FileID}.Queue(batch, b.AccountID, *row.project)
+		}
+		if b.Failure != nil && b.Failure.Code == protocol.UploadMalware {
+			queueAudit(batch, b, row.session)
+		}
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("storing a batch of an upload: %w", err)
+		}
+		return nil
+	})
+	if errors.Is(err, errStored) {
+		return nil
+	}
+	return err
+}
+
+func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
+	content, err := jsonText(b.Content)
+	if err != nil {
+		return nil, err
+	}
+	failure, err := failureText(b.Failure)
+	if err != nil {
+		return nil, err
+	}
+	args := pgx.NamedArgs{
+		"account": b.AccountID, "upload": b.UploadID, "owner": b.Owner, "epoch": b.Epoch, "first": b.First, "last": b.Last, "frames": b.Frames,
+		"state": string(b.State), "received": b.Received, "content": content, "failure": failure, "rests": b.Rests(), "ended": b.State.Terminal(),
+		"at": b.At, "reap": reapAfter(b.Failure), "file": nil, "added": int64(0), "count": int64(0),
+	}
+	if f := b.File; f != nil {
+		args["file"], args["kind"], args["engine"] = f.FileID, string(f.Kind), f.Engine
+		args["media"], args["hash"], args["added"], args["count"] = b.Content.MediaType, b.Content.SHA256[:], b.Content.Size, int64(1)
+	}
+	return args, nil
+}
+
+// fenced returns errStored if the batch itself is why its session has moved on, and turnlog.ErrFenced otherwise.
+func fenced(ctx context.Context, tx *pg.Tx, b *uploadlog.Append, args pgx.NamedArgs) error {
+	var epoch int32
+	var next int64
+	err := tx.QueryRow(ctx, positionSQL, args).Scan(&epoch, &next)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return turnlog.ErrFenced
+	case err != nil:
+		return fmt.Errorf("reading the position of an upload: %w", err)
+	case epoch == b.Epoch && next > b.Last:
+		return errStored
+	}
+	return turnlog.ErrFenced
+}
+
+// queueAudit adds the entry about a file with malware.
+func queueAudit(batch *pgx.Batch, b *uploadlog.Append, session *protocol.SessionID) {
+	detail, err := json.Marshal(map[string]any{"upload_id": b.UploadID})
+	if err != nil {
+		detail = []byte("{}")
+	}
+	batch.Queue(audit.AppendAuditSQL, b.AccountID, string(audit.EventFileInfected), session, "", "", detail)
+}

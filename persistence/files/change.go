@@ -1,0 +1,180 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+)
+
+const (
+	lockFileSQL = `select version from files where account_id = @account and file_id = @file and deleted_at is null for update`
+	renameSQL   = `
+	update files set filename = @filename, version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
+	touchSQL       = `update files set version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
+	deleteFileSQL  = `update files set deleted_at = now() where account_id = @account and file_id = @file`
+	leaveAllSQL    = `delete from project_files where account_id = @account and file_id = @file returning project_id`
+	leaveSQL       = `delete from project_files where account_id = @account and project_id = @project and file_id = @file`
+	joinProjectSQL = `
+	insert into project_files (account_id, project_id, file_id) values (@account, @project, @file) on conflict do nothing`
+	fewerFilesSQL = `
+	update file_totals t set bytes = t.bytes - f.size, files = t.files - 1
+	from files f where t.account_id = @account and f.account_id = @account and f.file_id = @file`
+)
+
+// Rename changes the name of a file. version is the one that the change is based on; nil: any.
+func (s *Store) Rename(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, name string) (file *protocol.File, err error) {
+	args := pgx.NamedArgs{"account": account, "file": id, "filename": name}
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if err := lock(ctx, tx, args, version); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, renameSQL, args); err != nil {
+			return fmt.Errorf("renaming a file: %w", err)
+		}
+		file, err = readFile(ctx, tx, args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// lock locks the row of a file and compares its version; nil: any.
+func lock(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, version *int64) error {
+	var current int64
+	if err := tx.QueryRow(ctx, lockFileSQL, args).Scan(&current); err != nil {
+		return fmt.Errorf("locking a file: %w", err)
+	}
+	if version == nil || *version == current {
+		return nil
+	}
+	file, err := readFile(ctx, tx, args)
+	if err != nil {
+		return err
+	}
+	return protocol.Conflict(protocol.CodeStaleVersion, file, "The file was changed in the meantime.")
+}
+
+func readFile(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.File, error) {
+	rows, err := tx.Query(ctx, getFileSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	file, err := pgx.CollectExactlyOneRow(rows, scanFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return &file, nil
+}
+
+// Delete removes a file from the library and from its projects, and enqueues the deletion of its bytes.
+func (s *Store) Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error {
+	args := pgx.NamedArgs{"account": account, "file": id}
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if err := lock(ctx, tx, args, version); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, leaveAllSQL, args)
+		if err != nil {
+			return fmt.Errorf("deleting a file: %w", err)
+		}
+		left, err := pgx.CollectRows(rows, pgx.RowTo[protocol.ProjectID])
+		if err != nil {
+			return fmt.Errorf("deleting a file: %w", err)
+		}
+		batch := &pgx.Batch{}
+		for _, project := range left {
+			projects.Work{Kind: protocol.WorkFileRemoved, SessionID: session, FileID: &id}.Queue(batch, account, project)
+		}
+		batch.Queue(fewerFilesSQL, args)
+		batch.Queue(deleteFileSQL, args)
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("deleting a file: %w", err)
+		}
+		return s.queue.Insert(ctx, tx, PurgeArgs{account, id})
+	})
+}
+
+// AddToProject makes a file one of the files of an active project. A file that it already is stays unchanged.
+func (s *Store) AddToProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, session *protocol.SessionID) (*protocol.File, error) {
+	return s.changeProject(ctx, account, project, id, joinProjectSQL, projects.Work{Kind: protocol.WorkFileAdded, SessionID: session, FileID: &id})
+}
+
+// RemoveFromProject ends the membership of a file in an active project. The file stays in the library. The error is
+// protocol.CodeNotFound if the file is not one of the project.
+func (s *Store) RemoveFromProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, session *protocol.SessionID) error {
+	_, err := s.changeProject(ctx, account, project, id, leaveSQL, projects.Work{Kind: protocol.WorkFileRemoved, SessionID: session, FileID: &id})
+	return err
+}
+
+func (s *Store) changeProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, sql string, work projects.Work) (file *protocol.File, err error) {
+	args := pgx.NamedArgs{"account": account, "file": id, "project": project}
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := projects.LockActive(ctx, tx, account, project); err != nil {
+			return err
+		}
+		if err := lock(ctx, tx, args, nil); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, sql, args)
+		if err != nil {
+			return fmt.Errorf("changing the files of a project: %w", err)
+		}
+		if tag.RowsAffected() == 1 {
+			batch := &pgx.Batch{}
+			work.Queue(batch, account, project)
+			batch.Queue(touchSQL, args)
+			if err := tx.Run(ctx, batch); err != nil {
+				return fmt.Errorf("changing the files of a project: %w", err)
+			}
+		} else if work.Kind == protocol.WorkFileRemoved {
+			return pg.Classify(pgx.ErrNoRows)
+		}
+		file, err = readFile(ctx, tx, args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// PurgeArgs is the job that deletes the bytes and the row of a deleted file.
+type PurgeArgs struct {
+	AccountID protocol.AccountID `json:"account_id"`
+	FileID    protocol.FileID    `json:"file_id"`
+}
+
+// Kind implements river.JobArgs.
+func (PurgeArgs) Kind() string { return "purge_file" }
+
+const (
+	deletedNameSQL = `select object_name from files where account_id = @account and file_id = @file and deleted_at is not null`
+	purgeFileSQL   = `delete from files where account_id = @account and file_id = @file and deleted_at is not null`
+)
+
+// purge deletes the bytes of a deleted file, and then its row. It can be repeated.
+func (s *Store) purge(ctx context.Context, job PurgeArgs) error {
+	args := pgx.NamedArgs{"account": job.AccountID, "file": job.FileID}
+	name, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowTo[string], deletedNameSQL, args)
+	if protocol.CodeOf(err) == protocol.CodeNotFound {
+		return nil // an earlier run has finished, or the account is erased
+	}
+	if err == nil {
+		err = s.objects.Delete(ctx, objectKey(job.AccountID, name))
+	}
+	if err == nil {
+		_, err = s.db.Exec(ctx, job.AccountID, purgeFileSQL, args)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("purging a file: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package files
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+const fileColumns = `
+	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at,
+	coalesce((select array_agg(m.project_id order by m.project_id) from project_files m
+		join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
+		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids`
+
+func scanFile(row pgx.CollectableRow) (protocol.File, error) {
+	f := protocol.File{Scan: protocol.FileScan{Verdict: "clean"}}
+	var hash []byte
+	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.ProjectIDs)
+	f.SHA256 = hex.EncodeToString(hash)
+	return f, err
+}
+
+const getFileSQL = `select ` + fileColumns + ` from files f where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
+
+// File reads a file.
+func (s *Store) File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error) {
+	f, err := pg.Row(ctx, s.db, account, scanFile, getFileSQL, pgx.NamedArgs{"account": account, "file": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return &f, nil
+}
+
+const objectNameSQL = `select object_name from files where account_id = @account and file_id = @file and deleted_at is null`
+
+// Open returns length bytes of the content of a file from an offset. The caller closes it.
+func (s *Store) Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error) {
+	name, err := pg.Row(ctx, s.db, account, pgx.RowTo[string], objectNameSQL, pgx.NamedArgs{"account": account, "file": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	content, err := s.objects.Get(ctx, uploadlog.ObjectKey(account, name), offset, length)
+	if protocol.CodeOf(err) == protocol.CodeNotFound { // the row exists, so this is a loss
+		s.db.Log.Error("the content of a file is missing: " + id.String())
+		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The content of the file cannot be read.", RetryAfter: pg.RetrySeconds, Err: err}
+	}
+	return content, err
+}
+
+// Sort is the order of a list of files.
+type Sort string
+
+// The orders.
+const (
+	Newest Sort = "newest"
+	ByName Sort = "name"
+	Larger Sort = "size" // the largest first
+)
+
+// Filter selects files for a list.
+type Filter struct {
+	Query     string // part of the name, in any case; empty: all
+	Kind      protocol.FileKind
+	ProjectID *protocol.ProjectID
+	Sort      Sort
+}
+
+// Position is the position of a list after a file.
+type Position struct {
+	Name string          `json:"n,omitempty"` // in lower case
+	Size int64           `json:"s,omitempty"`
+	ID   protocol.FileID `json:"i"`
+}
+
+// listSQL are the statements of the orders. Each has an index, so a page costs what it reads.
+var listSQL = map[Sort]string{
+	Newest: `and f.file_id < @after order by f.file_id desc limit @limit`,
+	ByName: `and (lower(f.filename), f.file_id) > (@name, @after) order by lower(f.filename), f.file_id limit @limit`,
+	Larger: `and (f.size, f.file_id) < (@size, @after) order by f.size desc, f.file_id desc limit @limit`,
+}
+
+const listFilesSQL = `
+	select ` + fileColumns + ` from files f
+	where f.account_id = @account and f.deleted_at is null
+	  and (@kind = '' or f.kind = @kind)
+	  and (@query = '' or position(@query in lower(f.filename)) > 0)
+	  and (@project::uuid is null or exists (
+		select from project_files m where m.account_id = f.account_id and m.project_id = @project and m.file_id = f.file_id))
+	`
+
+// ListFiles returns a page of the files of an account. It starts after a position; nil starts at the beginning. next is
+// nil at the end.
+func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filter *Filter, after *Position, limit int) (page []protocol.File, next *Position, err error) {
+	sort := filter.Sort
+	if sort == "" {
+		sort = Newest
+	}
+	from := Position{Size: 1<<63 - 1, ID: protocol.FileID(pg.HighestID)}
+	if sort == ByName {
+		from = Position{}
+	}
+	if after != nil {
+		from = *after
+	}
+	args := pgx.NamedArgs{
+		"account": account, "kind": string(filter.Kind), "query": strings.ToLower(filter.Query), "project": filter.ProjectID,
+		"after": from.ID, "name": from.Name, "size": from.Size, "limit": limit + 1,
+	}
+	page, err = pg.Rows(ctx, s.db, account, scanFile, listFilesSQL+listSQL[sort], args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing files: %w", err)
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	last := &page[len(page)-1]
+	return page, &Position{Name: strings.ToLower(last.Filename), Size: last.Size, ID: last.FileID}, nil
+}
+
+const statesSQL = `select ` + fileColumns + ` from files f where f.account_id = @account and f.file_id = any(@files) and f.deleted_at is null`
+
+// Files reads files by their identifiers. Those that do not exist are absent.
+func (s *Store) Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error) {
+	list := make([][16]byte, len(ids))
+	for i, id := range ids {
+		list[i] = id
+	}
+	found, err := pg.Rows(ctx, s.db, account, scanFile, statesSQL, pgx.NamedArgs{"account": account, "files": list})
+	if err != nil {
+		return nil, fmt.Errorf("reading files: %w", err)
+	}
+	files := map[protocol.FileID]*protocol.File{}
+	for i := range found {
+		files[found[i].FileID] = &found[i]
+	}
+	return files, nil
+}
+
+const (
+	ownsUploadSQL = `select true from uploads where account_id = $1 and upload_id = $2`
+	ownsFileSQL   = `select true from files where account_id = $1 and file_id = $2 and deleted_at is null`
+)
+
+// OwnsUpload returns protocol.CodeNotFound unless the account has the session.
+func (s *Store) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsUploadSQL, account, id)
+	return err
+}
+
+// OwnsFile returns protocol.CodeNotFound unless the account has the file.
+func (s *Store) OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsFileSQL, account, id)
+	return err
+}

@@ -1,0 +1,161 @@
+package files
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+	"turnstone/protocol/uploadlog"
+)
+
+const (
+	openStates  = `state in ('pending', 'receiving', 'scanning')`
+	workStates  = `state in ('receiving', 'scanning')`
+	specColumns = `
+	upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id, object_name, created_at, expires_at,
+	owner_epoch, state, next_sequence, content`
+	nodeLives = `exists (select from nodes n where n.node_id = @node and not n.dead)`
+)
+
+// scanClaim returns a function that reads a row with specColumns.
+func scanClaim(account protocol.AccountID) pgx.RowToFunc[*uploadlog.Claim] {
+	return func(row pgx.CollectableRow) (*uploadlog.Claim, error) {
+		c := &uploadlog.Claim{Spec: uploadlog.Spec{AccountID: account}}
+		return c, row.Scan(&c.UploadID, &c.Filename, &c.MediaType, &c.Size, &c.SHA256, &c.Purpose, &c.ConversationID, &c.ProjectID, &c.SessionID, &c.ObjectName, &c.CreatedAt, &c.ExpiresAt,
+			&c.Epoch, &c.State, &c.NextSequence, &c.Content)
+	}
+}
+
+const (
+	claimPendingSQL = `
+	update uploads set owner = @node, owner_epoch = owner_epoch + 1
+	where account_id = @account and upload_id = @upload and state = 'pending' and expires_at > now() and ` + nodeLives + `
+	returning ` + specColumns
+	seizeUploadSQL = `
+	update uploads set owner = @node, owner_epoch = owner_epoch + 1
+	where account_id = @account and upload_id = @upload and ` + openStates + ` and (state <> 'pending' or expires_at > now()) and ` + nodeLives + `
+	returning ` + specColumns
+	loadUploadSQL = `
+	select ` + specColumns + ` from uploads
+	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + openStates
+)
+
+// ClaimPending makes a node the owner of a session that accepts content. In any other state, the error is a conflict with
+// the session, or protocol.CodeUploadExpired.
+func (s *Store) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+	return s.claim(ctx, claimPendingSQL, account, id, node)
+}
+
+// SeizeUpload makes a node the owner of a session that has not ended, whatever its owner.
+func (s *Store) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+	return s.claim(ctx, seizeUploadSQL, account, id, node)
+}
+
+// claim runs a claim. A claim whose reply was lost is harmless: a session that waits for content has an owner without an
+// actor, and the next request claims it again.
+func (s *Store) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
+	args := pgx.NamedArgs{"account": account, "upload": id, "node": node}
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, sql, args)
+		if err != nil {
+			return fmt.Errorf("claiming an upload: %w", err)
+		}
+		claims, err := pgx.CollectRows(rows, scanClaim(account))
+		if err != nil {
+			return fmt.Errorf("claiming an upload: %w", err)
+		}
+		if len(claims) == 1 {
+			claim = claims[0]
+			return nil
+		}
+		current, err := readUpload(ctx, tx, args)
+		if err != nil {
+			return err
+		}
+		return uploadlog.Conflict(current)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claim, nil
+}
+
+// LoadUpload reads a session that a node has claimed; turnlog.ErrFenced if the session has ended or has another owner or
+// epoch.
+func (s *Store) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
+	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
+		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "node": node, "epoch": claim.Epoch})
+	if err != nil {
+		return nil, fmt.Errorf("reading a claimed upload: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, turnlog.ErrFenced
+	}
+	return found[0], nil
+}
+
+// The statements of the engine. claimDueSQL tests in a sub-query whether an owner is dead, as for turns.
+const (
+	claimDueSQL = `
+	with orphans as (
+		select u.account_id, u.upload_id from uploads u
+		where u.` + workStates + ` and (u.owner is null or not exists (select from nodes n where n.node_id = u.owner and not n.dead))
+		limit $2 for update of u skip locked
+	), expired as (
+		select u.account_id, u.upload_id from uploads u
+		where u.state = 'pending' and u.expires_at < now()
+		order by u.expires_at limit $2 for update of u skip locked
+	), due as (
+		select account_id, upload_id from orphans union all select account_id, upload_id from expired
+	)
+	update uploads u set owner = $1, owner_epoch = u.owner_epoch + 1
+	from due
+	where u.account_id = due.account_id and u.upload_id = due.upload_id
+	  and exists (select from nodes n where n.node_id = $1 and not n.dead and not n.draining)
+	returning u.account_id, u.upload_id, u.owner_epoch`
+	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + workStates
+	reclaimSQL    = `
+	update uploads set owner_epoch = owner_epoch + 1
+	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + workStates + `
+	  and exists (select from nodes where node_id = $1 and not dead)
+	returning account_id, upload_id, owner_epoch`
+)
+
+// ClaimDue claims at most limit sessions whose owner has ended, and as many whose lifetime is over.
+func (s *Store) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
+	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
+}
+
+// OwnUploads lists the sessions that a node works on.
+func (s *Store) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
+	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
+}
+
+// ReclaimUpload raises the epoch of a session whose actor is gone; turnlog.ErrFenced if the session has ended or has
+// another owner or epoch.
+func (s *Store) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
+	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
+	if err != nil {
+		return uploadlog.Claimed{}, err
+	}
+	if len(claims) == 0 {
+		return uploadlog.Claimed{}, turnlog.ErrFenced
+	}
+	return claims[0], nil
+}
+
+func (s *Store) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[uploadlog.Claimed])
+		return err
+	})
+	if err := pg.Classify(s.db.SendOn(ctx, s.db.Engine, pg.NoAccount, batch)); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return claims, nil
+}

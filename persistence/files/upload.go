@@ -1,0 +1,246 @@
+package files
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/objects"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+// maxOpen limits the sessions of an account that have not ended.
+const maxOpen = 100
+
+// Quota limits what an account stores.
+type Quota struct {
+	Bytes int64 // of its files and open sessions together
+	Files int64
+}
+
+// DefaultQuota is the quota of a service that configures none.
+var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000}
+
+// Store stores upload sessions and files. Its methods may be called from any goroutine.
+type Store struct {
+	db      *pg.DB
+	queue   *jobs.Queue
+	objects objects.Store
+	quota   Quota
+}
+
+// New returns a store whose bytes are in an object store; nil: it can list files, but not delete them.
+func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quota) *Store {
+	if quota == (Quota{}) {
+		quota = DefaultQuota
+	}
+	return &Store{db, queue, objects, quota}
+}
+
+// uploadColumns show a session whose lifetime is over as expired, also before a node has ended it.
+const uploadColumns = `
+	upload_id, case when state = 'pending' and expires_at <= now() then 'expired' else state end as state, filename, media_type, size, purpose, conversation_id, project_id, received_bytes, declared_sha256, content, file_id, failure,
+	next_sequence - 1 as last_sequence, created_at, expires_at`
+
+// uploadRow is a row with uploadColumns.
+type uploadRow struct {
+	protocol.Upload
+	DeclaredSHA256 []byte
+	Content        *uploadlog.Content
+}
+
+func (r *uploadRow) upload() *protocol.Upload {
+	u := &r.Upload
+	switch {
+	case r.Content != nil:
+		u.SHA256 = hexText(r.Content.SHA256[:])
+	case r.DeclaredSHA256 != nil:
+		u.SHA256 = hexText(r.DeclaredSHA256)
+	}
+	return u
+}
+
+func hexText(hash []byte) *string {
+	text := hex.EncodeToString(hash)
+	return &text
+}
+
+func scanUpload(row pgx.CollectableRow) (*protocol.Upload, error) {
+	var r uploadRow
+	u := &r.Upload
+	err := row.Scan(&u.UploadID, &u.State, &u.Filename, &u.MediaType, &u.Size, &u.Purpose, &u.ConversationID, &u.ProjectID, &u.ReceivedBytes, &r.DeclaredSHA256, &r.Content, &u.FileID, &u.Failure,
+		&u.LastSequence, &u.CreatedAt, &u.ExpiresAt)
+	if err != nil {
+		return nil, err
+	}
+	return r.upload(), nil
+}
+
+const getUploadSQL = `select ` + uploadColumns + ` from uploads where account_id = @account and upload_id = @upload`
+
+// Upload reads a session.
+func (s *Store) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
+	u, err := pg.Row(ctx, s.db, account, scanUpload, getUploadSQL, pgx.NamedArgs{"account": account, "upload": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading an upload: %w", err)
+	}
+	return u, nil
+}
+
+const framesSQL = `
+	select first_sequence, last_sequence, frames from upload_events
+	where account_id = @account and upload_id = @upload and last_sequence > @after
+	order by first_sequence`
+
+// UploadFrames returns the events of a session after a sequence, one per line. last is the sequence of the last of them.
+func (s *Store) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
+	type batch struct {
+		First, Last int64
+		Frames      []byte
+	}
+	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[batch], framesSQL, pgx.NamedArgs{"account": account, "upload": id, "after": after})
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the events of an upload: %w", err)
+	}
+	last = after
+	for _, b := range found {
+		frames = append(frames, protocol.SkipFrames(b.Frames, max(0, after-b.First+1))...)
+		last = b.Last
+	}
+	return frames, last, nil
+}
+
+const (
+	conversationExistsSQL = `
+	select 1 from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
+	lockTotalsSQL = `
+	insert into file_totals (account_id) values (@account)
+	on conflict (account_id) do update set account_id = excluded.account_id
+	returning bytes, files, reserved, sessions`
+	insertUploadSQL = `
+	insert into uploads (account_id, upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id,
+		object_name, next_sequence, created_at, expires_at)
+	values (@account, @upload, @filename, @media, @size, @hash, @purpose, @conversation, @project, @session, @object, @next, @created, @expires)`
+	insertEventsSQL = `
+	insert into upload_events (account_id, upload_id, first_sequence, last_sequence, frames) values (@account, @upload, @first, @last, @frames)`
+	reserveSQL = `update file_totals set reserved = reserved + @size, sessions = sessions + 1 where account_id = @account`
+)
+
+// CreateUpload stores a new session with its first events, and the response to an idempotent request. The errors are
+// protocol.CodeNotFound for the conversation or the project, a conflict with an archived project, and those of a quota.
+func (s *Store) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
+	args := pgx.NamedArgs{
+		"account": spec.AccountID, "upload": spec.UploadID, "filename": spec.Filename, "media": spec.MediaType, "size": spec.Size, "hash": spec.SHA256,
+		"purpose": string(spec.Purpose), "conversation": spec.ConversationID, "project": spec.ProjectID, "session": spec.SessionID, "object": spec.ObjectName,
+		"created": spec.CreatedAt, "expires": spec.ExpiresAt, "next": begin.Last + 1, "first": begin.First, "last": begin.Last, "frames": begin.Frames,
+	}
+	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		if err := checkTarget(ctx, tx, spec, args); err != nil {
+			return err
+		}
+		if err := s.checkQuota(ctx, tx, spec.Size, args); err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		for _, sql := range []string{insertUploadSQL, insertEventsSQL, reserveSQL} {
+			batch.Queue(sql, args)
+		}
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("creating an upload: %w", err)
+		}
+		if made, err = readUpload(ctx, tx, args); err != nil {
+			return err
+		}
+		return idempotency.StoreResponseIn(ctx, tx, made)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// checkTarget checks that the account has the conversation and the project of a session.
+func checkTarget(ctx context.Context, tx *pg.Tx, spec *uploadlog.Spec, args pgx.NamedArgs) error {
+	if spec.ConversationID != nil {
+		var one int
+		if err := tx.QueryRow(ctx, conversationExistsSQL, args).Scan(&one); err != nil {
+			return fmt.Errorf("reading the conversation of an upload: %w", err)
+		}
+	}
+	if spec.ProjectID == nil {
+		return nil
+	}
+	project, err := projects.Read(ctx, tx, spec.AccountID, *spec.ProjectID)
+	if err != nil {
+		return err
+	}
+	return projects.CheckActive(project)
+}
+
+func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.Upload, error) {
+	rows, err := tx.Query(ctx, getUploadSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("reading an upload: %w", err)
+	}
+	u, err := pgx.CollectExactlyOneRow(rows, scanUpload)
+	if err != nil {
+		return nil, fmt.Errorf("reading an upload: %w", err)
+	}
+	return u, nil
+}
+
+// checkQuota locks the totals of the account, and returns an error if a new session of a size exceeds a limit.
+func (s *Store) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
+	var bytes, count, reserved, sessions int64
+	if err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions); err != nil {
+		return fmt.Errorf("reading what an account stores: %w", err)
+	}
+	left := max(0, s.quota.Bytes-bytes-reserved)
+	switch {
+	case sessions >= maxOpen:
+		return &protocol.Error{Code: protocol.CodeTooManyUploads, Detail: fmt.Sprintf("At most %d uploads can be open. Finish or cancel some of them.", maxOpen), RetryAfter: retryQuota}
+	case count+sessions >= s.quota.Files:
+		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.", s.quota.Files, count), RetryAfter: retryQuota}
+	case size > left:
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and the file has %d. Delete files that you no longer need.", left, size)
+	}
+	return nil
+}
+
+// retryQuota is the Retry-After of a refusal that only the account itself can end, in seconds.
+const retryQuota = 60
+
+// failureText encodes a failure for the database; nil: none.
+func failureText(failure *protocol.UploadFailure) (*string, error) { return jsonText(failure) }
+
+func jsonText[T any](value *T) (*string, error) {
+	if value == nil {
+		return nil, nil //nolint:nilnil // null
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding for the database: %w", err)
+	}
+	encoded := string(text)
+	return &encoded, nil
+}
+
+// reapAfter is how long the objects of a session that has ended stay: malware stays in quarantine for examination.
+func reapAfter(failure *protocol.UploadFailure) time.Duration {
+	if failure != nil && failure.Code == protocol.UploadMalware {
+		return quarantineTime
+	}
+	return 0
+}
+
+const quarantineTime = 7 * 24 * time.Hour

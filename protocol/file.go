@@ -1,0 +1,41 @@
+package protocol
+
+import "time"
+
+// FileKind is the group of media types to which a file belongs, for the filter of the library.
+type FileKind string
+
+// The kinds.
+const (
+	FileDocument FileKind = "document" // texts with a layout, spreadsheets and presentations
+	FileText     FileKind = "text"     // plain text, Markdown, source code and data
+	FileImage    FileKind = "image"
+	FileAudio    FileKind = "audio"
+	FileArchive  FileKind = "archive"
+	FileOther    FileKind = "other"
+)
+
+// FileKinds lists every kind.
+var FileKinds = []FileKind{FileDocument, FileText, FileImage, FileAudio, FileArchive, FileOther}
+
+// FileScan is the verdict of the malware scanner. A file exists only with a clean one.
+type FileScan struct {
+	Verdict string    `json:"verdict" enum:"clean"`
+	Engine  string    `json:"engine" doc:"The malware scanner. test-signatures detects only the EICAR test file, and does not protect from malware."`
+	At      time.Time `json:"at"`
+}
+
+// File is a file of an account. Its content never changes.
+type File struct {
+	FileID     FileID      `json:"file_id"`
+	Filename   string      `json:"filename"`
+	MediaType  string      `json:"media_type" doc:"The media type that was detected in the content."`
+	Kind       FileKind    `json:"kind" enum:"document,text,image,audio,archive,other"`
+	Size       int64       `json:"size" doc:"In bytes."`
+	SHA256     string      `json:"sha256" doc:"Of the content, in hexadecimal."`
+	Scan       FileScan    `json:"scan"`
+	ProjectIDs []ProjectID `json:"project_ids" doc:"The projects that the file belongs to."`
+	Version    int64       `json:"version"`
+	CreatedAt  time.Time   `json:"created_at"`
+	UpdatedAt  time.Time   `json:"updated_at"`
+}

@@ -1,0 +1,36 @@
+package protocol
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxFilename limits the name of a file, in characters.
+const MaxFilename = 255
+
+// CleanFilename returns a name that is safe to show and to save under: without control characters and characters that
+// are invisible or change the direction of the text, and with _ instead of the separators of paths. field names the field
+// in the error for a name that is too long, or has nothing left.
+func CleanFilename(field, name string) (string, error) {
+	clean := strings.Map(func(c rune) rune {
+		switch {
+		case c == '/' || c == '\\':
+			return '_'
+		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c) || c == '\u2028' || c == '\u2029' || c == utf8.RuneError:
+			return -1
+		case unicode.IsSpace(c):
+			return ' '
+		}
+		return c
+	}, name)
+	clean = strings.Join(strings.Fields(clean), " ")
+	if strings.Trim(clean, ". ") == "" {
+		clean = ""
+	}
+	if n := utf8.RuneCountInString(clean); n < 1 || n > MaxFilename {
+		return "", Invalid(field, fmt.Sprintf("must have 1 to %d characters, and not only dots and invisible ones", MaxFilename))
+	}
+	return clean, nil
+}
