@@ -112,7 +112,7 @@ func FuzzResume(f *testing.F) {
 		f.Add("", text)
 	}
 	f.Fuzz(func(t *testing.T, header, query string) {
-		cursor, err := (&resource.ResumeInput{LastEventID: header, After: query}).cursor()
+		cursor, err := (&resource.ResumeInput{LastEventID: header, After: query}).Position()
 		text := header
 		if text == "" {
 			text = query

@@ -22,6 +22,7 @@ import (
 	"turnstone/actors"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/uploads"
 	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -118,6 +119,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") },
 		})
+		c.addUploads(t, node, uploads.Config{})
 		if err := node.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

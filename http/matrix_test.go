@@ -103,6 +103,26 @@ var examples = map[string]example{
 	"GET /account/imports/{import_id}":    {},
 	"DELETE /account/imports/{import_id}": {identifiers: func(m *matrix) identifiers { return m.openImport(m.owner) }},
 
+	"POST /files/uploads": {success: 201, names: []string{"project_id", "conversation_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{
+			"filename": "a.txt", "media_type": "text/plain", "size": 10, "purpose": "attachment", "project_id": of["project_id"], "conversation_id": of["conversation_id"],
+		}
+	}},
+	"GET /files/uploads/{upload_id}":         {},
+	"GET /files/uploads/{upload_id}/events":  {free: true, identifiers: func(m *matrix) identifiers { return m.endedUpload(m.owner) }},
+	"PUT /files/uploads/{upload_id}/content": {raw: "0123456789", identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
+	"DELETE /files/uploads/{upload_id}":      {identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
+	"GET /files":                             {},
+	"GET /files/picker":                      {},
+	"POST /files/attachment-states":          {body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_ids": []any{of["file_id"]}} }},
+	"GET /files/{file_id}":                   {},
+	"GET /files/{file_id}/content":           {},
+	"PATCH /files/{file_id}":                 {body: func(*matrix, identifiers) route.Object { return route.Object{"filename": "b.txt"} }},
+	"DELETE /files/{file_id}":                {success: 204, identifiers: func(m *matrix) identifiers { return identifiers{"file_id": m.owner.storeFile("x").FileID.String()} }},
+	"GET /projects/{project_id}/files":       {},
+	"POST /projects/{project_id}/files":      {names: []string{"file_id"}, body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_id": of["file_id"]} }},
+	"DELETE /projects/{project_id}/files/{file_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.fileOfProject(m.owner) }},
+
 	"GET /conversations":                         {},
 	"POST /conversations":                        {success: 201, body: func(*matrix, identifiers) route.Object { return route.Object{"title": "New"} }, names: []string{"project_id"}},
 	"GET /conversations/{conversation_id}":       {},
@@ -327,6 +347,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
 		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced,
 	})
+	c.addUploads(t, node, c.uploads)
 	if err := node.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +376,27 @@ func (m *matrix) conversation(c *client) identifiers {
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
 	of["project_id"] = project.ProjectID.String()
+	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
 	return m.share(c, of)
+}
+
+// openUpload returns the identifier of an upload that waits for its content.
+func (m *matrix) openUpload(c *client) identifiers {
+	return identifiers{"upload_id": c.startUpload(10).UploadID.String()}
+}
+
+// endedUpload returns the identifier of an upload that has ended.
+func (m *matrix) endedUpload(c *client) identifiers {
+	of := m.openUpload(c)
+	c.expect(200, "DELETE", "/files/uploads/"+of["upload_id"], nil)
+	return of
+}
+
+// fileOfProject returns the identifiers of a project and of one of its files.
+func (m *matrix) fileOfProject(c *client) identifiers {
+	of := identifiers{"project_id": m.mine["project_id"], "file_id": c.storeFile("Of a project.").FileID.String()}
+	c.expect(200, "POST", "/projects/"+of["project_id"]+"/files", route.Object{"file_id": of["file_id"]})
+	return of
 }
 
 // share shares a conversation, and returns its identifiers with those of the share.

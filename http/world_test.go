@@ -24,6 +24,8 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
+	"turnstone/actors"
+	"turnstone/actors/uploads"
 	"turnstone/http/auth"
 	"turnstone/http/ready"
 	"turnstone/http/response"
@@ -34,6 +36,8 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
+	"turnstone/providers/media"
+	"turnstone/providers/scanner/signatures"
 )
 
 // TestMain fails if a test leaks a goroutine.
@@ -152,7 +156,24 @@ func (w *world) cookieName() string {
 // testConfig is the configuration of a world, which tests edit.
 type testConfig struct {
 	Config
-	DB *persistence.Stores
+	DB       *persistence.Stores
+	database pgtest.Database
+	uploads  uploads.Config // its objects, scanner and guard replace those of the host of uploads, unless they are nil
+}
+
+// addUploads adds a host of upload sessions to a node that has not started.
+func (c *testConfig) addUploads(t *testing.T, node *actors.Node, with uploads.Config) {
+	t.Helper()
+	with.Node, with.Runtime, with.Store, with.Detector, with.Logger = node.ID(), node.Runtime(), c.DB.Files, media.Detector{}, c.Log
+	if with.Objects == nil {
+		with.Objects = c.database.Objects(t)
+	}
+	if with.Scanner == nil {
+		with.Scanner = signatures.Scanner{}
+	}
+	host := uploads.New(with)
+	node.AddHost(host)
+	c.Uploads = host
 }
 
 // use replaces the database.
@@ -180,7 +201,7 @@ func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)) *world {
 	t.Helper()
 	w := &world{t: t, clock: &testClock{at: time.Now().Truncate(time.Millisecond)}, limiter: newTestLimiter(), database: database}
-	config := testConfig{Config: Config{
+	config := testConfig{database: database, Config: Config{
 		Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted",

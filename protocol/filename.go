@@ -18,10 +18,10 @@ func CleanFilename(field, name string) (string, error) {
 		switch {
 		case c == '/' || c == '\\':
 			return '_'
-		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c) || c == '\u2028' || c == '\u2029' || c == utf8.RuneError:
-			return -1
 		case unicode.IsSpace(c):
 			return ' '
+		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c) || c == utf8.RuneError:
+			return -1
 		}
 		return c
 	}, name)

@@ -40,7 +40,7 @@ func machines() []machine {
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
 		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, NextFollowUpState),
-		machineOf("upload session", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
+		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, NextImportState),
 	}
 }

@@ -57,9 +57,10 @@ type Upload struct {
 }
 
 // Address returns the path of the session. A session has no version.
-func (u *Upload) Address() (path string, version int64) {
-	return "/files/uploads/" + u.UploadID.String(), 0
-}
+func (u *Upload) Address() (path string, version int64) { return u.Path(), 0 }
+
+// Path returns the path of the session.
+func (u *Upload) Path() string { return "/files/uploads/" + u.UploadID.String() }
 
 // ScanVerdict is the definite result of a malware scanner for all bytes of a content.
 type ScanVerdict struct {

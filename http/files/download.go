@@ -71,7 +71,6 @@ func writeHeader(header stdhttp.Header, wanted byteRange, size int64) {
 	header.Set("Content-Length", strconv.FormatInt(wanted.length, 10))
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "private, no-store")
 	if wanted.partial {
 		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", wanted.offset, wanted.offset+wanted.length-1, size))
 	}

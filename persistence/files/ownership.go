@@ -31,6 +31,8 @@ func scanClaim(account protocol.AccountID) pgx.RowToFunc[*uploadlog.Claim] {
 }
 
 const (
+	// lockUploadSQL makes the claim and the read after a refused one see the same state.
+	lockUploadSQL   = `select from uploads where account_id = @account and upload_id = @upload for update`
 	claimPendingSQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
 	where account_id = @account and upload_id = @upload and state = 'pending' and expires_at > now() and ` + nodeLives + `
@@ -60,6 +62,9 @@ func (s *Store) SeizeUpload(ctx context.Context, account protocol.AccountID, id 
 func (s *Store) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
 	args := pgx.NamedArgs{"account": account, "upload": id, "node": node}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := tx.Exec(ctx, lockUploadSQL, args); err != nil {
+			return fmt.Errorf("locking an upload: %w", err)
+		}
 		rows, err := tx.Query(ctx, sql, args)
 		if err != nil {
 			return fmt.Errorf("claiming an upload: %w", err)

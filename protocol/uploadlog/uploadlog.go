@@ -94,7 +94,7 @@ func ObjectKey(account protocol.AccountID, objectName string) string {
 // Conflict returns the error for a command that the state of a session does not allow.
 func Conflict(current *protocol.Upload) error {
 	switch {
-	case current.State == protocol.UploadExpired, current.State == protocol.UploadPending: // its lifetime is over
+	case current.State == protocol.UploadExpired:
 		return protocol.Errorf(protocol.CodeUploadExpired, "The upload has expired. Send the file in a new upload.")
 	case current.State.Terminal():
 		return protocol.Conflict(protocol.CodeUploadFinished, current, "The upload has already ended.")
