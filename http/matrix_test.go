@@ -33,6 +33,7 @@ import (
 // example is a valid request to a route.
 type example struct {
 	body        func(m *matrix, of identifiers) route.Object // with the caller's identifiers; nil: no body
+	raw         string                                       // a body that is not JSON, sent as text/plain; empty: none
 	names       []string                                     // fields of the body that contain identifiers, for example branch.message_id
 	query       string
 	success     int                         // the status; 0: 200
@@ -108,19 +109,19 @@ var examples = map[string]example{
 			"filename": "a.txt", "media_type": "text/plain", "size": 10, "purpose": "attachment", "project_id": of["project_id"], "conversation_id": of["conversation_id"],
 		}
 	}},
-	"GET /files/uploads/{upload_id}":         {},
-	"GET /files/uploads/{upload_id}/events":  {free: true, identifiers: func(m *matrix) identifiers { return m.endedUpload(m.owner) }},
-	"PUT /files/uploads/{upload_id}/content": {raw: "0123456789", identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
-	"DELETE /files/uploads/{upload_id}":      {identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
-	"GET /files":                             {},
-	"GET /files/picker":                      {},
-	"POST /files/attachment-states":          {body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_ids": []any{of["file_id"]}} }},
-	"GET /files/{file_id}":                   {},
-	"GET /files/{file_id}/content":           {},
-	"PATCH /files/{file_id}":                 {body: func(*matrix, identifiers) route.Object { return route.Object{"filename": "b.txt"} }},
-	"DELETE /files/{file_id}":                {success: 204, identifiers: func(m *matrix) identifiers { return identifiers{"file_id": m.owner.storeFile("x").FileID.String()} }},
-	"GET /projects/{project_id}/files":       {},
-	"POST /projects/{project_id}/files":      {names: []string{"file_id"}, body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_id": of["file_id"]} }},
+	"GET /files/uploads/{upload_id}":                {},
+	"GET /files/uploads/{upload_id}/events":         {free: true, identifiers: func(m *matrix) identifiers { return m.endedUpload(m.owner) }},
+	"PUT /files/uploads/{upload_id}/content":        {raw: "0123456789", identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
+	"DELETE /files/uploads/{upload_id}":             {identifiers: func(m *matrix) identifiers { return m.openUpload(m.owner) }},
+	"GET /files":                                    {},
+	"GET /files/picker":                             {},
+	"POST /files/attachment-states":                 {body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_ids": []any{of["file_id"]}} }},
+	"GET /files/{file_id}":                          {},
+	"GET /files/{file_id}/content":                  {},
+	"PATCH /files/{file_id}":                        {body: func(*matrix, identifiers) route.Object { return route.Object{"filename": "b.txt"} }},
+	"DELETE /files/{file_id}":                       {success: 204, identifiers: func(m *matrix) identifiers { return identifiers{"file_id": m.owner.storeFile("x").FileID.String()} }},
+	"GET /projects/{project_id}/files":              {},
+	"POST /projects/{project_id}/files":             {names: []string{"file_id"}, body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_id": of["file_id"]} }},
 	"DELETE /projects/{project_id}/files/{file_id}": {success: 204, identifiers: func(m *matrix) identifiers { return m.fileOfProject(m.owner) }},
 
 	"GET /conversations":                         {},
@@ -253,6 +254,10 @@ func unusedID(name string) string {
 		return "sh1_" + strings.Repeat("A", 43)
 	case "project_id":
 		return protocol.NewProjectID().String()
+	case "upload_id":
+		return protocol.NewUploadID().String()
+	case "file_id":
+		return protocol.DeriveFileID(protocol.NewUploadID()).String()
 	}
 	panic("the identifier type of " + name + " is unknown: add it to unusedID")
 }
@@ -274,7 +279,7 @@ func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (limits.De
 func limiterWith(t *testing.T, url string, limit limits.Limit) *limits.Limiter {
 	t.Helper()
 	shared := map[string]limits.Limit{}
-	for _, b := range []route.Bucket{"writes", route.BucketShares, route.BucketShared, route.BucketChat, "search", "cancel", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
+	for _, b := range []route.Bucket{"writes", route.BucketShares, route.BucketShared, route.BucketChat, "search", "cancel", "uploads", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
 		shared[string(b)] = limit
 	}
 	limiter, err := limits.NewLimiter(limits.LimiterConfig{URL: url, Shared: shared, Local: map[string]limits.Limit{
@@ -505,6 +510,9 @@ func (m *matrix) ask(c *client, r route.Route, of identifiers, headers ...string
 	if e.body != nil {
 		content = e.body(m, of)
 	}
+	if e.raw != "" {
+		content, headers = rawBody(e.raw), append([]string{"Content-Type", "text/plain"}, headers...)
+	}
 	return m.send(c, r, of, content, headers...)
 }
 
@@ -518,9 +526,13 @@ func (m *matrix) send(c *client, r route.Route, of identifiers, content any, hea
 // checkHeaders checks the headers that every response must have.
 func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
+	policy := apiPolicy
+	if nameOf(r) == "GET /files/{file_id}/content" && resp.status < 300 {
+		policy = downloadPolicy
+	}
 	for name, want := range map[string]string{
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
-		"Content-Security-Policy": apiPolicy, "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
+		"Content-Security-Policy": policy, "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
 		"Server": "", "X-Powered-By": "", "Access-Control-Allow-Origin": "",
 	} {
 		if got := resp.header.Get(name); got != want {
@@ -547,6 +559,7 @@ func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
+		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from files),
 		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]

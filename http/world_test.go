@@ -127,12 +127,13 @@ const (
 
 // Values of all requests on which clients and operators rely.
 const (
-	keyField      = "Idempotency-Key"
-	replayedField = "Idempotent-Replayed"
-	apiPolicy     = "default-src 'none'; frame-ancestors 'none'" // Content-Security-Policy of all responses that are not pages
-	reportAge     = time.Second                                  // how long a report of /ready is reused
-	reservedSlots = 2                                            // for cancels
-	maxStreams    = 50                                           // of an account on one node
+	keyField       = "Idempotency-Key"
+	replayedField  = "Idempotent-Replayed"
+	apiPolicy      = "default-src 'none'; frame-ancestors 'none'"          // Content-Security-Policy of all responses that are not pages
+	downloadPolicy = "default-src 'none'; sandbox; frame-ancestors 'none'" // that of the content of a file
+	reportAge      = time.Second                                           // how long a report of /ready is reused
+	reservedSlots  = 2                                                     // for cancels
+	maxStreams     = 50                                                    // of an account on one node
 )
 
 // pathNames returns the names of the parameters of a path.
