@@ -119,7 +119,9 @@ func (r *reception) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoc
 	content := &uploadlog.Content{Key: quarantineKey(spec, epoch), Size: spec.Size}
 	var err error
 	content.SHA256, err = h.Objects.Put(ctx, content.Key, io.TeeReader(from, scanFeed{feed}), spec.Size)
-	err = failpoint.After(failpoint.UploadAfterObject, err)
+	if err == nil {
+		err = failpoint.Before(failpoint.UploadAfterObject)
+	}
 	_ = feed.CloseWithError(err) // nil: the end of the content
 	r.finishReading()
 	if failure, reason := r.interruption(from, spec, content, err); failure != nil {
@@ -131,7 +133,10 @@ func (r *reception) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoc
 	mediaType, mismatch := h.Detector.Detect(from.head, spec.Filename, spec.MediaType)
 	content.MediaType = mediaType
 	post(received{content, mismatch})
-	post(afterVerdict(<-verdict))
+	if err := failpoint.After(failpoint.UploadAfterObject, nil); err != nil {
+		post(interrupted{&protocol.UploadFailure{Code: protocol.UploadStoreUnavailable}, err})
+	}
+	postVerdict(post, <-verdict)
 }
 
 // discard deletes what an interrupted attempt may have stored. If that fails, the end of the session does it.
@@ -146,9 +151,14 @@ func (h *Host) discard(ctx context.Context, key string) {
 // errScanOver ends the copy of a body for a scanner that has given up.
 var errScanOver = errors.New("the malware scanner has ended")
 
-func afterVerdict(result scanned) scanned {
-	result.err = failpoint.After(failpoint.ScanAfterVerdict, result.err)
-	return result
+func postVerdict(post func(any), result scanned) {
+	if err := failpoint.Before(failpoint.ScanAfterVerdict); err != nil {
+		result.err = err
+	}
+	post(result)
+	if err := failpoint.After(failpoint.ScanAfterVerdict, nil); err != nil {
+		post(scanned{err: err})
+	}
 }
 
 // interruption returns why the content was not received; nil if it was. reason is the error for the request.
@@ -225,11 +235,16 @@ func (f scanFeed) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// scanStored scans a content in quarantine, and checks that it is still what was received.
-func (h *Host) scanStored(ctx context.Context, content *uploadlog.Content) scanned {
+// scanStored scans a content in quarantine, checks that it is still what was received, and posts the verdict.
+func (h *Host) scanStored(ctx context.Context, content *uploadlog.Content, post func(any)) {
+	verdict, err := h.scan(ctx, content)
+	postVerdict(post, scanned{verdict, err})
+}
+
+func (h *Host) scan(ctx context.Context, content *uploadlog.Content) (protocol.ScanVerdict, error) {
 	stored, err := h.Objects.Get(ctx, content.Key, 0, toEnd)
 	if err != nil {
-		return scanned{err: err}
+		return protocol.ScanVerdict{}, err
 	}
 	defer func() { _ = stored.Close() }() // it was only read
 	hash := sha256.New()
@@ -237,11 +252,17 @@ func (h *Host) scanStored(ctx context.Context, content *uploadlog.Content) scann
 	if err == nil && [32]byte(hash.Sum(nil)) != content.SHA256 {
 		err = protocol.Errorf(protocol.CodeNotFound, "the content in quarantine has changed")
 	}
-	return afterVerdict(scanned{verdict, err})
+	return verdict, err
 }
 
-// publish copies a clean content to its final key. It can be repeated.
-func (h *Host) publish(ctx context.Context, content *uploadlog.Content, to string) error {
+// publish copies a clean content to its final key, and posts the outcome. It can be repeated.
+func (h *Host) publish(ctx context.Context, content *uploadlog.Content, to string, post func(any)) {
 	err := h.Objects.Copy(ctx, content.Key, to)
-	return failpoint.After(failpoint.PublishAfterObject, err)
+	if err == nil {
+		err = failpoint.Before(failpoint.PublishAfterObject)
+	}
+	post(published{err})
+	if err := failpoint.After(failpoint.PublishAfterObject, nil); err != nil {
+		post(published{err})
+	}
 }

@@ -120,8 +120,11 @@ func (s *session) Decide(message any, status shell.Status) func(error) {
 			message.reply <- err
 		}
 	case adopt:
-		b.Adopt()
-		b.Expire()
+		if s.machine.State() == protocol.UploadPending { // it was claimed because its lifetime is over
+			b.Expire()
+		} else {
+			b.Adopt()
+		}
 	case release:
 		s.release()
 	case progressed:
@@ -232,10 +235,10 @@ func (s *session) perform(effects []upload.Effect) {
 			}
 		case upload.StartScan:
 			content := *s.machine.Content()
-			s.host.start(func() { post(s.host.scanStored(s.work, &content)) })
+			s.host.start(func() { s.host.scanStored(s.work, &content, post) })
 		case upload.Publish:
 			content, to := *s.machine.Content(), publishedKey(s.machine.Spec())
-			s.host.start(func() { post(published{s.host.publish(s.work, &content, to)}) })
+			s.host.start(func() { s.host.publish(s.work, &content, to, post) })
 		case upload.RetryScan:
 			s.shell.After(retryPause, scanAgain{})
 		case upload.RetryPublish:

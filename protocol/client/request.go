@@ -21,10 +21,13 @@ import (
 type Request struct {
 	Method         string
 	Path           string // with the query
-	Body           any    // encoded as JSON; nil: no body
+	Body           any    // encoded as JSON, except for a Content; nil: no body
 	IdempotencyKey string // of a POST: makes repeating it safe. "": none
 	Header         http.Header
 }
+
+// Content is a body that is sent unchanged. Its request needs a header Content-Type.
+type Content []byte
 
 // Response is a complete response.
 type Response struct {
@@ -180,7 +183,9 @@ func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 // adds.
 func (c *Client) NewRequest(ctx context.Context, r Request) (*http.Request, error) {
 	var body io.Reader
-	if r.Body != nil {
+	if content, is := r.Body.(Content); is {
+		body = bytes.NewReader(content)
+	} else if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the body: %w", err)

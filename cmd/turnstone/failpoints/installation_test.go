@@ -276,7 +276,7 @@ func (s *installation) wantStatus(want int, refused *sitetest.Response, stream *
 	case err == nil:
 		got = refused.Status
 	}
-	if got == want || want == either && (got == okay || got == unavailable) {
+	if got == want || want == either && (got == okay || got == accepted || got == unavailable) {
 		return
 	}
 	if refused != nil {

@@ -1,0 +1,73 @@
+package failpoints
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+	"turnstone/protocol/client"
+)
+
+// uploadScenario is the scenario in which an upload meets the fault. In the end there is one file with the content.
+type uploadScenario struct {
+	status int  // of the request with the content
+	again  bool // the session may wait for its content again
+}
+
+const uploadedSQL = `
+select format('%s files, %s published, sequences %s', count(f), count(f) filter (where f.object_name = u.object_name),
+    (select bool_and(first_sequence = coalesce(before, 0) + 1) and max(last_sequence) = max(u.next_sequence) - 1 from (
+        select first_sequence, last_sequence, lag(last_sequence) over (order by first_sequence) as before
+        from upload_events e where e.upload_id = u.upload_id) as chunks))
+from uploads u left join files f on f.account_id = u.account_id and f.file_id = u.file_id
+where u.upload_id = $1 group by u.upload_id`
+
+func (want uploadScenario) play(t *testing.T, s *installation, c cell) {
+	content := client.Content(strings.Repeat("An upload "+newKey()+". ", 5000))
+	var u protocol.Upload
+	s.user.Do(t, http.MethodPost, "/files/uploads", map[string]any{
+		"filename": "a.txt", "media_type": "text/plain", "size": len(content), "purpose": "library",
+	}).Want(t, http.StatusCreated, &u)
+	s.user.HTTP.CloseIdleConnections()
+	s.arm(c.spec())
+	response, err := s.user.Request(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodPut, u.Path()+"/content", content, "Content-Type", "text/plain")
+	s.awaitFailpoint(c)
+	s.wantStatus(want.status, response, nil, err)
+	current := s.awaitUpload(&u)
+	if current.State == protocol.UploadPending {
+		if !want.again {
+			t.Fatalf("the session waits for its content again: %+v", current)
+		}
+		s.user.Do(t, http.MethodPut, u.Path()+"/content", content, "Content-Type", "text/plain").Want(t, http.StatusOK, current)
+	}
+	if current.State != protocol.UploadReady || current.FileID == nil {
+		t.Fatalf("the session ended %+v", current)
+	}
+	file := s.user.Do(t, http.MethodGet, "/files/"+current.FileID.String()+"/content", nil).Want(t, http.StatusOK, nil)
+	if string(file.Body) != string(content) {
+		t.Errorf("the file has %d bytes, %d were sent", len(file.Body), len(content))
+	}
+	if stored := queryOne[string](s, uploadedSQL, uuid.UUID(u.UploadID).String()); stored != "1 files, 1 published, sequences t" {
+		t.Error(stored)
+	}
+	events := string(s.user.Do(t, http.MethodGet, u.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body)
+	if strings.Count(events, "event: upload.finished") != 1 || !strings.Contains(events, fmt.Sprintf("id: %d\nevent: upload.finished", current.LastSequence)) {
+		t.Errorf("%s", events)
+	}
+}
+
+// awaitUpload waits until nobody works on an upload.
+func (s *installation) awaitUpload(u *protocol.Upload) *protocol.Upload {
+	s.t.Helper()
+	var current protocol.Upload
+	sitetest.Eventually(s.t, "the upload rests", func() bool {
+		s.user.Get(s.t, u.Path(), &current)
+		return current.State != protocol.UploadReceiving && current.State != protocol.UploadScanning
+	})
+	return &current
+}
