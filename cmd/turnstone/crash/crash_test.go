@@ -45,11 +45,14 @@ const (
 	conversations = 3           // per account and round
 	restTimeout   = time.Minute // I4: how long the service may take to come to rest after the last fault
 	restPoll      = 100 * time.Millisecond
-	restSlack     = 10 // I15: how many more goroutines and descriptors than before are allowed
-	redisPool     = 32 // connections to Redis that its pool keeps open; no metric reports them
-	bundleMost    = 40 // violations of each kind that are printed
-	statusTimeout = 2 * time.Second
-	claimSlack    = time.Second // at most, between the service's query of a transaction and its log line about it
+	// databaseTimeout is how long a connection of the tester may be used: for the wait until everything is at rest, and then
+	// to read what has not come to rest.
+	databaseTimeout = 2 * restTimeout
+	restSlack       = 10 // I15: how many more goroutines and descriptors than before are allowed
+	redisPool       = 32 // connections to Redis that its pool keeps open; no metric reports them
+	bundleMost      = 40 // violations of each kind that are printed
+	statusTimeout   = 2 * time.Second
+	claimSlack      = time.Second // at most, between the service's query of a transaction and its log line about it
 )
 
 // writeLimit is so low that the flood exceeds it.
@@ -397,7 +400,7 @@ func (a *run) startClients(ctx context.Context, number int, h *history, running 
 
 // withDatabase calls do with a connection to the database as its superuser.
 func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), restTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, a.database)
 	if err != nil {
