@@ -127,7 +127,7 @@ func (c *checker) checkOrigins(queues map[string][]storedFollowUp) {
 	}
 }
 
-// countQueues adds the queues of a round and the faults that hit them.
+// countQueues adds the queues of a round that had at least queueItems items and were drained, and the faults that hit them.
 func (r *result) countQueues(of *record, faults int) {
 	for _, items := range of.queues() {
 		started := func(item storedFollowUp) bool { return item.State == protocol.FollowUpStarted }

@@ -38,6 +38,7 @@ type queueClient struct {
 	watch        *queueWatch
 	since        map[protocol.FollowUpID]time.Duration // when an item was known to be queued; it stays queued until it starts or is held
 	busy         []enqueuing                           // to be repeated before the queue is filled again
+	added        int                                   // items that were acknowledged
 }
 
 // enqueuing is a request that adds a follow-up.
@@ -108,6 +109,7 @@ func (c *queueClient) enqueue(e enqueuing) {
 			var item protocol.FollowUp
 			_ = json.Unmarshal(response.Body, &item) // the checker reports a missing identifier
 			one.ID, c.since[item.FollowUpID] = item.FollowUpID.String(), one.Ended
+			c.added++
 		}
 		c.history.add(one)
 		if one.Code == string(protocol.CodeIdempotencyBusy) {
@@ -144,7 +146,9 @@ func (c *queueClient) look() (empty bool) {
 	case page.LiveTurn != nil:
 		return false
 	}
-	c.watch.sawEmpty(c.conversation)
+	if c.added >= queueItems {
+		c.watch.sawEmpty(c.conversation)
+	}
 	return true
 }
 

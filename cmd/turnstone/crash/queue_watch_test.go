@@ -13,7 +13,7 @@ import (
 type queueWatch struct {
 	mu      sync.Mutex
 	waits   map[queuedSince]time.Duration // guarded by mu: when the item was last seen queued
-	drained map[string]bool               // guarded by mu: conversations whose queue was seen empty after it had been filled
+	drained map[string]bool               // guarded by mu: conversations whose queue had at least queueItems items and was seen empty
 }
 
 // queuedSince is an item and the time since when it is queued without interruption.
