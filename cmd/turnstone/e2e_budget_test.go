@@ -53,7 +53,6 @@ func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds
 
 // TestATitleThatTheBudgetRefusesDoesNoHarm runs a turn that leaves less of the budget than a title needs.
 func TestATitleThatTheBudgetRefusesDoesNoHarm(t *testing.T) {
-	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=400")
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)

@@ -60,7 +60,6 @@ func wantRepairedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Ev
 }
 
 func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation(t *testing.T) {
-	t.Parallel()
 	s := sitetest.NewSite(t)
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -94,7 +93,6 @@ func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation
 }
 
 func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
-	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)

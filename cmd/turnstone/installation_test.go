@@ -20,7 +20,6 @@ var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 // TestTheCommandsOfTheInstallationPageLeadToAnAnswer runs the commands of docs/installation.md, from an empty Postgres
 // to an answer. It replaces only the first block, which contains the values that an operator chooses.
 func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
-	t.Parallel()
 	page, err := os.ReadFile("../../docs/installation.md")
 	if err != nil {
 		t.Fatal(err)

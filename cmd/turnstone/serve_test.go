@@ -79,7 +79,6 @@ func TestDoctorAndMigratePrintTheSQLThatHelps(t *testing.T) {
 
 // TestServeStartsAlthoughTheDatabaseIsBusyAtFirst keeps the database busy for longer than a request waits for it.
 func TestServeStartsAlthoughTheDatabaseIsBusyAtFirst(t *testing.T) {
-	t.Parallel()
 	i := sitetest.NewHosted(t)
 	i.Migrate(t)
 	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
@@ -107,7 +106,6 @@ func TestServeStartsAlthoughTheDatabaseIsBusyAtFirst(t *testing.T) {
 // and that the process is not ready in the meantime. The model's answer ends only after /ready was checked, so the test
 // does not depend on timing.
 func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
-	t.Parallel()
 	checked := make(chan struct{})
 	model := modeltest.NewServer(modeltest.Chat, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"One, ", "two."}, Gate: checked}}})
 	t.Cleanup(model.Close)
@@ -130,7 +128,6 @@ func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
 }
 
 func TestATurnThatExceedsTheDrainGraceIsContinuedByTheNextProcess(t *testing.T) {
-	t.Parallel()
 	i := sitetest.NewHosted(t)
 	i.Migrate(t)
 	p := i.Serve(t, "TURNSTONE_DRAIN_GRACE=100ms")
