@@ -276,7 +276,9 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 		}
 	}
 	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
-	_ = json.Unmarshal(resp.body, &resp.Problem)
+	if resp.status >= stdhttp.StatusBadRequest {
+		_ = json.Unmarshal(resp.body, &resp.Problem)
+	}
 	return resp
 }
 
