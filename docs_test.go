@@ -190,7 +190,7 @@ func TestTheErrorPageMatchesTheErrorCodes(t *testing.T) {
 var numbers = map[string]string{
 	"StatusBadRequest": "400", "StatusUnauthorized": "401", "StatusForbidden": "403", "StatusNotFound": "404",
 	"StatusMethodNotAllowed": "405", "StatusConflict": "409", "StatusGone": "410", "StatusRequestEntityTooLarge": "413",
-	"StatusUnsupportedMediaType": "415", "StatusMisdirectedRequest": "421", "StatusUnprocessableEntity": "422", "StatusTooManyRequests": "429",
+	"StatusUnsupportedMediaType": "415", "StatusRequestedRangeNotSatisfiable": "416", "StatusMisdirectedRequest": "421", "StatusUnprocessableEntity": "422", "StatusTooManyRequests": "429",
 	"StatusInternalServerError": "500", "StatusServiceUnavailable": "503",
 }
 

@@ -47,6 +47,7 @@ require (
 
 require (
 	github.com/descope/virtualwebauthn v1.0.3
+	github.com/gabriel-vasile/mimetype v1.4.16
 	github.com/gammazero/deque v1.2.3
 	github.com/go-webauthn/webauthn v0.18.2
 	github.com/microcosm-cc/bluemonday v1.0.27
@@ -55,7 +56,6 @@ require (
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.4 // indirect
-	github.com/gabriel-vasile/mimetype v1.4.16 // indirect
 	github.com/go-viper/mapstructure/v2 v2.5.0 // indirect
 	github.com/go-webauthn/x v0.3.1 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect

@@ -97,6 +97,7 @@ var owners = map[string]string{
 	"github.com/microcosm-cc/bluemonday":     "http",
 	"github.com/asynkron/":                   "actors",
 	"github.com/openai/":                     "providers",
+	"github.com/gabriel-vasile/":             "providers",
 	"github.com/anthropics/":                 "providers",
 	"github.com/alecthomas/kong":             "cmd",
 	"github.com/caarlos0/env":                "cmd",
@@ -242,6 +243,49 @@ func TestStateMachinesArePure(t *testing.T) {
 	})
 	if len(files) != len(machines) {
 		t.Errorf("only these packages have files: %v", files)
+	}
+}
+
+// TestPackagesWithoutTheRaceDetectorStartNoGoroutines checks the packages that the Makefile tests without the race detector.
+func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
+	list := regexp.MustCompile(`(?m)^SEQUENTIAL = "\^turnstone/\(([a-z/|]+)\)\$\$"$`).FindStringSubmatch(readPage(t, "Makefile"))
+	if list == nil {
+		t.Fatal("the Makefile has no SEQUENTIAL")
+	}
+	files := map[string]int{}
+	for folder := range strings.SplitSeq(list[1], "|") {
+		files[folder] = 0
+	}
+	walkAll(t, func(file string, imports []string) {
+		folder := path.Dir(file)
+		if _, sequential := files[folder]; !sequential {
+			return
+		}
+		files[folder]++
+		for _, imported := range imports {
+			if strings.HasPrefix(imported, "sync") || imported == "testing/synctest" {
+				t.Errorf("%s imports %s", file, imported)
+			}
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			_, starts := n.(*ast.GoStmt)
+			if call, is := n.(*ast.SelectorExpr); is {
+				starts = call.Sel.Name == "Parallel" || call.Sel.Name == "Go" || call.Sel.Name == "AfterFunc"
+			}
+			if starts {
+				t.Errorf("%s starts a goroutine: remove its package from SEQUENTIAL in the Makefile", file)
+			}
+			return true
+		})
+	})
+	for folder, n := range files {
+		if n == 0 {
+			t.Errorf("%s has no files", folder)
+		}
 	}
 }
 

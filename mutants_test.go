@@ -27,7 +27,7 @@ import (
 var seed = flag.String("mutants", "", "seeded bugs to build and to kill: some (those of make test), all, or the name of one")
 
 const (
-	seededBugs = 25
+	seededBugs = 27
 	killWithin = 60 * time.Second // including the build
 	// systemWithin is the limit for a suite that builds the whole program with the bug and attacks it.
 	systemWithin = 5 * time.Minute

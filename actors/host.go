@@ -2,8 +2,12 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"turnstone/actors/shell"
+	"turnstone/protocol"
 )
 
 // Host runs actors other than turns on a node, under its lease. The node calls Adopt from one goroutine.
@@ -19,11 +23,36 @@ type Host interface {
 	Stop()
 }
 
-// drainHosts drains all hosts at the same time.
-func (n *Node) drainHosts(ctx context.Context, grace time.Duration) *sync.WaitGroup {
-	all := new(sync.WaitGroup)
-	for _, h := range n.hosts {
-		all.Go(func() { h.Drain(ctx, grace) })
+// NewHost creates a host for a node, whose actors run on runtime.
+type NewHost func(node protocol.NodeID, runtime *shell.Runtime) Host
+
+// hosts are the hosts of a node.
+type hosts []Host
+
+func (all hosts) adopt(ctx context.Context) (err error) {
+	for _, h := range all {
+		err = errors.Join(err, h.Adopt(ctx))
 	}
-	return all
+	return err
+}
+
+// drain drains all hosts at the same time. The caller waits for the result.
+func (all hosts) drain(ctx context.Context, grace time.Duration) *sync.WaitGroup {
+	drained := new(sync.WaitGroup)
+	for _, h := range all {
+		drained.Go(func() { h.Drain(ctx, grace) })
+	}
+	return drained
+}
+
+func (all hosts) abandon() {
+	for _, h := range all {
+		h.Abandon()
+	}
+}
+
+func (all hosts) stop() {
+	for _, h := range all {
+		h.Stop()
+	}
 }

@@ -24,7 +24,7 @@ const (
 	keeperTimeout = time.Second            // of one round of the keeper
 	claimLimit    = 20                     // per claim, so that the remaining nodes share the turns of a dead one
 	claimPause    = 100 * time.Millisecond // between two claims while there are more orphans
-	queueRounds   = 7                      // rounds between two checks for stalled queues: about 5 s
+	queueRounds   = 7                      // rounds from one check for stalled queues to the next: about 5 s
 	releaseWait   = 5 * time.Second        // for the appends that are in flight when the grace of a drain is over
 )
 
@@ -42,8 +42,8 @@ type leaseKeeper struct {
 	seen        map[protocol.NodeID]observation
 	renewed     time.Time
 	missing     map[protocol.TurnID]int32 // epochs of the own turns that had no actor in the last round
-	round       int
-	moreOrphans bool // the last claim reached claimLimit: there may be more orphans
+	untilQueues int                       // rounds until the next check for stalled queues; 0: this round checks
+	moreOrphans bool                      // the last claim reached claimLimit: there may be more orphans
 }
 
 // keep runs the keeper until the node stops. The first round runs at once, so that a restarted process adopts without
@@ -103,14 +103,23 @@ func (k *leaseKeeper) runRound(now time.Time) error {
 	if err := k.adopt(ctx); err != nil {
 		return err
 	}
-	err := k.adoptByHosts(ctx)
-	k.round++
-	if k.round%queueRounds == 0 {
-		started, failed := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
-		for _, turn := range started {
-			n.run(turn)
-		}
-		err = errors.Join(err, failed)
+	return errors.Join(n.hosts.adopt(ctx), k.startStalledQueues(ctx))
+}
+
+// startStalledQueues starts stalled queues, if this round checks for them. The first round does: a node that stopped has
+// left queues whose turns ended while it drained, and a process that is restarted often may not reach a later round.
+func (k *leaseKeeper) startStalledQueues(ctx context.Context) error {
+	if k.untilQueues > 0 {
+		k.untilQueues--
+		return nil
+	}
+	n := k.node
+	started, err := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
+	for _, turn := range started {
+		n.run(turn)
+	}
+	if err == nil && len(started) < claimLimit { // otherwise there may be more, and the next round checks again
+		k.untilQueues = queueRounds - 1
 	}
 	return err
 }
@@ -211,22 +220,12 @@ func (k *leaseKeeper) adopt(ctx context.Context) error {
 	return nil
 }
 
-// adoptByHosts lets the hosts of other actors take over work.
-func (k *leaseKeeper) adoptByHosts(ctx context.Context) (err error) {
-	for _, h := range k.node.hosts {
-		err = errors.Join(err, h.Adopt(ctx))
-	}
-	return err
-}
-
 // stopFenced stops every actor without writing to the store, then calls Config.Fenced.
 func (n *Node) stopFenced() {
 	for _, live := range n.registry.stop() {
 		n.runtime.Send(live.pid, shell.Abandon{})
 	}
-	for _, h := range n.hosts {
-		h.Abandon()
-	}
+	n.hosts.abandon()
 	if n.fenced != nil {
 		n.fenced()
 	}

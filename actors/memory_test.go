@@ -17,6 +17,8 @@ type memory struct {
 	interrupted *protocol.TurnID // the turn that PromoteFollowUp interrupts
 	loadError   error            // the result of LoadTurn for every turn; RepairTurn still succeeds
 	nodes       map[protocol.NodeID]*memoryNode
+	stalled     int // queues that StartStalledQueues starts
+	queueChecks int // calls of StartStalledQueues
 	history     []turnlog.HistoryMessage
 	reads       []historyLimits // the limits of each call of History
 	// instructions are those of every project, by version.
@@ -372,8 +374,20 @@ func (s *memory) Leave(_ context.Context, node protocol.NodeID) error {
 	return nil
 }
 
-func (s *memory) StartStalledQueues(context.Context, protocol.NodeID, int, func(*turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error) {
-	return nil, nil
+func (s *memory) StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(*turnlog.Spec) (turnlog.Begin, error)) (all []turnlog.Started, _ error) {
+	s.mu.Lock()
+	s.queueChecks++
+	count := min(limit, s.stalled)
+	s.stalled -= count
+	s.mu.Unlock()
+	for range count {
+		started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "next", Owner: node, Begin: begin})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1})
+	}
+	return all, nil
 }
 
 // script is a model whose calls are implemented by the function play.

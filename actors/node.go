@@ -30,6 +30,7 @@ type Config struct {
 	Budget       Budget // nil: no limit
 	Routes       routing.Routes
 	Tools        []Tool
+	Hosts        []NewHost
 	MaxLiveTurns int    // per account
 	Address      string // for other nodes to reach this one; empty on a single machine
 	// Predecessor names the node that ran on this data folder before: the lock of the folder proves that it has
@@ -61,7 +62,7 @@ type Node struct {
 	log          *zap.Logger
 	fenced       func()
 	runtime      *shell.Runtime
-	hosts        []Host
+	hosts        hosts
 	pacer        *pacer
 	storeSlots   storeSlots
 	stats        stats
@@ -101,18 +102,15 @@ func NewNode(c Config) *Node {
 		n.toolList = append(n.toolList, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	n.runtime = shell.NewRuntime(c.Logger.Named("actors"), runtime.GOMAXPROCS(0))
+	for _, create := range c.Hosts {
+		n.hosts = append(n.hosts, create(n.id, n.runtime))
+	}
 	n.pacer = newPacer(func(to *actor.PID, message any) { n.runtime.Send(to, message) })
 	return n
 }
 
 // ID returns the identifier of this run of the process.
 func (n *Node) ID() protocol.NodeID { return n.id }
-
-// Runtime returns the runtime of the node's actors, for the hosts of other actors.
-func (n *Node) Runtime() *shell.Runtime { return n.runtime }
-
-// AddHost adds a host of other actors, before Start. The node stops it.
-func (n *Node) AddHost(h Host) { n.hosts = append(n.hosts, h) }
 
 // Start registers the node and starts its keeper, which renews the lease and adopts turns without a running owner.
 func (n *Node) Start(ctx context.Context) error {
@@ -228,7 +226,7 @@ func (n *Node) Stats() Stats {
 // that another node, or the next process, adopts them.
 func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	idle := n.registry.drain()
-	hosts := n.drainHosts(ctx, grace)
+	hosts := n.hosts.drain(ctx, grace)
 	defer hosts.Wait()
 	if err := n.directory.Drain(ctx, n.id); err != nil {
 		n.log.Warn("marking the node as draining failed", zap.Error(err))
@@ -264,9 +262,7 @@ func (n *Node) releaseAll(ctx context.Context) {
 func (n *Node) Stop() {
 	turns := n.registry.stop()
 	n.cancel()
-	for _, h := range n.hosts {
-		h.Stop()
-	}
+	n.hosts.stop()
 	for _, live := range turns {
 		live.stream.abandon()
 		n.runtime.Stop(live.pid)

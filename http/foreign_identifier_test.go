@@ -37,7 +37,7 @@ import (
 // of interleaved samples, and asserts it only from 10,000 samples on. Run it on a machine that does nothing else:
 //
 //	go test ./http -run TestForeignTakesAsLongAsMissing -v -timing.samples 20000
-var timingSamples = testflag.Int("timing.samples", 300, "samples of each kind; from 10000 on, Welch's t is asserted")
+var timingSamples = testflag.Int("timing.samples", 100, "samples of each kind; from 10000 on, Welch's t is asserted")
 
 // recordingProxy is a proxy between the service and Postgres. It records the messages in both directions, on the
 // connections of the pool that serves requests. auto_explain makes Postgres send its plans on the same connections.

@@ -117,9 +117,8 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		node := actors.NewNode(actors.Config{
 			Store: store, FollowUps: db.FollowUps, Log: store, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
-			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") },
+			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") }, Hosts: []actors.NewHost{c.hostUploads(t, uploads.Config{})},
 		})
-		c.addUploads(t, node, uploads.Config{})
 		if err := node.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +250,7 @@ func (w *walker) send(ctx context.Context, d *draft, request *stdhttp.Request) *
 		w.received().learn(nameOf(d.route), d.path, resp.body)
 	}
 	if d.route.Method == "DELETE" && resp.status < 300 {
-		w.received().forget(d.path)
+		w.received().forget(d.route.Path, d.path)
 	}
 	w.updateSession(ctx, d, resp)
 	return resp
@@ -549,6 +548,7 @@ func TestNoAccountSeesDataOfAnother(t *testing.T) {
 				t.Errorf("%d responses and %d lines of the log were searched, want %d", responses, lines, wanted)
 			}
 			iso.checkRows(t)
+			t.Log(strings.Join(debugRoutes(iso), "\n")) // DEBUG
 			walks = append(walks, iso)
 		})
 	}

@@ -350,9 +350,8 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	node := actors.NewNode(actors.Config{
 		Store: store, FollowUps: c.DB.FollowUps, Log: store, Directory: turns.NewDirectory(c.DB.DB, turns.DirectoryOptions{MaxLiveTurns: live}),
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
-		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced,
+		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced, Hosts: []actors.NewHost{c.hostUploads(t, c.uploads)},
 	})
-	c.addUploads(t, node, c.uploads)
 	if err := node.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

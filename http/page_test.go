@@ -59,7 +59,7 @@ func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T)
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Long")
-	const messages = 40
+	const messages = 20 // three pages
 	texts := make([]string, messages)
 	for i := range texts {
 		texts[i] = largest(i)

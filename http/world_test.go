@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors"
+	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
 	"turnstone/http/auth"
 	"turnstone/http/ready"
@@ -162,19 +163,20 @@ type testConfig struct {
 	uploads  uploads.Config // its objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
-// addUploads adds a host of upload sessions to a node that has not started.
-func (c *testConfig) addUploads(t *testing.T, node *actors.Node, with uploads.Config) {
-	t.Helper()
-	with.Node, with.Runtime, with.Store, with.Detector, with.Logger = node.ID(), node.Runtime(), c.DB.Files, media.Detector{}, c.Log
-	if with.Objects == nil {
-		with.Objects = c.database.Objects(t)
+// hostUploads returns the function that creates the host of upload sessions of a node.
+func (c *testConfig) hostUploads(t *testing.T, with uploads.Config) actors.NewHost {
+	return func(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
+		with.Node, with.Runtime, with.Store, with.Detector, with.Logger = node, runtime, c.DB.Files, media.Detector{}, c.Log
+		if with.Objects == nil {
+			with.Objects = c.database.Objects(t)
+		}
+		if with.Scanner == nil {
+			with.Scanner = signatures.Scanner{}
+		}
+		host := uploads.New(with)
+		c.Uploads = host
+		return host
 	}
-	if with.Scanner == nil {
-		with.Scanner = signatures.Scanner{}
-	}
-	host := uploads.New(with)
-	node.AddHost(host)
-	c.Uploads = host
 }
 
 // use replaces the database.
@@ -298,7 +300,9 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 		}
 	}
 	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
-	_ = json.Unmarshal(resp.body, &resp.Problem)
+	if resp.status >= stdhttp.StatusBadRequest {
+		_ = json.Unmarshal(resp.body, &resp.Problem)
+	}
 	return resp
 }
 

@@ -34,6 +34,7 @@ func serversOf(t *testing.T, folder string) int {
 }
 
 func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t)
 	p := d.Start(t)
 	password := passwordOf(p)
@@ -254,6 +255,7 @@ func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
 // TestDevSeedsADemonstrationConversation checks that the demonstration conversation shows a steered answer, a tool and
 // code.
 func TestDevSeedsADemonstrationConversation(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_READS=60000/1m burst 10000") // the test polls
 	p := d.Start(t)
 	u := signInToDemo(t, d, p)

@@ -79,6 +79,7 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 // TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull makes the disk nearly full, and then frees it again, by resizing its
 // file system. It writes no large file.
 func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
+	t.Parallel()
 	const roomy, tight = "size=4g,mode=0711", "size=900m,mode=0711"
 	d := sitetest.NewDevelopment(t)
 	disk := filepath.Dir(d.Folder)

@@ -59,7 +59,10 @@ var recoveries = []recovery{
 // acknowledged or seen before must still be there, and each turn must reach its only end in a log without gaps.
 func TestKillNineLosesNothing(t *testing.T) {
 	for _, how := range recoveries {
-		t.Run(how.name, func(t *testing.T) { runKillRounds(t, how) })
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			runKillRounds(t, how)
+		})
 	}
 }
 

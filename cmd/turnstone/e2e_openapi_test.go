@@ -69,6 +69,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 		{"Anthropic Messages", modeltest.Anthropic, []string{"TURNSTONE_MODEL_PROVIDER=anthropic"}},
 	} {
 		t.Run(vendor.name, func(t *testing.T) {
+			t.Parallel()
 			server := modeltest.NewServer(vendor.wire, modeltest.Script{Respond: model, Interval: modelInterval, Key: modelKey})
 			t.Cleanup(server.Close)
 			s := sitetest.NewSite(t, append(vendor.environment,

@@ -16,6 +16,7 @@ import (
 	"turnstone/actors"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
 	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
@@ -162,16 +163,11 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	directory := turns.NewDirectory(s.db.DB, turns.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
 		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
-		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log,
+		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
 	})
-	s.uploads = uploads.New(uploads.Config{
-		Node: s.node.ID(), Runtime: s.node.Runtime(), Store: s.db.Files, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
-		Guard: s.guardFiles(), Logger: s.log,
-	})
-	s.node.AddHost(s.uploads)
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
 		return directory.Leave(ctx, s.node.ID())
@@ -180,6 +176,14 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
+}
+
+// hostUploads creates the host of the node's upload sessions.
+func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
+	s.uploads = uploads.New(uploads.Config{
+		Node: node, Runtime: runtime, Store: s.db.Files, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Guard: s.guardFiles(), Logger: s.log,
+	})
+	return s.uploads
 }
 
 const (

@@ -183,7 +183,7 @@ func TestEveryMatchInAProjectIsOnOnePage(t *testing.T) {
 	}
 	check := func(w *storetest.World) {
 		for query, want := range map[string]int{"common": 450, "number77": 3, "word common": 450, `"word common"`: 0, "common -number77": 447, "missing": 0} {
-			for _, limit := range []int{100, 7} {
+			for _, limit := range []int{100, fewOf(want)} {
 				results, pages := findAll(w, w.Account, search.Query{Text: query, ProjectID: &project, Kind: protocol.SearchMessage, Limit: limit})
 				distinct := map[protocol.MessageID]bool{}
 				for i, r := range results {

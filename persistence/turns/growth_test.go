@@ -360,7 +360,7 @@ func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 	live := w.Start(w.Request(nil, "hello"))
 	conversation := live.Spec.ConversationID
 	live.End(nil)
-	const messages = 100
+	const messages = 40
 	w.Database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
 		select account_id, gen_random_uuid(), conversation_id, branch_id, 2 + n, gen_random_uuid(), 'user', 'complete', json_build_array(json_build_object(
 			'type', 'text', 'text', (select string_agg(sha256((n::text || k)::bytea)::text, '') from generate_series(1, 6000) k)))
@@ -370,7 +370,7 @@ func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 		from branches, generate_series(1, $1::int) n where account_id = $2`, historyRows, w.Account)
 	w.Database.Admin(t, `update branches set head_depth = 2 + $1 where account_id = $2`, messages, w.Account)
 	w.analyze()
-	around, err := pg.Row(t.Context(), w.DB.DB, w.Account, pgx.RowTo[protocol.MessageID], `select message_id from messages where depth = 50`)
+	around, err := pg.Row(t.Context(), w.DB.DB, w.Account, pgx.RowTo[protocol.MessageID], `select message_id from messages where depth = 20`)
 	w.Must(err)
 	for what, query := range map[string]*conversations.MessageQuery{
 		"older": {}, "newer": {Newer: true, After: 2}, "around": {Around: &around},
@@ -389,7 +389,7 @@ func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 		wantPages(w.World, what, 500, read) // two reads of each text
 	}
 	w.Database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
-		select m.account_id, gen_random_uuid(), m.conversation_id, 'held', m.parts ->> 0, m.depth from messages m where m.depth between 3 and 102`)
+		select m.account_id, gen_random_uuid(), m.conversation_id, 'held', m.parts ->> 0, m.depth from messages m where m.depth between 3 and 2 + $1`, messages)
 	w.analyze()
 	wantPages(w.World, "follow-ups", 600, func() {
 		page, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, conversation, true, nil, messages)

@@ -14,7 +14,7 @@ import (
 // plan declares the faults of a round to the ledgers of all clients.
 func (a *run) plan() (over func()) {
 	var all []func()
-	for _, account := range a.accounts {
+	for _, account := range a.everyone() {
 		all = append(all, account.users[0].Ledger.Plan())
 	}
 	return func() {
@@ -119,9 +119,11 @@ func decoded(response *sitetest.Response, status int, into any) error {
 
 // The minimums of a run for each minute of its length, on any machine. A run with less proves nothing.
 const (
-	leastAcknowledged = 200
+	leastAcknowledged = 500 // more than the clients of the queues write
 	leastTakeovers    = 3
-	leastEach         = 1 // faults of every kind, including a process that resumed as a second owner
+	leastQueues       = 50
+	leastQueueFaults  = 100 // while at least one queue drained
+	leastEach         = 1   // faults of every kind, including a process that resumed as a second owner
 )
 
 // checkMinimums reports a run in which too little happened. There are no minimums for a run shorter than a minute.
@@ -142,4 +144,6 @@ func (a *run) checkMinimums(length time.Duration) {
 	}
 	short("acknowledged writes", a.result.Acknowledged, leastAcknowledged)
 	short("turns taken over", a.result.Adopted, leastTakeovers)
+	short("queues drained", a.result.Queues, leastQueues)
+	short("faults while queues drained", a.result.QueueFaults, leastQueueFaults)
 }

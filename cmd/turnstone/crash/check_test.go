@@ -71,7 +71,9 @@ func check(r *record, found *findings) {
 	c.checkReaders()
 	c.checkViews()
 	c.checkWhole()
-	c.checkStarts()
+	c.checkStarts(opStart)
+	c.checkStarts(opEnqueue)
+	c.checkQueues()
 	c.checkCreates()
 	c.checkSteering()
 	c.checkApplies()
@@ -281,10 +283,10 @@ func (c *checker) followUpsWith(token string) (found []storedFollowUp) {
 	return found
 }
 
-// checkStarts checks the starts against I1, I2 and I12: an acknowledged start is stored, and starts with the same key
-// have at most one effect.
-func (c *checker) checkStarts() {
-	for token, operations := range c.grouped(opStart) {
+// checkStarts checks the starts, or the follow-ups that were added to a queue, against I1, I2 and I12: an acknowledged one
+// is stored, and those with the same key have at most one effect.
+func (c *checker) checkStarts(kind string) {
+	for token, operations := range c.grouped(kind) {
 		turns, items := c.text[token], c.followUpsWith(token)
 		made := len(items)
 		for _, turn := range turns {
@@ -293,7 +295,7 @@ func (c *checker) checkStarts() {
 			}
 		}
 		if made > 1 {
-			c.fail(doubledEffects, "start %s made %d turns or follow-ups", token, made)
+			c.fail(doubledEffects, "%s %s made %d turns or follow-ups", kind, token, made)
 		}
 		ids := map[string]bool{}
 		for _, o := range operations {
@@ -302,13 +304,13 @@ func (c *checker) checkStarts() {
 			}
 		}
 		if len(ids) > 1 {
-			c.fail(notIdempotent, "start %s returned %v", token, slices.Sorted(maps.Keys(ids)))
+			c.fail(notIdempotent, "%s %s returned %v", kind, token, slices.Sorted(maps.Keys(ids)))
 		}
 		for id := range ids {
 			known := slices.ContainsFunc(turns, func(t *loggedTurn) bool { return t.ID == id }) ||
 				slices.ContainsFunc(items, func(f storedFollowUp) bool { return f.ID == id })
 			if !known {
-				c.fail(lost, "start %s was acknowledged as %s, which is not stored", token, id)
+				c.fail(lost, "%s %s was acknowledged as %s, which is not stored", kind, token, id)
 			}
 		}
 	}
@@ -547,7 +549,7 @@ func (c *checker) checkEffects() {
 }
 
 // limited lists the operations that draw from a limit in Redis.
-var limited = []string{opStart, opCreate, opSteer, opApply, opCancel, opDraft, opTitle, opFlood}
+var limited = []string{opStart, opEnqueue, opRelease, opCreate, opSteer, opApply, opCancel, opDraft, opTitle, opFlood}
 
 // checkOutages checks the first half of I13: requests that the limiter cannot decide are refused.
 func (c *checker) checkOutages() {

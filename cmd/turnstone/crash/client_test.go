@@ -261,7 +261,7 @@ func (c *client) tryStart(o *operation, body sitetest.ChatBody, limit int) (agai
 			}
 			o.ID = item.FollowUpID.String()
 		}
-		return o.Status == http.StatusServiceUnavailable || o.Code == string(protocol.CodeIdempotencyBusy)
+		return o.repeatable()
 	}
 	defer stream.Close()
 	o.Status, o.ID, o.Replayed = http.StatusOK, stream.Turn, stream.Header.Get("Idempotent-Replayed") == "true"
@@ -469,22 +469,24 @@ func (c *client) look() {
 	c.messages(conversation)
 }
 
-func (c *client) lookAt(conversation string) {
+// lookAt reads a conversation's page. It returns nil if there is no page.
+func (c *client) lookAt(conversation string) *protocol.ConversationPage {
 	o := operation{Kind: opLook, Conversation: conversation}
 	response := c.send(&o, http.MethodGet, "/conversations/"+o.Conversation, nil)
 	if !o.acknowledged() {
-		return
+		return nil
 	}
 	var page protocol.ConversationPage
 	if err := json.Unmarshal(response.Body, &page); err != nil {
 		c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
-		return
+		return nil
 	}
 	o.Draft, o.DraftVersion = page.Draft.Content, page.Draft.Version
 	o.Title, o.TitleVersion = page.Conversation.Title, page.Conversation.Version
 	c.account.learnVersion(opDraft, o.Conversation, o.DraftVersion)
 	c.account.learnVersion(opTitle, o.Conversation, o.TitleVersion)
 	c.history.add(o)
+	return &page
 }
 
 // create creates a conversation, sometimes by several concurrent requests with the same key.
@@ -502,8 +504,7 @@ func (c *client) create() {
 					one.ID = made.ConversationID.String()
 				}
 				c.history.add(one)
-				again := one.Status == 0 || one.Status == http.StatusServiceUnavailable || one.Code == string(protocol.CodeIdempotencyBusy)
-				if !again || clock.Sleep(c.ctx, retryPause) != nil {
+				if !one.repeatable() || clock.Sleep(c.ctx, retryPause) != nil {
 					return
 				}
 			}

@@ -45,11 +45,14 @@ const (
 	conversations = 3           // per account and round
 	restTimeout   = time.Minute // I4: how long the service may take to come to rest after the last fault
 	restPoll      = 100 * time.Millisecond
-	restSlack     = 10 // I15: how many more goroutines and descriptors than before are allowed
-	redisPool     = 32 // connections to Redis that its pool keeps open; no metric reports them
-	bundleMost    = 40 // violations of each kind that are printed
-	statusTimeout = 2 * time.Second
-	claimSlack    = time.Second // at most, between the service's query of a transaction and its log line about it
+	// databaseTimeout is how long a connection of the tester may be used: for the wait until everything is at rest, and then
+	// to read what has not come to rest.
+	databaseTimeout = 2 * restTimeout
+	restSlack       = 10 // I15: how many more goroutines and descriptors than before are allowed
+	redisPool       = 32 // connections to Redis that its pool keeps open; no metric reports them
+	bundleMost      = 40 // violations of each kind that are printed
+	statusTimeout   = 2 * time.Second
+	claimSlack      = time.Second // at most, between the service's query of a transaction and its log line about it
 )
 
 // writeLimit is so low that the flood exceeds it.
@@ -68,8 +71,9 @@ type run struct {
 	injector   *injector
 	standIns   *standIns
 	notes      *findings
-	accounts   []*accountState // the flood uses the last one
-	accountIDs []protocol.AccountID
+	accounts   []*accountState      // the flood uses the last one
+	queues     []*accountState      // the accounts of the queue clients
+	accountIDs []protocol.AccountID // of all accounts
 	baseline   map[string]float64
 
 	result result
@@ -178,18 +182,10 @@ func (a *run) progress(format string, args ...any) {
 func (a *run) setUpAccounts() {
 	t := a.t
 	for range accountCount + 1 {
-		u := sitetest.NewUser(t, "http://"+a.front.Address)
-		account := &accountState{users: []*sitetest.User{u}}
-		for range clientsEach - 1 {
-			account.users = append(account.users, u.Device(t))
-		}
-		var session struct {
-			Account struct {
-				ID protocol.AccountID `json:"account_id"`
-			} `json:"account"`
-		}
-		u.Get(t, "/auth/session", &session)
-		a.accounts, a.accountIDs = append(a.accounts, account), append(a.accountIDs, session.Account.ID)
+		a.accounts = append(a.accounts, a.newAccount(clientsEach))
+	}
+	for range queueAccounts {
+		a.queues = append(a.queues, a.newAccount(1))
 	}
 	a.warmUp()
 	a.closeIdle()
@@ -200,6 +196,26 @@ func (a *run) setUpAccounts() {
 	})
 	a.progress("at rest: %.0f goroutines, %.0f descriptors", a.baseline["go_goroutines"], a.baseline["process_open_fds"])
 }
+
+// newAccount creates an account that is signed in at some devices.
+func (a *run) newAccount(devices int) *accountState {
+	u := sitetest.NewUser(a.t, "http://"+a.front.Address)
+	account := &accountState{users: []*sitetest.User{u}}
+	for range devices - 1 {
+		account.users = append(account.users, u.Device(a.t))
+	}
+	var session struct {
+		Account struct {
+			ID protocol.AccountID `json:"account_id"`
+		} `json:"account"`
+	}
+	u.Get(a.t, "/auth/session", &session)
+	a.accountIDs = append(a.accountIDs, session.Account.ID)
+	return account
+}
+
+// everyone returns all accounts.
+func (a *run) everyone() []*accountState { return slices.Concat(a.accounts, a.queues) }
 
 // warmUp sends as many concurrent requests as the clients will, so that every pool reaches its size before the baseline
 // is measured.
@@ -231,7 +247,7 @@ func (a *run) warmUp() {
 
 // closeIdle closes unused connections.
 func (a *run) closeIdle() {
-	for _, account := range a.accounts {
+	for _, account := range a.everyone() {
 		for _, u := range account.users {
 			u.HTTP.CloseIdleConnections()
 		}
@@ -254,8 +270,8 @@ func (a *run) round(length time.Duration) error {
 		a.progress("round %d", number)
 	}
 	a.notes.beginRound()
-	began, over := time.Now(), a.plan()
-	err = a.work(number, length, h)
+	began, over, watch := time.Now(), a.plan(), newQueueWatch()
+	err = a.work(number, length, h, watch)
 	operations, closed := h.close()
 	if err = errors.Join(err, closed); err != nil {
 		return err
@@ -272,11 +288,13 @@ func (a *run) round(length time.Duration) error {
 	over() // no faults from here on
 	a.readAll(h)
 	a.useWithoutFaults(number)
-	check(&record{
+	all := &record{
 		Operations: operations, Seen: h.seen, Changed: h.changed, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
 		Limit: writeLimit,
-	}, a.notes)
+	}
+	check(all, a.notes)
 	a.result.store(stored, effects)
+	a.result.countQueues(all, watch.hits(faults))
 	a.progress("at rest after %s", time.Since(began).Round(time.Millisecond)-length)
 	a.progress("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
 	if a.notes.clean() {
@@ -293,10 +311,14 @@ func (a *run) prepare() (since time.Time, err error) {
 	if err != nil {
 		return since, err
 	}
-	for _, account := range a.accounts {
+	for n, account := range a.everyone() {
 		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
 		account.users[0].Witness.Forget()
-		for range conversations {
+		count := conversations
+		if n >= len(a.accounts) {
+			count = queuesEach
+		}
+		for range count {
 			account.conversations = append(account.conversations, account.users[0].NewConversation(a.t))
 		}
 	}
@@ -306,7 +328,7 @@ func (a *run) prepare() (since time.Time, err error) {
 
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
 // again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer.
-func (a *run) work(number int, length time.Duration, h *history) error {
+func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	planned, cancel := context.WithTimeout(ctx, length)
@@ -317,11 +339,51 @@ func (a *run) work(number int, length time.Duration, h *history) error {
 		defer cancel()
 	}
 	var clients, injecting sync.WaitGroup
-	random := func(who int) *rand.Rand { return rand.New(rand.NewPCG(a.seed, uint64(number)<<16|uint64(who))) }
+	a.startClients(ctx, number, h, &clients)
+	enough, quiet := a.minimums(h, watch), time.Now().Add(length-queueQuiet)
+	for n, queue := range a.queueClients(number) {
+		queue.history, queue.ctx, queue.watch, queue.random = h, ctx, watch, a.random(number, 2000+n)
+		clients.Go(func() { queue.run(func() bool { return time.Now().Before(quiet) || !enough() }) })
+	}
+	failed := make(chan error, len(lanes))
+	for n, l := range lanes {
+		if l.kinds = only(l.kinds); len(l.kinds) == 0 {
+			continue
+		}
+		injecting.Go(func() {
+			if err := a.injector.run(planned, overtime, l, enough, a.random(number, 1000+n)); err != nil {
+				failed <- err
+				stop()
+			}
+		})
+	}
+	<-planned.Done() // also a round without faults lasts as long as planned
+	injecting.Wait()
+	stop()
+	clients.Wait()
+	close(failed)
+	return <-failed
+}
+
+// random returns the random numbers of a client or lane in a round.
+func (a *run) random(round, who int) *rand.Rand {
+	return rand.New(rand.NewPCG(a.seed, uint64(round)<<16|uint64(who)))
+}
+
+// minimums returns a function that reports whether a round has reached its minimums.
+func (a *run) minimums(h *history, watch *queueWatch) (enough func() bool) {
+	return func() bool {
+		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers &&
+			watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
+	}
+}
+
+// startClients starts all clients of a round except those of the queues. They work until ctx ends.
+func (a *run) startClients(ctx context.Context, number int, h *history, running *sync.WaitGroup) {
 	client := func(account, n int) *client {
 		return &client{
 			name: fmt.Sprintf("%d.%d.%d", number, account, n), user: a.accounts[account].users[n%clientsEach], account: a.accounts[account],
-			random: random(1 + account*clientsEach + n), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
+			random: a.random(number, 1+account*clientsEach+n), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
 		}
 	}
 	for account := range accountCount {
@@ -330,36 +392,15 @@ func (a *run) work(number int, length time.Duration, h *history) error {
 			for _, conversation := range c.account.conversations {
 				c.lookAt(conversation) // the initial state of its draft and its title
 			}
-			clients.Go(c.run)
+			running.Go(c.run)
 		}
 	}
-	enough := func() bool {
-		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers
-	}
-	flood := client(accountCount, 0)
-	clients.Go(flood.flood)
-	failed := make(chan error, len(lanes))
-	for n, l := range lanes {
-		if l.kinds = only(l.kinds); len(l.kinds) == 0 {
-			continue
-		}
-		injecting.Go(func() {
-			if err := a.injector.run(planned, overtime, l, enough, random(1000+n)); err != nil {
-				failed <- err
-				stop()
-			}
-		})
-	}
-	injecting.Wait()
-	stop()
-	clients.Wait()
-	close(failed)
-	return <-failed
+	running.Go(client(accountCount, 0).flood)
 }
 
 // withDatabase calls do with a connection to the database as its superuser.
 func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), restTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, a.database)
 	if err != nil {

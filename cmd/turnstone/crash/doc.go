@@ -2,16 +2,17 @@
 // only tests.
 //
 // TestCrash starts the built program on a private Postgres and Redis, behind proxies that it can cut, with stand-ins
-// for the model and for a tool with a side effect. Its clients start, steer and cancel turns, write drafts and titles,
-// repeat requests, and read events from any position. Meanwhile faults are injected several times a second: kill -9,
-// SIGTERM and pauses of the service, including a paused process that resumes after a successor has taken over its
-// turns; immediate stops of Postgres; COMMITs and single statements whose replies are lost; Redis stopped or frozen;
-// model connections that are reset.
+// for the model and for a tool with a side effect. Its clients start, steer and cancel turns, write drafts and
+// titles, repeat requests, read events from any position, and fill follow-up queues that the service drains.
+// Meanwhile faults are injected several times a second: kill -9, SIGTERM and pauses of the service, including a
+// paused process that resumes after a successor has taken over its turns; immediate stops of Postgres; COMMITs and
+// single statements whose replies are lost; Redis stopped or frozen; model connections that are reset.
 //
 // It works in rounds. At the end of a round the faults stop, all turns end, and the records of the clients, the model
-// and the tool are compared with the database (check_test.go, linear_test.go). A run that finds a violation leaves a
-// bundle below tmp/crash and prints how to repeat it: the seed decides every fault and every choice of a client.
+// and the tool are compared with the database (check_test.go, queue_check_test.go, linear_test.go). A run that finds
+// a violation leaves a bundle below tmp/crash and prints how to repeat it: the seed decides every fault and every
+// choice of a client.
 //
-// The checker is tested too: planted_test.go breaks each promise in a made-up record and expects the checker to find
-// it.
+// The checker is tested too: planted_test.go and queue_planted_test.go break each promise in a made-up record and
+// expect the checker to find it.
 package crash

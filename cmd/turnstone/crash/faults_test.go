@@ -348,6 +348,13 @@ func (i *injector) recordOutage(random *rand.Rand, forgets bool) {
 // wait waits while a fault lasts.
 func wait(d time.Duration) { <-time.After(d) }
 
+// injected returns the faults since the last call of take.
+func (i *injector) injected() []fault {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.faults)
+}
+
 // take returns the faults and outages since the last call.
 func (i *injector) take() ([]fault, []outage) {
 	i.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -16,16 +17,18 @@ import (
 
 // The kinds of operations.
 const (
-	opStart  = "start"  // POST /chat
-	opCreate = "create" // POST /conversations
-	opSteer  = "steer"
-	opApply  = "apply" // apply_now for the input with the same key
-	opCancel = "cancel"
-	opDraft  = "draft"
-	opTitle  = "title"
-	opLook   = "look" // GET of a conversation's page
-	opPage   = "page" // GET of its messages
-	opFlood  = "flood"
+	opStart   = "start"  // POST /chat
+	opCreate  = "create" // POST /conversations
+	opSteer   = "steer"
+	opApply   = "apply" // apply_now for the input with the same key
+	opCancel  = "cancel"
+	opEnqueue = "enqueue" // POST …/follow-ups
+	opRelease = "release" // PATCH of a held follow-up
+	opDraft   = "draft"
+	opTitle   = "title"
+	opLook    = "look" // GET of a conversation's page
+	opPage    = "page" // GET of its messages
+	opFlood   = "flood"
 )
 
 // operation is one request of a client and its outcome. Times count from the start of the run.
@@ -58,6 +61,11 @@ func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage }
 
 // open reports whether the operation may have happened although no response confirms it.
 func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
+
+// repeatable reports whether a client repeats a request with a key: its outcome is unknown, or it had no effect yet.
+func (o *operation) repeatable() bool {
+	return o.Status == 0 || o.Status == http.StatusServiceUnavailable || o.Code == string(protocol.CodeIdempotencyBusy)
+}
 
 // history records what the clients of a round did and saw.
 type history struct {

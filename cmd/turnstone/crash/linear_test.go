@@ -94,7 +94,7 @@ func (c *checker) histories() (all []objectHistory) {
 			of("title of "+o.Conversation, registerModel).addWrite(&o, o.Title, o.TitleVersion)
 		case opSteer, opCancel:
 			of("commands to "+o.Turn, commandModel).addCommand(&o)
-		case opStart, opCreate:
+		case opStart, opEnqueue, opCreate:
 			of(o.Kind+" "+o.Text, keyModel).addKeyed(&o)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *checker) addEnd(h *objectHistory, at int64) {
 			output.cancelled = turn.Cancelled
 		}
 		last.Input, last.Output = commandInput{read: true}, output
-	case opStart:
+	case opStart, opEnqueue:
 		output := keyOutput{}
 		for _, turn := range c.text[name] {
 			if turn.FollowUp == "" {

@@ -29,6 +29,9 @@ type result struct {
 	Acknowledged int            `json:"acknowledged_writes"`
 	Turns        int            `json:"turns"`
 	Adopted      int            `json:"turns_taken_over"`
+	Queues       int            `json:"queues_drained"`
+	QueueItems   int            `json:"queued_items"`
+	QueueFaults  int            `json:"faults_while_queues_drain"`
 	Events       int            `json:"events_stored"`
 	EventsRead   int            `json:"events_read"`
 	Effects      int            `json:"tool_effects"`
@@ -166,6 +169,7 @@ func (r *result) rows() [][2]string {
 		{"faults", fmt.Sprintf("%d in %.0f s, %.1f a second", r.FaultsTotal, r.Seconds, r.PerSecond)},
 		{"requests; writes acknowledged", fmt.Sprintf("%d; %d", r.Requests, r.Acknowledged)},
 		{"turns; taken over at least once", fmt.Sprintf("%d; %d", r.Turns, r.Adopted)},
+		{"queues drained; their items; faults meanwhile", fmt.Sprintf("%d; %d; %d", r.Queues, r.QueueItems, r.QueueFaults)},
 		{"events stored; read by clients", fmt.Sprintf("%d; %d", r.Events, r.EventsRead)},
 		{"effects of the tool", number(r.Effects)},
 		{"**lost**", number(r.Lost)},

@@ -33,6 +33,7 @@ type storedTurn struct {
 	Cancelled                  bool // a cancel record is stored
 	Usages                     int
 	Question                   string // text of the user's message
+	Depth                      int    // of the user's message: the position of the turn in its conversation
 	AnswerStatus               string
 	Answer                     string // the parts of the assistant's message, as JSON
 }
@@ -46,6 +47,7 @@ type chunk struct {
 type storedFollowUp struct {
 	ID, Conversation, Content, Turn string
 	State                           protocol.FollowUpState
+	Position                        int64
 }
 
 type storedConversation struct {
@@ -65,6 +67,7 @@ select t.account_id, t.turn_id, t.conversation_id, t.follow_up_id, t.state, t.ow
        exists (select from turn_records r where r.account_id = t.account_id and r.turn_id = t.turn_id and r.kind = 'cancel'),
        (select count(*) from usage_records u where u.account_id = t.account_id and u.turn_id = t.turn_id and u.source = 'server'),
        coalesce((select m.parts::text from messages m where m.account_id = t.account_id and m.message_id = t.user_message_id), ''),
+       coalesce((select m.depth from messages m where m.account_id = t.account_id and m.message_id = t.user_message_id), 0),
        coalesce((select m.status from messages m where m.account_id = t.account_id and m.message_id = t.assistant_message_id), ''),
        coalesce((select m.parts::text from messages m where m.account_id = t.account_id and m.message_id = t.assistant_message_id), '')
 from turns t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
@@ -74,7 +77,7 @@ select turn_id, first_sequence, last_sequence, epoch, frames from turn_events
 where account_id = any($1) and turn_id = any($2) order by account_id, turn_id, first_sequence`
 	replaysSQL   = `select turn_id, last_sequence, frames from turn_replays where account_id = any($1) and turn_id = any($2)`
 	followUpsSQL = `
-select f.follow_up_id, f.conversation_id, f.state, f.content, f.turn_id
+select f.follow_up_id, f.conversation_id, f.state, f.content, f.turn_id, f.position
 from follow_ups f join conversations c on c.account_id = f.account_id and c.conversation_id = f.conversation_id
 where c.created_at >= $1 and f.account_id = any($2)`
 	conversationsSQL = `
@@ -127,7 +130,7 @@ func (s *snapshot) readTurns(ctx context.Context, tx pgx.Tx, accounts []protocol
 	one := storedTurn{}
 	_, err = pgx.ForEachRow(rows, []any{
 		&account, &turn, &conversation, &followUp, &one.State, &one.Epoch, &one.Next, &one.Terminal, &one.Cancelled, &one.Usages,
-		&parts, &one.AnswerStatus, &one.Answer,
+		&parts, &one.Depth, &one.AnswerStatus, &one.Answer,
 	}, func() error {
 		stored := one
 		stored.ID, stored.Conversation, stored.Question = turn.String(), conversation.String(), textOf(parts)
@@ -197,7 +200,7 @@ func (s *snapshot) readFollowUps(ctx context.Context, tx pgx.Tx, accounts []prot
 	var conversation protocol.ConversationID
 	var turn *protocol.TurnID
 	var one storedFollowUp
-	_, err = pgx.ForEachRow(rows, []any{&id, &conversation, &one.State, &one.Content, &turn}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &conversation, &one.State, &one.Content, &turn, &one.Position}, func() error {
 		item := one
 		item.ID, item.Conversation = id.String(), conversation.String()
 		if turn != nil {
