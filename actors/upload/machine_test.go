@@ -56,13 +56,15 @@ var triggers = []struct {
 	{"published without a verdict", func(b *Batch) { b.Published(protocol.FileText) }, nil, nil},
 	{
 		"published", func(b *Batch) { b.Scanned(clean); b.Effects = nil; b.Published(protocol.FileText) },
-		map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadReady}, nil,
+		map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadReady},
+		nil,
 	},
 	{"publication failed", func(b *Batch) { b.PublishFailed(protocol.CodeUnavailable) }, nil, map[protocol.UploadState][]Effect{protocol.UploadScanning: {RetryPublish}}},
 	{"deadline", func(b *Batch) { b.Deadline() }, map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadFailed}, map[protocol.UploadState][]Effect{protocol.UploadScanning: {StopWork}}},
 	{
 		"adopt", func(b *Batch) { b.Adopt() },
-		map[protocol.UploadState]protocol.UploadState{protocol.UploadReceiving: protocol.UploadPending}, map[protocol.UploadState][]Effect{protocol.UploadScanning: {StartScan}},
+		map[protocol.UploadState]protocol.UploadState{protocol.UploadReceiving: protocol.UploadPending},
+		map[protocol.UploadState][]Effect{protocol.UploadScanning: {StartScan}},
 	},
 	{
 		"cancel", func(b *Batch) { b.Cancel() },
