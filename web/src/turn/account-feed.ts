@@ -48,12 +48,12 @@ let started = false;
 /** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
 async function apply(): Promise<void> {
   const keys = [...outdated.values()];
-  const conversations = [...changed];
+  const conversations = new Map(changed);
   outdated.clear();
   changed.clear();
   try {
-    await (keys.some((key) => key.length === 0) ? refetchDisplayed() : Promise.all(keys.map(refetch)));
-    for (const [id, version] of conversations) await updateListed(id, version);
+    await (keys.some((key) => key.length === 0) ? refetchDisplayed({ all: true }) : Promise.all(keys.map(refetch)));
+    await updateListed(conversations);
   } finally {
     timer = outdated.size > 0 ? setTimeout(() => void apply(), collected) : null;
   }
