@@ -6,7 +6,7 @@ import {
   QueryClient,
   queryOptions,
   type InfiniteData,
-  type QueryKey,
+  type Query,
 } from "@tanstack/react-query";
 import { api, fetchSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
 import { find, partsOf, replaceConversation } from "./conversation-pages";
@@ -155,6 +155,13 @@ export const messagesQuery = (id: string, branch: string) =>
 
 let changeChannel: BroadcastChannel | null = null;
 
+/** Numbers the fetches of queries in the order in which they started. */
+let fetches = 0;
+const lastFetchOf = new WeakMap<Query, number>();
+
+/** Returns the number of the last fetch of a query. */
+export const lastFetch = (): number => fetches;
+
 /**
  * Starts to refetch what other tabs have changed, the list of conversations once the page is visible again, and
  * everything displayed once the device is online again.
@@ -162,6 +169,9 @@ let changeChannel: BroadcastChannel | null = null;
 export function startQueries(): void {
   changeChannel = new BroadcastChannel("turnstone-changes");
   changeChannel.onmessage = ({ data }: MessageEvent<readonly string[]>) => void refetch(data);
+  queryClient.getQueryCache().subscribe((event) => {
+    if (event.type === "updated" && event.action.type === "fetch") lastFetchOf.set(event.query, ++fetches);
+  });
   focusManager.subscribe((focused) => void (focused && refetch(conversationsQuery.queryKey)));
   // Cancelled first: a query that waits for its next retry would continue to wait.
   window.addEventListener("online", () => {
@@ -222,31 +232,44 @@ async function updateOne(id: string): Promise<void> {
   }
 }
 
+/** Refetches everything displayed, except for the session and for what does not exist. */
+export const refetchDisplayed = (): Promise<void> => refetchQueries(displayed(), refetch);
+
 /**
- * Refetches everything displayed, except for the session and for what does not exist. all: what was fetched before may
- * have changed anywhere, also on older pages of lists.
+ * Refetches what is displayed and was fetched up to the given fetch (lastFetch), because anything may have changed since,
+ * also on older pages of lists.
  */
-export async function refetchDisplayed({ all = false } = {}): Promise<void> {
-  const displayed = queryClient
+export const refetchAll = (upTo: number): Promise<void> =>
+  refetchQueries(
+    displayed().filter((query) => (lastFetchOf.get(query) ?? 0) <= upTo),
+    refetchPages,
+  );
+
+const displayed = (): Query[] =>
+  queryClient
     .getQueryCache()
     .findAll({ type: "active" })
     .filter(({ queryKey, state: { error } }) => {
       const missing = error instanceof Refusal && error.status === 404;
       return queryKey[0] !== "session" && !missing;
     });
-  await refetchQueries(displayed, all ? refetchPages : refetch);
+
+/** Refetches everything displayed, and everything else when it is displayed again. */
+export async function invalidateAll(): Promise<void> {
+  const queries = queryClient.getQueryCache().getAll();
+  await refetchQueries(queries, refetchPages);
 }
 
 /** Refetches queries; those of lists that may have many pages by the given function. */
 async function refetchQueries(
-  queries: readonly { queryKey: QueryKey }[],
+  queries: readonly Query[],
   refetchList: (key: readonly string[]) => Promise<void>,
 ): Promise<void> {
   await Promise.all(
     queries.map(({ queryKey }) =>
       queryKey[0] === "conversations" || queryKey[0] === "messages"
         ? refetchList(queryKey as readonly string[])
-        : queryClient.invalidateQueries({ queryKey, exact: true }),
+        : invalidate(queryKey as readonly string[], true),
     ),
   );
 }
@@ -299,9 +322,9 @@ async function refetchPages(queryKey: readonly string[]): Promise<void> {
 }
 
 /** Refetches the queries under a key. A first load in progress may be older than the change, so it is repeated. */
-async function invalidate(queryKey: readonly string[]): Promise<void> {
-  await queryClient.cancelQueries({ queryKey, predicate: ({ state }) => state.data === undefined });
-  await queryClient.invalidateQueries({ queryKey });
+async function invalidate(queryKey: readonly string[], exact = false): Promise<void> {
+  await queryClient.cancelQueries({ queryKey, exact, predicate: ({ state }) => state.data === undefined });
+  await queryClient.invalidateQueries({ queryKey, exact });
 }
 
 /** Writes a stored draft into the cached conversation of this tab; the other tabs refetch it. */
