@@ -125,7 +125,7 @@ type putConversationInput struct {
 		Title     string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays."`
 		Profile   *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
 		Metadata  map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Keys of 1 to 64 characters with values of up to 512 characters."`
-		Temporary *bool             `json:"temporary,omitempty" doc:"Of a new conversation; absent: false. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. An existing conversation cannot change it: another value than the stored one fails with 409."`
+		Temporary *bool             `json:"temporary,omitempty" doc:"Absent: false for a new conversation, else unchanged. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. It can be changed, with the version, while the conversation has no messages, no title and no project; afterwards, another value than the stored one fails with 409."`
 		Version   *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Required to change an existing conversation."`
 	}
 }

@@ -287,7 +287,7 @@ func TestPutFollowsTheVersionRule(t *testing.T) {
 	u.do(404, "DELETE", path, nil)
 }
 
-func TestPutDecidesOnceWhetherAConversationIsTemporary(t *testing.T) {
+func TestPutDecidesWhetherAnUnusedConversationIsTemporary(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + protocol.NewConversationID().String()
@@ -295,15 +295,26 @@ func TestPutDecidesOnceWhetherAConversationIsTemporary(t *testing.T) {
 	wantField(t, u.do(201, "PUT", path, temporary), "temporary", true)
 	wantField(t, u.do(200, "PUT", path, temporary), "version", 1.0)
 	wantField(t, u.do(200, "PUT", path, map[string]any{"profile": "coding"}, "If-Match", `"v1"`), "temporary", true)
-	refused := u.do(409, "PUT", path, map[string]any{"temporary": false, "version": 2})
-	wantField(t, refused, "code", "conflict")
-	wantField(t, refused, "current.temporary", true)
+	wantField(t, u.do(409, "PUT", path, map[string]any{"profile": "coding", "temporary": false}), "code", "version_required")
+	wantField(t, u.do(409, "PUT", path, map[string]any{"profile": "coding", "temporary": false, "version": 1}), "code", "stale_version")
+	changed := u.do(200, "PUT", path, map[string]any{"profile": "coding", "temporary": false, "version": 2})
+	wantField(t, changed, "temporary", false)
+	wantField(t, changed, "profile", "coding")
+	wantField(t, u.do(200, "PUT", path, map[string]any{"profile": "coding", "temporary": true, "version": 3}), "version", 4.0)
 	if list, _ := u.do(200, "GET", "/conversations", nil).at("data").([]any); len(list) != 0 {
 		t.Errorf("the temporary conversation is listed: %v", list)
 	}
 	listed := "/conversations/" + protocol.NewConversationID().String()
 	wantField(t, u.do(201, "PUT", listed, map[string]any{}), "temporary", false)
-	wantField(t, u.do(409, "PUT", listed, temporary), "current.temporary", false)
+	titled := u.do(409, "PUT", listed, map[string]any{"temporary": true, "title": "Tides", "version": 1})
+	wantField(t, titled, "code", "conflict")
+	wantField(t, titled, "current.temporary", false)
+	u.do(200, "PUT", listed+"/title", map[string]any{"title": "Tides"})
+	wantField(t, u.do(409, "PUT", listed, map[string]any{"temporary": true, "version": 2}), "code", "conflict")
+	used := protocol.NewConversationID().String()
+	u.do(201, "PUT", "/conversations/"+used, temporary)
+	u.storeMessages(used, "question")
+	wantField(t, u.do(409, "PUT", "/conversations/"+used, map[string]any{"temporary": false, "version": 1}), "code", "conflict")
 }
 
 func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {

@@ -79,10 +79,12 @@ type LockedConversation struct {
 	ArchivedAt     *time.Time
 	ProjectID      *protocol.ProjectID
 	Temporary      bool
+	MessageCount   int
 }
 
 const lockConversationSQL = `
-	select active_branch_id, live_turn_id, queue_version, version, title, title_source, profile, metadata, pinned_at, archived_at, project_id, temporary
+	select active_branch_id, live_turn_id, queue_version, version, title, title_source, profile, metadata, pinned_at, archived_at, project_id, temporary,
+		message_count
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible + `
 	for update of c`
@@ -257,12 +259,12 @@ type ConversationWrite struct {
 	Profile  *protocol.Profile
 	Metadata map[string]string
 
-	Temporary *bool // of a new conversation; nil: not, or as it is
+	Temporary *bool // of an unused conversation; nil: not, or as it is
 }
 
 // PutConversation creates a conversation under the client's identifier, or replaces its writable fields. A write that
-// equals the stored values needs no version and changes nothing. Whether a conversation is temporary never changes: a write
-// that differs in that is a conflict with the current conversation.
+// equals the stored values needs no version and changes nothing. Whether a conversation is temporary changes only while the
+// conversation is unused: afterwards, a write that differs in that is a conflict with the current conversation.
 func (s *Store) PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	write *ConversationWrite, version *int64,
 ) (conversation *protocol.Conversation, created bool, err error) {
@@ -289,7 +291,7 @@ func (s *Store) PutConversation(ctx context.Context, account protocol.AccountID,
 
 const updateConversationSQL = `
 	update conversations
-	set title = @title, title_source = @title_source, profile = @profile, metadata = @metadata,
+	set title = @title, title_source = @title_source, profile = @profile, metadata = @metadata, temporary = @temporary,
 		version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
@@ -300,15 +302,19 @@ func replaceConversation(ctx context.Context, tx *pg.Tx, account protocol.Accoun
 	if err != nil {
 		return err
 	}
-	if write.Temporary != nil && *write.Temporary != locked.Temporary {
+	title, source := write.titleAfter(locked)
+	temporary := locked.Temporary
+	if write.Temporary != nil {
+		temporary = *write.Temporary
+	}
+	if temporary != locked.Temporary && (!locked.unused() || title != "") {
 		current, err := readConversation(ctx, tx, account, id)
 		if err != nil {
 			return err
 		}
-		return protocol.Conflict(protocol.CodeConflict, current, "Whether a conversation is temporary is decided when it is created.")
+		return protocol.Conflict(protocol.CodeConflict, current, "A conversation can be made temporary or not only while it has no messages, no title and no project.")
 	}
-	title, source := write.titleAfter(locked)
-	same := title == locked.Title && source == locked.TitleSource &&
+	same := temporary == locked.Temporary && title == locked.Title && source == locked.TitleSource &&
 		equalProfiles(write.Profile, locked.Profile) && maps.Equal(write.Metadata, locked.Metadata)
 	if err := locked.checkVersion(ctx, tx, account, id, version, !same); err != nil || same {
 		return err
@@ -319,12 +325,18 @@ func replaceConversation(ctx context.Context, tx *pg.Tx, account protocol.Accoun
 	}
 	_, err = tx.Exec(ctx, updateConversationSQL, pgx.NamedArgs{
 		"account": account, "conversation": id, "title": title, "title_source": source,
-		"profile": write.Profile, "metadata": metadata,
+		"profile": write.Profile, "metadata": metadata, "temporary": temporary,
 	})
 	if err != nil {
 		return fmt.Errorf("writing a conversation: %w", err)
 	}
 	return nil
+}
+
+// unused reports whether the conversation may still become temporary, or stop being so: nothing of it was searched for,
+// shared, counted for a project or read by a model.
+func (l *LockedConversation) unused() bool {
+	return l.MessageCount == 0 && l.LiveTurnID == nil && l.ProjectID == nil && l.Title == ""
 }
 
 // titleAfter returns the title after the write and its source: the user's title if there is one, else the automatic

@@ -5,7 +5,7 @@ import { cpus } from "node:os";
 import type { CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, test } from "vitest";
 import type { Account } from "../browser/harness";
-import { publish, quantile, type Figure } from "./report";
+import { app, publish, quantile, type Figure } from "./report";
 import { startService, type Service } from "./service";
 
 const messages = 2_000;
@@ -106,6 +106,7 @@ test("the app stays within its budgets", async () => {
     },
   ];
   publish(
+    app,
     figures,
     `Headless Chromium, ${cpus().length} processors that the service, Postgres, Redis and the scripted model share; \`make bench-web\`.`,
   );

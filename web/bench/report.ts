@@ -1,4 +1,4 @@
-// Writes the app's figures into docs/benchmarks.md, between two markers; the rest of the page does not change.
+// Writes the app's figures into sections of docs/benchmarks.md; the rest of the page does not change.
 import { readFileSync, writeFileSync } from "node:fs";
 
 export interface Figure {
@@ -9,15 +9,32 @@ export interface Figure {
 }
 
 const page = new URL("../../docs/benchmarks.md", import.meta.url);
-const startMarker = "<!-- The web app: written by make bench-web. -->";
-const endMarker = "<!-- End of the web app's figures. -->";
 
-export function publish(figures: Figure[], heading: string): void {
+/** A section of the page, between two comments. */
+export interface Section {
+  title: string;
+  start: string;
+  end: string;
+}
+
+export const app: Section = {
+  title: "The web app",
+  start: "<!-- The web app: written by make bench-web. -->",
+  end: "<!-- End of the web app's figures. -->",
+};
+
+export const list: Section = {
+  title: "The web app's list of conversations",
+  start: "<!-- The web app's list of conversations: written by make bench-web. -->",
+  end: "<!-- End of the figures of the list of conversations. -->",
+};
+
+export function publish({ title, start, end }: Section, figures: Figure[], heading: string): void {
   const rows = figures.map((f) => `| ${f.what} | ${f.measured} | ${f.budget} | ${f.holds ? "yes" : "**no**"} |`);
   const text = [
-    startMarker,
+    start,
     "",
-    "## The web app",
+    `## ${title}`,
     "",
     heading,
     "",
@@ -25,16 +42,16 @@ export function publish(figures: Figure[], heading: string): void {
     "|---|---|---|---|",
     ...rows,
     "",
-    endMarker,
+    end,
   ].join("\n");
   const before = readFileSync(page, "utf8");
-  const from = before.indexOf(startMarker);
-  const to = before.indexOf(endMarker);
+  const from = before.indexOf(start);
+  const to = before.indexOf(end);
   writeFileSync(
     page,
     from < 0 || to < from
       ? `${before.trimEnd()}\n\n${text}\n`
-      : before.slice(0, from) + text + before.slice(to + endMarker.length),
+      : before.slice(0, from) + text + before.slice(to + end.length),
   );
   console.log(text);
 }

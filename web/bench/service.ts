@@ -1,5 +1,5 @@
 // Runs the program as an operator builds it, on free ports and in a temporary folder.
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, chmodSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,6 +7,8 @@ import { join } from "node:path";
 
 export interface Service {
   url: string;
+  /** Runs statements in the service's database as its superuser. */
+  sql(statements: string): void;
   stop(): Promise<void>;
 }
 
@@ -48,6 +50,13 @@ export async function startService(): Promise<Service> {
   });
   return {
     url: `http://127.0.0.1:${port}`,
+    sql(statements) {
+      const database = `postgres://postgres@/turnstone?host=${encodeURIComponent(join(folder, "data/postgres/run"))}`;
+      execFileSync("psql", ["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database], {
+        input: statements,
+        stdio: ["pipe", "ignore", "inherit"],
+      });
+    },
     async stop() {
       child.kill("SIGINT");
       await ended;

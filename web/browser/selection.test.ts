@@ -69,6 +69,29 @@ describe("several conversations", () => {
     await visit.close();
   });
 
+  test("26 a click with Ctrl or Cmd opens a conversation in another tab, and a click with Shift selects it", async () => {
+    const { account, ids } = await accountWith("Tides", "Charts");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const link = links(page).filter({ hasText: "Tides" });
+    for (const open of [
+      () => link.click({ modifiers: ["ControlOrMeta"] }),
+      () => link.press("ControlOrMeta+Enter"),
+      () => link.click({ button: "middle" }),
+    ]) {
+      const [tab] = await Promise.all([visit.context.waitForEvent("page"), open()]);
+      await tab.waitForURL(`**/c/${ids["Tides"]}`);
+      await tab.close();
+    }
+    expect(new URL(page.url()).pathname).toBe("/");
+    expect(await boxes(page).count()).toBe(0);
+    await link.click({ modifiers: ["Shift"] });
+    await toolbar(page).getByText("1 selected").waitFor();
+    expect(await selected(page)).toEqual(["Tides"]);
+    await expectFocus(box(page, "Tides"));
+    await visit.close();
+  });
+
   test("46 what the service refuses to change stays selected, with a notice that says how many", async () => {
     const { account, ids } = await accountWith("Tides", "Charts", "Winds");
     const { visit, page } = await openSelecting(account, "Winds");
@@ -150,7 +173,7 @@ describe("several conversations", () => {
     await toolbar(page).waitFor({ state: "hidden" });
     await links(page)
       .filter({ hasText: "Winds" })
-      .click({ modifiers: ["ControlOrMeta"] });
+      .click({ modifiers: ["Shift"] });
     await toolbar(page).getByText("1 selected").waitFor();
     await box(page, "Charts").click();
     await toolbar(page).getByText("2 selected").waitFor();

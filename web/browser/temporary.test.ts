@@ -79,6 +79,57 @@ describe("temporary chats", () => {
     await visit.close();
   });
 
+  test("35 the choice can be changed after a draft was stored, and until the first message is sent", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).fill("Which tide is this?");
+    const conversation = await opened(page);
+    await expect.poll(() => rows(page).count()).toBe(1);
+    expect(await isPressed(page)).toBe("false");
+    await newTemporaryChat(page);
+    await badge(page).waitFor();
+    await expect.poll(() => rows(page).count()).toBe(0);
+    expect(await read(account, conversation)).toMatchObject({
+      temporary: true,
+      draft: { content: "Which tide is this?" },
+    });
+    await toggle(page).press("Enter");
+    await badge(page).waitFor({ state: "hidden" });
+    await expect.poll(() => rows(page).count()).toBe(1);
+    // Nothing is sent while the choice is being stored.
+    const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
+    await toggle(page).press("Enter");
+    await expect.poll(() => requests.length).toBe(1);
+    await composer(page).press("Enter");
+    expect(await messages(page).count()).toBe(0);
+    await requests[0]!.continue();
+    await badge(page).waitFor();
+    await composer(page).press("Enter");
+    await messages(page).nth(1).waitFor();
+    await toggle(page).waitFor({ state: "hidden" });
+    expect((await read(account, conversation)).temporary).toBe(true);
+    await visit.close();
+  });
+
+  test("35 a choice that the service refuses is shown as it is stored", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).fill("Which tide is this?");
+    const conversation = await opened(page);
+    await toggle(page).waitFor();
+    const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
+    await toggle(page).press("Enter");
+    await expect.poll(() => requests.length).toBe(1);
+    await account.chat(`From another device. ${fast(3)}`, { conversation_id: conversation });
+    await requests[0]!.continue();
+    await page.getByText("Couldn't change this. The chat stays as it was.").waitFor();
+    await toggle(page).waitFor({ state: "hidden" });
+    expect((await read(account, conversation)).temporary).toBe(false);
+    await visit.close();
+  });
+
   test("35 a draft of a temporary chat that its closed page could not store is stored as temporary", async () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);

@@ -19,6 +19,7 @@ import { ErrorPage, ErrorBoundary } from "./pages/error-page";
 import { Unreachable } from "./pages/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
+import { useFeedStart } from "./turn/account-feed";
 
 const SignIn = deferred(() => import("./pages/sign-in").then((m) => m.SignIn));
 const SignInAgain = deferred(() => import("./pages/sign-in-again").then((m) => m.SignInAgain));
@@ -86,6 +87,7 @@ const refetchSession = (): void =>
 function SessionGate({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
   const lost = useSessionState((access) => access.lost);
+  const feedStarted = useFeedStart(({ over }) => over);
   // The last failure. It stays set during a retry, so that the error page does not disappear and reappear.
   const failure = useRef<unknown>(null);
   failure.current = session.failureReason ?? failure.current;
@@ -95,6 +97,8 @@ function SessionGate({ children }: { children: ReactNode }) {
     if (failure.current !== null) return <Unreachable refusal={failure.current} again={refetchSession} />;
     return null;
   }
+  // What is loaded after the feed has started needs not be loaded again.
+  if (!feedStarted) return null;
   return (
     <>
       {children}

@@ -6,6 +6,7 @@ import { startDrafts } from "./composer/drafts";
 import { startDevice } from "./controls/device";
 import { startInputModality } from "./controls/input-modality";
 import { startProviderFailure } from "./pages/provider-failure";
+import { startAccountFeed } from "./turn/account-feed";
 import { followAgain } from "./turn/live";
 
 /** Loads the tooltips when the user first points at something or moves the focus. */
@@ -29,6 +30,7 @@ export function start(): void {
   startSessionState();
   onSignIn(followAgain);
   startQueries();
+  startAccountFeed();
   startDrafts();
   startOutbox();
 }

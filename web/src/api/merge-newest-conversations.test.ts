@@ -29,7 +29,13 @@ test("new, moved and deleted conversations are where the service has them, and o
   expect(merged([1005, ...down(30, 26), ...down(24, 21)])).toEqual([5, ...down(30, 26), ...down(24, 6), ...down(4, 1)]);
 });
 
-test("every page is fetched again if the newest page does not reach the known ones", () => {
+test("older pages from which nothing moved stay the same objects", () => {
+  const merged = mergeNewestConversations(known, page([1005, ...down(30, 22)], "…"))!;
+  expect(merged.pages[1]).toBe(known.pages[1]);
+  expect(merged.pages[2]).not.toBe(known.pages[2]);
+});
+
+test("pages are fetched again if the newest page does not reach the known ones", () => {
   expect(mergeNewestConversations(known, page(down(50, 41), "41"))).toBeNull();
   // 30 was active again, and more conversations follow than the page has
   expect(mergeNewestConversations(known, page([...down(50, 42), 1030], "…"))).toBeNull();

@@ -1,7 +1,8 @@
-// Conversations move to the front of the list when they change, so polls fetch only its newest page, however many pages
-// were read.
+// Conversations move to the front of the list when they change, so only its newest page is fetched again, however many
+// pages were read.
 import type { InfiniteData } from "@tanstack/react-query";
 import type { Conversation, Schemas } from "./client";
+import { indexOf } from "./conversation-pages";
 
 type List = Schemas["ListConversation"];
 
@@ -14,7 +15,8 @@ function isAfter(a: Conversation, b: Conversation): boolean {
 
 /**
  * Merges a newly fetched newest page into the pages read so far. Returns null if conversations may be missing between
- * them. Conversations before the end of the newest page that are not on it were deleted, and are removed.
+ * them. Conversations before the end of the newest page that are not on it were deleted, and are removed. Older pages
+ * from which nothing moved stay the same objects.
  */
 export function mergeNewestConversations<P>(known: InfiniteData<List, P>, newest: List): InfiniteData<List, P> | null {
   const [first, ...rest] = known.pages;
@@ -22,17 +24,25 @@ export function mergeNewestConversations<P>(known: InfiniteData<List, P>, newest
   if (first === undefined) return null;
   if (rest.length === 0 || last === undefined || newest.next_cursor === null)
     return { pages: [newest], pageParams: known.pageParams.slice(0, 1) };
-  const isLast = (one: Conversation) =>
-    one.conversation_id === last.conversation_id && one.last_activity_at === last.last_activity_at;
-  if (!known.pages.some(({ data }) => data.some(isLast))) return null;
+  const end = known.pages.findIndex(
+    (page) => indexOf(page.data).get(last.conversation_id)?.last_activity_at === last.last_activity_at,
+  );
+  if (end < 0) return null;
   const fetched = new Set(newest.data.map((one) => one.conversation_id));
-  const retained = (data: readonly Conversation[]) =>
-    data.filter((one) => !fetched.has(one.conversation_id) && isAfter(one, last));
+  const before = known.pages.slice(0, end + 1);
+  const moved = [...fetched].filter((id) => !before.some((page) => indexOf(page.data).has(id)));
+  const retained = (page: List, at: number): readonly Conversation[] => {
+    if (at <= end) return page.data.filter((one) => !fetched.has(one.conversation_id) && isAfter(one, last));
+    return moved.some((id) => indexOf(page.data).has(id))
+      ? page.data.filter((one) => !fetched.has(one.conversation_id))
+      : page.data;
+  };
   return {
     ...known,
-    pages: [
-      { ...first, data: [...newest.data, ...retained(first.data)] },
-      ...rest.map((page) => ({ ...page, data: retained(page.data) })),
-    ],
+    pages: known.pages.map((page, at) => {
+      const data = retained(page, at);
+      if (at === 0) return { ...page, data: [...newest.data, ...data] };
+      return data === page.data ? page : { ...page, data: [...data] };
+    }),
   };
 }

@@ -1,12 +1,27 @@
 // The server state of the account in TanStack Query's cache: one key and one query per resource, and the messages by
 // which tabs notify each other of changes.
-import { infiniteQueryOptions, QueryClient, queryOptions, type InfiniteData } from "@tanstack/react-query";
+import {
+  focusManager,
+  infiniteQueryOptions,
+  QueryClient,
+  queryOptions,
+  type InfiniteData,
+  type Query,
+} from "@tanstack/react-query";
 import { api, fetchSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
 
 /** How long cached data counts as fresh, in milliseconds. */
 const defaultStaleTime = 10_000;
+/**
+ * The most pages of a list that are fetched again when its newest page is not enough. The others are dropped, and read
+ * again when the user scrolls to them: a reader may have loaded a thousand pages.
+ */
+const maxRefetchedPages = 4;
+/** The most conversations of older pages that are fetched one by one after they have changed. */
+const maxUpdates = 20;
 
 /** Retries requests without a response or with a 5xx, with growing pauses. No other refused request is retried. */
 const retryPolicy = {
@@ -90,13 +105,16 @@ export const archiveQuery = infiniteQueryOptions({
   refetchOnMount: "always",
 });
 
-/** The conversations of the account, newest page first. A change refetches the newest page. */
+/**
+ * The conversations of the account, newest page first. TanStack Query would refetch every page that was read, so code that
+ * detects a change calls refetch, which fetches the newest page.
+ */
 export const conversationsQuery = infiniteQueryOptions({
   queryKey: ["conversations"],
   initialPageParam: null as string | null,
   queryFn: ({ pageParam }) => newestConversations(pageParam),
   getNextPageParam: (page) => page.next_cursor,
-  refetchOnWindowFocus: "always",
+  staleTime: Infinity,
 });
 
 export const conversationQuery = (id: string) =>
@@ -137,13 +155,29 @@ export const messagesQuery = (id: string, branch: string) =>
 
 let changeChannel: BroadcastChannel | null = null;
 
-/** Starts to refetch what other tabs have changed, and everything displayed once the device is online again. */
+/** Numbers the fetches of queries in the order in which they started. */
+let fetches = 0;
+const lastFetchOf = new WeakMap<Query, number>();
+
+/** Returns the number of the last fetch of a query. */
+export const lastFetch = (): number => fetches;
+
+/**
+ * Starts to refetch what other tabs have changed, the list of conversations once the page is visible again, and
+ * everything displayed once the device is online again.
+ */
 export function startQueries(): void {
   changeChannel = new BroadcastChannel("turnstone-changes");
   changeChannel.onmessage = ({ data }: MessageEvent<readonly string[]>) => void refetch(data);
+  queryClient.getQueryCache().subscribe((event) => {
+    if (event.type === "updated" && event.action.type === "fetch") lastFetchOf.set(event.query, ++fetches);
+  });
+  focusManager.subscribe((focused) => void (focused && refetch(conversationsQuery.queryKey)));
   // Cancelled first: a query that waits for its next retry would continue to wait.
   window.addEventListener("online", () => {
-    void queryClient.cancelQueries({ type: "active" }).then(() => queryClient.refetchQueries({ type: "active" }));
+    void queryClient
+      .cancelQueries({ type: "active" })
+      .then(() => refetchQueries(queryClient.getQueryCache().findAll({ type: "active" }), refetch));
   });
 }
 
@@ -153,11 +187,11 @@ export function refetchInAllTabs(...key: readonly string[]): Promise<void> {
   return refetch(key);
 }
 
-/** Refetches the queries under a key in this tab. */
+/** Refetches the queries under a key in this tab. Of a list that may have many pages, it fetches the newest page. */
 export async function refetch(key: readonly string[]): Promise<void> {
   if (key[0] === "conversations")
     return refetchNewestPage(conversationsQuery.queryKey, newestConversations, mergeNewestConversations);
-  if (key[0] !== "messages") return queryClient.invalidateQueries({ queryKey: key });
+  if (key[0] !== "messages") return invalidate(key);
   await Promise.all(
     queryClient
       .getQueryCache()
@@ -172,13 +206,21 @@ export async function refetch(key: readonly string[]): Promise<void> {
   );
 }
 
-/** Updates a changed conversation (version null: deleted) in the list, if it is on an older page than the newest. */
-export async function updateListed(id: string, version: number | null): Promise<void> {
-  const listed = queryClient
-    .getQueryData(conversationsQuery.queryKey)
-    ?.pages.flatMap(({ data }) => data)
-    .find((one) => one.conversation_id === id);
-  if (listed === undefined || (version !== null && listed.version >= version)) return;
+/**
+ * Updates changed conversations (version null: deleted) in the list, if they are on older pages than the newest. If there
+ * are many, it fetches the list again.
+ */
+export async function updateListed(changed: ReadonlyMap<string, number | null>): Promise<void> {
+  const listed = partsOf(queryClient.getQueryData(conversationsQuery.queryKey)?.pages ?? []);
+  const outdated = [...changed].flatMap(([id, version]) => {
+    const known = find(listed, id);
+    return known === undefined || (version !== null && known.version >= version) ? [] : [id];
+  });
+  if (outdated.length > maxUpdates) return refetchPages(conversationsQuery.queryKey);
+  for (const id of outdated) await updateOne(id);
+}
+
+async function updateOne(id: string): Promise<void> {
   try {
     const path = { conversation_id: id };
     cacheConversation(
@@ -186,49 +228,103 @@ export async function updateListed(id: string, version: number | null): Promise<
     );
   } catch (error) {
     if (!(error instanceof Refusal) || error.status !== 404) return; // the next refetch of the list contains the change
-    queryClient.setQueryData(conversationsQuery.queryKey, (list) => {
-      const without = (data: readonly Conversation[]) => data.filter((one) => one.conversation_id !== id);
-      return list && { ...list, pages: list.pages.map((page) => ({ ...page, data: without(page.data) })) };
-    });
+    queryClient.setQueryData(conversationsQuery.queryKey, (list) => list && replaceConversation(list, id, () => null));
   }
 }
 
 /** Refetches everything displayed, except for the session and for what does not exist. */
-export async function refetchDisplayed(): Promise<void> {
-  const displayed = queryClient
+export const refetchDisplayed = (): Promise<void> => refetchQueries(displayed(), refetch);
+
+/**
+ * Refetches what is displayed and was fetched up to the given fetch (lastFetch), because anything may have changed since,
+ * also on older pages of lists.
+ */
+export const refetchAll = (upTo: number): Promise<void> =>
+  refetchQueries(
+    displayed().filter((query) => (lastFetchOf.get(query) ?? 0) <= upTo),
+    refetchPages,
+  );
+
+const displayed = (): Query[] =>
+  queryClient
     .getQueryCache()
     .findAll({ type: "active" })
     .filter(({ queryKey, state: { error } }) => {
       const missing = error instanceof Refusal && error.status === 404;
       return queryKey[0] !== "session" && !missing;
     });
+
+/** Refetches everything displayed, and everything else when it is displayed again. */
+export async function invalidateAll(): Promise<void> {
+  const queries = queryClient.getQueryCache().getAll();
+  await refetchQueries(queries, refetchPages);
+}
+
+/** Refetches queries; those of lists that may have many pages by the given function. */
+async function refetchQueries(
+  queries: readonly Query[],
+  refetchList: (key: readonly string[]) => Promise<void>,
+): Promise<void> {
   await Promise.all(
-    displayed.map(({ queryKey }) =>
+    queries.map(({ queryKey }) =>
       queryKey[0] === "conversations" || queryKey[0] === "messages"
-        ? refetch(queryKey as readonly string[])
-        : queryClient.invalidateQueries({ queryKey, exact: true }),
+        ? refetchList(queryKey as readonly string[])
+        : invalidate(queryKey as readonly string[], true),
     ),
   );
 }
 
-/** Refetches the newest page of a list; refetches every page that was read if the newest page is not enough. */
+/** Waits until no query under a key is being fetched. */
+async function fetched(queryKey: readonly string[]): Promise<void> {
+  const inProgress = () =>
+    queryClient
+      .getQueryCache()
+      .findAll({ queryKey, fetchStatus: "fetching" })
+      .flatMap(({ promise }) => promise ?? []);
+  for (let promises = inProgress(); promises.length > 0; promises = inProgress()) await Promise.allSettled(promises);
+}
+
+/** Fetches the newest page of a list and merges it. If that is not enough, fetches the first pages again. */
 async function refetchNewestPage<Page>(
   queryKey: readonly string[],
   fetchNewest: () => Promise<Page>,
   merge: (known: InfiniteData<Page>, newest: Page) => InfiniteData<Page> | null,
 ): Promise<void> {
   const pages = () => queryClient.getQueryData<InfiniteData<Page>>(queryKey);
-  const many = (pages()?.pages.length ?? 0) > 1;
-  if (!many || queryClient.isFetching({ queryKey }) > 0) return queryClient.invalidateQueries({ queryKey });
+  if ((pages()?.pages.length ?? 0) < 2) return invalidate(queryKey);
   try {
-    const newest = await fetchNewest();
+    const newest = await queryClient.fetchQuery({
+      queryKey: ["newest", ...queryKey, crypto.randomUUID()],
+      queryFn: () => fetchNewest(),
+      gcTime: 0,
+      ...retryPolicy,
+    });
+    // The pages that a fetch in progress returns would replace the merged ones.
+    await fetched(queryKey);
     const known = pages();
     const merged = known === undefined ? null : merge(known, newest);
-    if (merged === null) return await queryClient.invalidateQueries({ queryKey });
+    if (merged === null) return await refetchPages(queryKey);
     queryClient.setQueryData(queryKey, merged);
   } catch {
-    return queryClient.invalidateQueries({ queryKey }); // the query retries, and reports the error if that fails
+    return refetchPages(queryKey); // the query reports the error if that fails, too
   }
+}
+
+/** Fetches the first pages of a list again and drops the others. */
+async function refetchPages(queryKey: readonly string[]): Promise<void> {
+  await queryClient.cancelQueries({ queryKey, exact: true });
+  queryClient.setQueryData<InfiniteData<unknown>>(queryKey, (list) =>
+    list === undefined || list.pages.length <= maxRefetchedPages
+      ? list
+      : { pages: list.pages.slice(0, maxRefetchedPages), pageParams: list.pageParams.slice(0, maxRefetchedPages) },
+  );
+  await queryClient.invalidateQueries({ queryKey, exact: true });
+}
+
+/** Refetches the queries under a key. A first load in progress may be older than the change, so it is repeated. */
+async function invalidate(queryKey: readonly string[], exact = false): Promise<void> {
+  await queryClient.cancelQueries({ queryKey, exact, predicate: ({ state }) => state.data === undefined });
+  await queryClient.invalidateQueries({ queryKey, exact });
 }
 
 /** Writes a stored draft into the cached conversation of this tab; the other tabs refetch it. */
@@ -248,18 +344,10 @@ export function cacheConversation(conversation: Conversation): void {
   queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) =>
     page === undefined || outdated(page) ? page : { ...page, ...conversation },
   );
-  queryClient.setQueryData(conversationsQuery.queryKey, (list) =>
-    list === undefined
-      ? list
-      : {
-          ...list,
-          pages: list.pages.map((page) => ({
-            ...page,
-            data: page.data.map((item) =>
-              item.conversation_id === conversation.conversation_id && !outdated(item) ? conversation : item,
-            ),
-          })),
-        },
+  queryClient.setQueryData(
+    conversationsQuery.queryKey,
+    (list) =>
+      list && replaceConversation(list, conversation.conversation_id, (item) => (outdated(item) ? item : conversation)),
   );
 }
 

@@ -2,7 +2,7 @@
 import { create } from "zustand";
 import { fetchSession, forgetToken, type SessionInfo } from "./client";
 import { Refusal } from "./problem";
-import { queryClient, sessionQuery } from "./queries";
+import { invalidateAll, queryClient, sessionQuery } from "./queries";
 
 export const useSessionState = create<{ lost: boolean }>(() => ({ lost: false }));
 
@@ -48,7 +48,7 @@ function applySession(session: SessionInfo): void {
   forgetToken();
   queryClient.setQueryData(sessionQuery.queryKey, session);
   useSessionState.setState({ lost: false });
-  if (before !== undefined) void queryClient.invalidateQueries();
+  if (before !== undefined) void invalidateAll();
   listeners.forEach((listener) => listener());
 }
 

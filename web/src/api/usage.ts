@@ -9,6 +9,9 @@ export type Grouping = "day" | "profile" | "conversation";
 /** How many pages of groups are read at most. A page of conversations may have few groups, or none. */
 const maxPages = 10;
 
+/** Returns when tokens that were used up at a time are available again: the budget is for a UTC day. */
+export const budgetReset = (at: number): number => (Math.floor(at / 86_400_000) + 1) * 86_400_000;
+
 /** The sums of usage from a day (UTC) until now with the state of the budget. complete: false if there are more groups. */
 export const usageQuery = (grouping: Grouping, from: string) =>
   queryOptions({

@@ -25,6 +25,7 @@ import { TemporaryNotice, TemporaryToggle } from "./temporary";
 import { useChat, type Chat } from "./use-chat";
 import { useEscape, useFocus, useRefusedText } from "./use-composer";
 import { useSend } from "./use-send";
+import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
 
 export interface ComposerProps {
@@ -51,7 +52,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const chat = useChat(conversationID, page);
   const { id, draft } = chat;
-  const temporary = chat.fresh?.temporary ?? false;
+  const temporary = useTemporary(chat, state.messageInFlight);
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
   const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
@@ -70,7 +71,9 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   useFocus(field);
   const sendKey = useSendKey();
   const { second } = useSendModes();
+  const blocked = chat.fresh === null && temporary?.changing === true;
   const act = (action: NonNullable<KeyAction>): boolean => {
+    if (blocked) return true;
     if (action === "edit-last") {
       if (page?.head_message_id == null) return false;
       requestEditLast();
@@ -83,7 +86,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   return (
     <form aria-label={t("composer.form")} onSubmit={(event) => event.preventDefault()}>
       <DraftConflict id={id} draft={draft} />
-      {chat.fresh !== null && <TemporaryNotice on={temporary} />}
+      {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
         className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
@@ -104,12 +107,8 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <Picker chat={chat} once={once} onOnce={setOnce} />
-          {chat.fresh !== null && (
-            <TemporaryToggle
-              on={temporary}
-              disabled={draft.saving}
-              onChange={(on) => chat.change({ ...chat.fresh!, temporary: on })}
-            />
+          {temporary !== null && (
+            <TemporaryToggle on={temporary.on} disabled={temporary.changing} onChange={temporary.change} />
           )}
           <span className="grow" />
           {turn !== null && (
@@ -125,7 +124,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
               verb={way.verb}
               verbs={way.verbs}
               keysOf={(one) => (way.verb === null ? "" : keysOf(one, way.verb, second(way.verb), sendKey))}
-              disabled={!way.canSend}
+              disabled={!way.canSend || blocked}
               reason={noteID}
               onSend={way.submit}
               returnTo={returnTo}

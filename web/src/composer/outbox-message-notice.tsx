@@ -12,6 +12,7 @@ import {
 import { lengthOf, longestSteering } from "./text-limits";
 import { restoreText } from "./drafts";
 import { focusComposer, focusToWrite } from "./composer-requests";
+import { budgetReset } from "../api/usage";
 import { Button } from "../controls/button";
 import { formatSeconds, useSecondsUntil } from "../controls/countdown";
 import { Icon } from "../controls/icon";
@@ -29,16 +30,24 @@ function Notice({ message, failure }: { message: OutboxMessage; failure: Deliver
   const { t, intl } = useLocalization();
   const seconds = useSecondsUntil(message.state === "sending" ? 0 : failure.retryAt);
   const refused = message.state === "refused";
+  // Rounded to the minute: the pause of the service is in whole seconds, and the response took a while.
+  const reset = Math.round((failure.retryAt || budgetReset(Date.now())) / 60_000) * 60_000;
   return (
     <div className="flex flex-col gap-1.5 text-sm">
       <div className={`flex items-start gap-2 ${refused ? "text-danger" : "text-warning"}`}>
         <Icon name={refused ? "warning" : "clock"} size={16} />
         <div className="flex flex-wrap gap-x-1.5">
           <p role={refused ? "alert" : "status"}>
-            {reasonOf(message, failure, t, (parts) => intl.formatList(parts, { type: "conjunction" }))}
+            {reasonOf(
+              message,
+              failure,
+              t,
+              (parts) => intl.formatList(parts, { type: "conjunction" }),
+              intl.formatDate(reset, { dateStyle: "medium", timeStyle: "short" }),
+            )}
           </p>
           {/* The countdown is hidden from screen readers, which read the reason above once. */}
-          {seconds > 0 && (
+          {seconds > 0 && failure.code !== "budget_reached" && (
             <p aria-hidden="true" className="text-soft tabular-nums">
               {t(failure.status === 429 && refused ? "composer.limit.again" : "composer.outbox.next_try", {
                 time: formatSeconds(seconds, intl),
@@ -52,12 +61,13 @@ function Notice({ message, failure }: { message: OutboxMessage; failure: Deliver
   );
 }
 
-/** Returns the text for a failure. The detail from the service is used only if the app has no text of its own. */
+/** Returns the text for a failure. when: the time at which the service accepts the message again. The detail from the service is used only if the app has no text of its own. */
 export function reasonOf(
   message: OutboxMessage,
   failure: DeliveryFailure,
   t: Localization["t"],
   list: (parts: string[]) => string,
+  when: string,
 ): string {
   if (failure.status === 0 && failure.code !== "outcome_unknown")
     return t(navigator.onLine ? "composer.outbox.unreachable" : "composer.outbox.offline");
@@ -73,7 +83,7 @@ export function reasonOf(
       });
     return t("composer.outbox.unavailable");
   }
-  return t(codeMessages[failure.code] ?? "composer.outbox.refused", { detail: failureText(failure) });
+  return t(codeMessages[failure.code] ?? "composer.outbox.refused", { detail: failureText(failure), when });
 }
 
 const dependencyMessages: Readonly<Record<string, MessageKey>> = {

@@ -4,7 +4,7 @@ import { useLocalization } from "../messages/localization";
 
 interface ToggleProps {
   on: boolean;
-  /** While the conversation is being created, which decides whether it is temporary. */
+  /** While the choice is being stored. */
   disabled: boolean;
   onChange: (on: boolean) => void;
 }

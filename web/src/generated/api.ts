@@ -3417,7 +3417,7 @@ export interface components {
             };
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
-            /** @description Of a new conversation; absent: false. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. An existing conversation cannot change it: another value than the stored one fails with 409. */
+            /** @description Absent: false for a new conversation, else unchanged. A temporary conversation is never listed, gets no generated title, and is erased 24 hours after its last activity. It can be changed, with the version, while the conversation has no messages, no title and no project; afterwards, another value than the stored one fails with 409. */
             temporary?: boolean;
             /** @description 1 to 200 characters after trimming. Empty: removes a title that the user has set; a generated title stays. */
             title?: string;

@@ -4,6 +4,7 @@ import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
@@ -60,7 +61,8 @@ function storedPreference(name: "language"): string | undefined {
 /** Renders nothing until the messages of the language are loaded, so that no text flashes in another language. */
 export function Localization({ children }: { children: ReactNode }) {
   const session = useQuery({ ...sessionQuery, enabled: false });
-  const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
+  const loads = useFeedStart(({ over }) => over);
+  const settings = useQuery({ ...settingsQuery, enabled: loads && session.data !== undefined });
   const [preferred, setPreferred] = useState(() => storedPreference("language"));
   // A refetch during a write may return the settings before it.
   const pending = useSettingsStore((store) => store.pending.language);

@@ -17,7 +17,6 @@ import { useLocalization } from "../messages/localization";
 import { Header } from "./header";
 import { useUnsentCount } from "../sidebar/sign-out";
 import { UnreadIcon, PageTitle } from "./title";
-import { startAccountFeed } from "../turn/account-feed";
 import { useProviderFailureToast } from "./provider-failure";
 
 // The drawer and the dialogs are loaded when they are first opened.
@@ -54,7 +53,6 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const branching = useBranching((branches) => branches.conversation !== null);
   useSendWhenHidden();
   useProviderFailureToast();
-  useEffect(startAccountFeed, []);
   const navigate = useNavigate();
   const conversation = useKnownConversation(id);
   const shown = wide ? docked : drawer;

@@ -22,3 +22,8 @@ export function matcher(typed: string): (title: string) => boolean {
     );
   };
 }
+
+/** Returns the conversations with the newest activity among the first ones of a list in which pinned ones come first. */
+export function mostRecent<One extends { last_activity_at: string }>(list: readonly One[], most: number): One[] {
+  return list.slice(0, most).sort((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at));
+}

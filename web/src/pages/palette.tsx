@@ -13,18 +13,20 @@ import { requestAction, keysOf } from "../keys/keys";
 import { useLocalization, type Localization } from "../messages/localization";
 import { useBranching } from "../sidebar/branching";
 import { confirmDeletion } from "../sidebar/deletion";
-import { useConversations, useKnownConversation } from "../sidebar/list";
+import { useListedParts, useKnownConversation } from "../sidebar/list";
 import { archive, restore, setPinned } from "../sidebar/organize";
 import { isStored } from "../sidebar/provisional";
 import { editTitle } from "../sidebar/rename";
 import { useSharing } from "../sidebar/sharing";
 import { useSignOut } from "../sidebar/sign-out";
 import { addressOf } from "../transcript/address";
-import { matcher } from "./palette-match";
+import { matcher, mostRecent } from "./palette-match";
 import { Excerpt, useFoundMessages } from "./palette-results";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;
+/** In how many of the loaded conversations a typed text is searched. With more, each key would take too long. */
+const maxSearched = 5_000;
 /** How many are listed before a text is typed, so that the actions below them are visible without scrolling. */
 const maxRecent = 5;
 
@@ -33,11 +35,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const matches = useMemo(() => matcher(typed), [typed]);
   const titleOf = (one: Conversation) => one.title || t("pages.untitled");
-  const all = useConversations(useInfiniteQuery(conversationsQuery).data?.pages);
-  const found = all
-    .toSorted((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at))
-    .filter((one) => matches(titleOf(one)))
-    .slice(0, typed.trim() === "" ? maxRecent : maxListed);
+  const parts = useListedParts(useInfiniteQuery(conversationsQuery).data?.pages);
+  const recent = useMemo(() => mostRecent(parts.flat(), maxSearched), [parts]);
+  const found = recent.filter((one) => matches(titleOf(one))).slice(0, typed.trim() === "" ? maxRecent : maxListed);
   const { results, failed } = useFoundMessages(typed);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const navigate = useNavigate();

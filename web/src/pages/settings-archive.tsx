@@ -33,11 +33,7 @@ export function Archive() {
   );
   const deleting = useDeletion((deletion) => deletion.pending);
   useEffect(() => {
-    const ids = archived.map((one) => one.conversation_id);
-    setSelectable(
-      "archive",
-      ids.filter((id) => !deleting.has(id)),
-    );
+    setSelectable("archive", () => archived.map((one) => one.conversation_id).filter((id) => !deleting.has(id)));
   }, [archived, deleting]);
   useEffect(() => () => void stopSelecting("archive"), []);
   if (isError && data === undefined)

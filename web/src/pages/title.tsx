@@ -3,16 +3,26 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import mark from "../style/mark.svg";
 import unreadMark from "../style/mark-unread.svg";
+import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 import { useLocalization } from "../messages/localization";
+
+const counts = new WeakMap<readonly Conversation[], number>();
+
+/** Returns the number of conversations of a page with an unread finished answer. */
+function unreadOf(page: readonly Conversation[]): number {
+  let count = counts.get(page);
+  if (count === undefined)
+    counts.set(page, (count = page.filter((one) => one.unread && one.live_turn_id === null).length));
+  return count;
+}
 
 /** Returns the number of loaded conversations with an unread finished answer. */
 function useUnread(): number {
   const { data } = useInfiniteQuery({
     ...conversationsQuery,
     enabled: false,
-    select: ({ pages }) =>
-      pages.flatMap((page) => page.data).filter((one) => one.unread && one.live_turn_id === null).length,
+    select: ({ pages }) => pages.reduce((sum, { data: page }) => sum + unreadOf(page), 0),
   });
   return data ?? 0;
 }

@@ -7,11 +7,12 @@ import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 import { Button } from "../controls/button";
 import { deferred } from "../controls/deferred";
+import { useMedia } from "../controls/media";
 import { onMac } from "../keys/keys";
 import { useLocalization } from "../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
 import { linesOf, neighbour, type Group, type Line } from "./groups";
-import { useConversations } from "./list";
+import { useListedParts } from "./list";
 import { isStored } from "./provisional";
 import { editTitle } from "./rename";
 import { focusRow, Row } from "./row";
@@ -22,8 +23,8 @@ const Toolbar = deferred(() => import("./selection-toolbar").then((m) => m.Selec
   onFailure: () => stopSelecting("sidebar"),
 });
 
-/** The estimated height of a line in pixels, until it is measured. */
-const lineHeight = 38;
+/** The height of a line in rem, if the pointer is a mouse and if it is a finger; a heading differs until it is measured. */
+const lineHeights = { fine: 2.375, coarse: 2.875 };
 /** The next page loads when one of this many last lines is rendered. */
 const loadAhead = 12;
 
@@ -31,10 +32,11 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   const { t } = useLocalization();
   const list = useInfiniteQuery(conversationsQuery);
   const today = useToday();
-  const conversations = useConversations(list.data?.pages);
-  const lines = useMemo(() => linesOf(conversations, today, zone), [conversations, today]);
+  const parts = useListedParts(list.data?.pages);
+  const lines = useMemo(() => linesOf(parts, today, zone), [parts, today]);
   const selecting = useSelecting((one) => one.list === "sidebar");
-  useSelectable(conversations);
+  const conversations = useMemo(() => (selecting ? parts.flat() : []), [parts, selecting]);
+  useSelectable(parts);
   if (list.isError && list.data === undefined) {
     return (
       <div className="px-4.5 py-4 text-sm text-soft">
@@ -61,15 +63,12 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
 }
 
 /** Keeps the selection to the conversations that are listed, stored and not being deleted. */
-function useSelectable(conversations: readonly Conversation[]): void {
+function useSelectable(parts: readonly (readonly Conversation[])[]): void {
   const deleting = useDeletion((deletion) => deletion.pending);
   useEffect(() => {
-    const selectable = conversations.filter((one) => isStored(one) && !deleting.has(one.conversation_id));
-    setSelectable(
-      "sidebar",
-      selectable.map((one) => one.conversation_id),
-    );
-  }, [conversations, deleting]);
+    const selectable = (one: Conversation) => isStored(one) && !deleting.has(one.conversation_id);
+    setSelectable("sidebar", () => parts.flatMap((part) => part.filter(selectable).map((one) => one.conversation_id)));
+  }, [parts, deleting]);
   useEffect(() => () => void stopSelecting("sidebar"), []);
 }
 
@@ -98,13 +97,18 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
   const selected = useSelecting((selecting) => (selecting.list === "sidebar" ? selecting.selection.ids : null));
   const scroller = useRef<HTMLDivElement>(null);
   const [scrolled, setScrolled] = useState(false);
-  const { stop, setStop, move } = useRovingTabIndex(lines, current);
-  const stopAt = lines.findIndex((line) => line.key === stop);
+  const { stop, stopAt, setStop, move } = useRovingTabIndex(lines, current);
+  const coarse = useMedia("(pointer: coarse)");
+  const lineHeight = useMemo(
+    () => lineHeights[coarse ? "coarse" : "fine"] * parseFloat(getComputedStyle(document.documentElement).fontSize),
+    [coarse],
+  );
   const rows = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => lineHeight,
-    getItemKey: (at) => lines[at]!.key,
+    // The virtualizer computes the position of every line again when this function is another one.
+    getItemKey: useCallback((at: number) => lines[at]!.key, [lines]),
     overscan: 8,
     // The row where Tab stops stays in the document at every scroll position; otherwise Tab would skip the list.
     rangeExtractor: useCallback(
@@ -197,12 +201,14 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
 function useRovingTabIndex(lines: readonly Line[], current: string | null) {
   const [focused, setStop] = useState<string | null>(null);
   const wanted = useRef<string | null>(null);
-  const has = (id: string | null) => id !== null && lines.some(({ key }) => key === id);
-  const stop = has(focused)
-    ? focused
-    : has(current)
-      ? current
-      : (lines.find(({ kind }) => kind === "conversation")?.key ?? null);
+  const stopAt = useMemo(() => {
+    const of = (id: string | null) => (id === null ? -1 : lines.findIndex(({ key }) => key === id));
+    const at = of(focused);
+    if (at >= 0) return at;
+    const open = of(current);
+    return open >= 0 ? open : lines.findIndex(({ kind }) => kind === "conversation");
+  }, [lines, focused, current]);
+  const stop = lines[stopAt]?.key ?? null;
   useEffect(() => {
     if (wanted.current === null || wanted.current !== stop) return;
     focusRow(wanted.current);
@@ -212,7 +218,7 @@ function useRovingTabIndex(lines: readonly Line[], current: string | null) {
     wanted.current = id;
     setStop(id);
   };
-  return { stop, setStop, move };
+  return { stop, stopAt, setStop, move };
 }
 
 function Heading({ group }: { group: Group }) {

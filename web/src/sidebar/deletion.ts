@@ -4,6 +4,7 @@
 import { useEffect } from "react";
 import { create } from "zustand";
 import { startBatch } from "../api/batch";
+import { replaceConversation } from "../api/conversation-pages";
 import { noticeSignOut } from "../api/session-state";
 import { api, type Conversation, Refusal } from "../api/client";
 import type { Confirmation } from "../api/problem";
@@ -154,14 +155,7 @@ async function requestDeletion(conversation: Conversation, token?: string): Prom
 function removeFromCache(conversation: Conversation): void {
   const id = conversation.conversation_id;
   for (const { queryKey } of [conversationsQuery, archiveQuery])
-    queryClient.setQueryData(queryKey, (list) =>
-      list === undefined
-        ? list
-        : {
-            ...list,
-            pages: list.pages.map((page) => ({ ...page, data: page.data.filter((one) => one.conversation_id !== id) })),
-          },
-    );
+    queryClient.setQueryData(queryKey, (list) => list && replaceConversation(list, id, () => null));
   queryClient.removeQueries({ queryKey: ["conversation", id] });
   queryClient.removeQueries({ queryKey: ["messages", id] });
   setPending([conversation], null);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../api/client";
-import { dayIn, linesOf, uniqueConversations, neighbour, type Line } from "./groups";
+import { dayIn, linesOf as linesOfParts, listedParts, uniqueConversations, neighbour, type Line } from "./groups";
 
 function conversation(id: string, at: string, pinned = false): Conversation {
   return {
@@ -23,6 +23,15 @@ function conversation(id: string, at: string, pinned = false): Conversation {
     updated_at: at,
     version: 1,
   };
+}
+
+/** The lines are the same however the list is divided. */
+function linesOf(list: readonly Conversation[], now: Date, zone: string): readonly Line[] {
+  const lines = linesOfParts([list], now, zone);
+  for (let at = 0; at < list.length; at++)
+    expect(linesOfParts([list.slice(0, at), [], list.slice(at)], now, zone)).toEqual(lines);
+  expect(linesOfParts([...list.map((one) => [one]), []], now, zone)).toEqual(lines);
+  return lines;
 }
 
 /** Returns one string for each group, for example "today: a b". */
@@ -136,5 +145,42 @@ describe("moving through the list", () => {
     expect(neighbour(lines, "a", "End")).toBe("c");
     expect(neighbour(lines, "a", "x")).toBeNull();
     expect(neighbour([], null, "End")).toBeNull();
+  });
+});
+
+describe("a list of many pages", () => {
+  const at = (n: number) => new Date(Date.UTC(2026, 10, 21) - n * 3_600_000).toISOString();
+  const page = (first: number) => ({
+    data: Array.from({ length: 50 }, (_, n) => conversation(String(first + n), at(first + n))),
+  });
+  const pages = Array.from({ length: 40 }, (_, n) => page(50 * n));
+  const [first, ...rest] = pages;
+
+  test("a change of one page leaves the others as they are", () => {
+    const [pinned, ...before] = listedParts(pages);
+    expect(pinned).toEqual([]);
+    expect(before.flat().map((one) => one.conversation_id)).toEqual(Array.from({ length: 2_000 }, (_, n) => String(n)));
+    const changed = { data: [conversation("new", at(-1)), ...first!.data] };
+    const [, ...after] = listedParts([changed, ...rest]);
+    expect(after[0]).toEqual(changed.data);
+    expect(after.filter((part, n) => part !== before[n]).length).toBe(1);
+    const lines = (parts: ReturnType<typeof listedParts>) => linesOfParts(parts, new Date(at(0)), "UTC");
+    const [one, other] = [lines(before), lines(after)];
+    expect(other.filter((line) => !one.includes(line)).length).toBeLessThanOrEqual(first!.data.length + 4);
+  });
+
+  test("pinned conversations are at the top, archived ones in no place, and each one is listed once", () => {
+    const ids = (list: typeof pages) =>
+      listedParts(list)
+        .flat()
+        .map((one) => one.conversation_id);
+    const pinned = { data: rest[3]!.data.map((one, n) => (n === 7 ? { ...one, pinned_at: at(0) } : one)) };
+    const archived = { data: rest[4]!.data.map((one) => ({ ...one, archived_at: at(0) })) };
+    const listed = ids([first!, rest[0]!, rest[1]!, rest[2]!, pinned, archived]);
+    expect(listed.slice(0, 3)).toEqual(["207", "0", "1"]);
+    expect(listed.length).toBe(250);
+    const repeated = { data: [...first!.data.slice(3, 5), ...rest[0]!.data] };
+    expect(ids([first!, repeated])).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
+    expect(ids([first!, rest[0]!])).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
   });
 });

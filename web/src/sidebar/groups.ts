@@ -1,12 +1,12 @@
 // The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone. Pure.
 import type { Conversation } from "../api/client";
+import { partsOf, repetitions } from "../api/conversation-pages";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
 
 /** One line of the list. */
 export type Line =
-  | { kind: "group"; key: string; group: Group }
-  | { kind: "conversation"; key: string; conversation: Conversation; place: number };
+  { kind: "group"; key: string; group: Group } | { kind: "conversation"; key: string; conversation: Conversation };
 
 /** Returns all loaded conversations once each: one that changed between the loading of two pages may be on both. */
 export function uniqueConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
@@ -16,13 +16,39 @@ export function uniqueConversations(pages: readonly { data: readonly Conversatio
   return [...found.values()];
 }
 
+type Part = readonly Conversation[];
+
+interface Split {
+  pinned: Part;
+  others: Part;
+}
+
+const splits = new WeakMap<Part, Split>();
+
+/** Returns the pinned and the other conversations of a page that are not archived. */
+function splitOf(page: Part): Split {
+  let split = splits.get(page);
+  if (split === undefined) {
+    const shown = page.filter((one) => one.archived_at === null);
+    split = {
+      pinned: shown.filter((one) => one.pinned_at !== null),
+      others: shown.filter((one) => one.pinned_at === null),
+    };
+    splits.set(page, split);
+  }
+  return split;
+}
+
+const repeats = repetitions();
+
 /**
- * Returns the loaded conversations that the list shows, in its order. A page that was loaded before a conversation was
- * pinned or archived here has it in another place.
+ * Returns the loaded conversations that the list shows, in its order: the pinned ones, then the others of each page. A
+ * page that was loaded before a conversation was pinned or archived here has it in another place.
  */
-export function listedConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
-  const shown = uniqueConversations(pages).filter((one) => one.archived_at === null);
-  return [...shown.filter((one) => one.pinned_at !== null), ...shown.filter((one) => one.pinned_at === null)];
+export function listedParts(pages: readonly { data: Part }[]): readonly Part[] {
+  const parts = partsOf(pages);
+  const shown = (repeats(parts) ? [uniqueConversations(pages)] : parts).map(splitOf);
+  return [shown.flatMap(({ pinned }) => pinned), ...shown.map(({ others }) => others)];
 }
 
 /** Returns a function that numbers the days of a time zone: one more at each midnight, however long the day. */
@@ -53,35 +79,70 @@ function groupOf(conversation: Conversation, today: number, dayOf: (time: Date) 
   return { name: "earlier", month: new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)) };
 }
 
-/** Returns the lines of the list in the order of the service, with a heading wherever the group changes. */
-export function linesOf(conversations: readonly Conversation[], now: Date, zone: string): Line[] {
+/** The lines of a part of the list, of which the first one is a heading. */
+interface PartLines {
+  today: number;
+  zone: string;
+  withHeading: readonly Line[];
+  withoutHeading: readonly Line[];
+  /** The keys of its first and of its last group; empty: it has no line. */
+  first: string;
+  last: string;
+}
+
+const partLines = new WeakMap<Part, PartLines>();
+
+/**
+ * Returns the lines of the list in the order of the service, with a heading wherever the group changes. The lines of a part
+ * are computed once a day.
+ */
+export function linesOf(parts: readonly Part[], now: Date, zone: string): readonly Line[] {
   const dayOf = dayIn(zone);
   const today = dayOf(now);
-  const lines: Line[] = [];
+  const lines: (readonly Line[])[] = [];
   let last = "";
-  conversations.forEach((conversation, place) => {
+  for (const part of parts) {
+    let known = partLines.get(part);
+    if (known?.today !== today || known.zone !== zone)
+      partLines.set(part, (known = { today, zone, ...linesOfPart(part, today, dayOf) }));
+    lines.push(known.first === last ? known.withoutHeading : known.withHeading);
+    last = known.last || last;
+  }
+  return ([] as Line[]).concat(...lines);
+}
+
+function linesOfPart(part: Part, today: number, dayOf: (time: Date) => number): Omit<PartLines, "today" | "zone"> {
+  const lines: Line[] = [];
+  const groups: string[] = [];
+  for (const conversation of part) {
     const group = groupOf(conversation, today, dayOf);
     const key = group.name === "earlier" ? group.month.toISOString() : group.name;
-    if (key !== last) lines.push({ kind: "group", key: `${key} ${conversation.conversation_id}`, group });
-    last = key;
-    lines.push({ kind: "conversation", key: conversation.conversation_id, conversation, place });
-  });
-  return lines;
+    if (key !== groups.at(-1)) {
+      groups.push(key);
+      lines.push({ kind: "group", key: `${key} ${conversation.conversation_id}`, group });
+    }
+    lines.push({ kind: "conversation", key: conversation.conversation_id, conversation });
+  }
+  return { withHeading: lines, withoutHeading: lines.slice(1), first: groups[0] ?? "", last: groups.at(-1) ?? "" };
 }
 
 /** Returns the conversation to which a key moves from another one; null: none. */
 export function neighbour(lines: readonly Line[], from: string | null, key: string): string | null {
-  const ids = lines.filter((line) => line.kind === "conversation").map((line) => line.key);
-  const at = from === null ? -1 : ids.indexOf(from);
+  const next = (at: number, step: 1 | -1): string | null => {
+    let to = at;
+    while (lines[to]?.kind === "group") to += step;
+    return lines[to]?.key ?? null;
+  };
+  const at = from === null ? -1 : lines.findIndex((line) => line.key === from);
   switch (key) {
     case "ArrowDown":
-      return ids[at + 1] ?? null;
+      return next(at + 1, 1);
     case "ArrowUp":
-      return at > 0 ? ids[at - 1]! : null;
+      return at > 0 ? next(at - 1, -1) : null;
     case "Home":
-      return ids[0] ?? null;
+      return next(0, 1);
     case "End":
-      return ids.at(-1) ?? null;
+      return next(lines.length - 1, -1);
     default:
       return null;
   }

@@ -1,7 +1,7 @@
 // The request to move conversations into another project.
 import { create } from "zustand";
 import { api, body, type Conversation } from "../api/client";
-import { currentOf } from "./organize";
+import { currentOf } from "../api/current-conversation";
 
 /** The conversations that the user moves; empty: none. */
 export const useMoving = create<{ conversations: readonly Conversation[] }>(() => ({ conversations: [] }));

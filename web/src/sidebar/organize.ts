@@ -1,5 +1,6 @@
 // Pinning and archiving conversations. A change is displayed at once and reverted if the service refuses it.
-import { api, body, type Conversation, Refusal } from "../api/client";
+import { api, body, type Conversation } from "../api/client";
+import { currentOf } from "../api/current-conversation";
 import { cacheConversation, conversationQuery, queryClient, refetchInAllTabs } from "../api/queries";
 import { noticeSignOut } from "../api/session-state";
 import { toast } from "../controls/toast";
@@ -22,12 +23,6 @@ function put(conversation: Conversation, placement: Placement): Promise<Conversa
 /** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
 export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
   put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement));
-
-/** Returns the current state of a conversation from the refusal of a stale version. Throws any other refusal. */
-export function currentOf(refusal: unknown): Conversation {
-  if (!(refusal instanceof Refusal) || refusal.code !== "stale_version") throw refusal;
-  return refusal.problem?.current as unknown as Conversation;
-}
 
 /** Returns a conversation as it will be after a change. */
 export function placed(conversation: Conversation, placement: Placement): Conversation {

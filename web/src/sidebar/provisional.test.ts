@@ -13,13 +13,15 @@ test("a provisional title has at most sixty characters and ends after a word", (
 });
 
 test("a conversation whose first message is being sent is known, but is in no list if it is temporary", () => {
-  const known = withOutbox(
-    [],
-    [
-      outboxMessage("one", 1, { conversationID: "conv_1", newConversation: { profile: null, temporary: true } }),
-      outboxMessage("two", 2, { conversationID: "conv_2", newConversation: { profile: null } }),
-    ],
-  );
-  expect(known.map(({ title, temporary }) => `${title} ${temporary}`)).toEqual(["two false", "one true"]);
-  expect(withoutTemporary(known).map(({ title }) => title)).toEqual(["two"]);
+  const messages = [
+    outboxMessage("one", 1, { conversationID: "conv_1", newConversation: { profile: null, temporary: true } }),
+    outboxMessage("two", 2, { conversationID: "conv_2", newConversation: { profile: null } }),
+  ];
+  const known = withOutbox([[]], messages);
+  expect(known.flat().map(({ title, temporary }) => `${title} ${temporary}`)).toEqual(["two false", "one true"]);
+  expect(
+    withoutTemporary(known, messages)
+      .flat()
+      .map(({ title }) => title),
+  ).toEqual(["two"]);
 });

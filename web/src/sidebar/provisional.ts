@@ -1,5 +1,6 @@
 // Provisional titles and rows of conversations whose first message is still being sent. Pure.
 import type { Conversation } from "../api/client";
+import { find, indexOf } from "../api/conversation-pages";
 import type { OutboxMessage } from "../api/outbox-message";
 
 /** The longest title made from a message, in characters. */
@@ -46,31 +47,40 @@ function futureConversation(message: OutboxMessage): Conversation {
 /** Whether the service has the conversation, so that it can be renamed and deleted. */
 export const isStored = (conversation: Conversation): boolean => conversation.version > 0;
 
-/** Adds the conversations that the outbox messages create, and the titles that the service has not set yet. */
+/**
+ * Adds the conversations that the outbox messages create, and the titles that the service has not set yet, to a list in
+ * parts, of which the first one has the pinned conversations. Parts that do not change stay the same objects.
+ */
 export function withOutbox(
-  conversations: readonly Conversation[],
+  parts: readonly (readonly Conversation[])[],
   messages: readonly OutboxMessage[],
-): readonly Conversation[] {
+): readonly (readonly Conversation[])[] {
   const first = new Map<string, OutboxMessage>();
   for (const message of messages)
     if (message.targetTurn === undefined && !first.has(message.conversationID))
       first.set(message.conversationID, message);
-  if (first.size === 0) return conversations;
-  const listed = conversations.map((one) => {
-    const message = one.title === "" ? first.get(one.conversation_id) : undefined;
-    return message === undefined ? one : { ...one, title: provisionalTitle(message.text) };
-  });
-  const known = new Set(conversations.map((one) => one.conversation_id));
+  if (first.size === 0) return parts;
+  const ids = [...first.keys()];
+  const listed = parts.map((part) =>
+    !ids.some((id) => indexOf(part).get(id)?.title === "")
+      ? part
+      : part.map((one) => {
+          const message = one.title === "" ? first.get(one.conversation_id) : undefined;
+          return message === undefined ? one : { ...one, title: provisionalTitle(message.text) };
+        }),
+  );
   const future = [...first.values()]
-    .filter((message) => message.newConversation !== undefined && !known.has(message.conversationID))
+    .filter((message) => message.newConversation !== undefined && !find(parts, message.conversationID))
     .map(futureConversation)
     .reverse();
-  const pinned = listed.filter((one) => one.pinned_at !== null).length;
-  return future.length === 0 ? listed : listed.toSpliced(pinned, 0, ...future);
+  return future.length === 0 ? listed : listed.toSpliced(1, 0, future);
 }
 
-/** Leaves out the temporary conversations, which no list has. */
-export const withoutTemporary = (conversations: readonly Conversation[]): readonly Conversation[] =>
-  conversations.some(({ temporary }) => temporary)
-    ? conversations.filter(({ temporary }) => !temporary)
-    : conversations;
+/** Leaves out the temporary conversations, which no list has: only those that the outbox messages create can be. */
+export const withoutTemporary = (
+  parts: readonly (readonly Conversation[])[],
+  messages: readonly OutboxMessage[],
+): readonly (readonly Conversation[])[] =>
+  messages.some(({ newConversation }) => newConversation?.temporary)
+    ? parts.map((part) => (part.some((one) => one.temporary) ? part.filter((one) => !one.temporary) : part))
+    : parts;

@@ -80,10 +80,10 @@ export const Row = memo(function Row({ conversation, current, stop, selected, on
         aria-disabled={deleting || undefined}
         onFocus={() => onFocus(id)}
         onClick={(event) => {
-          const selects = event.shiftKey || event.ctrlKey || event.metaKey;
-          if (deleting || selects) event.preventDefault();
-          else onOpen();
-          if (selects && !deleting && isStored(conversation)) startAt(id);
+          const newTab = event.ctrlKey || event.metaKey; // the browser opens it
+          if (deleting || (event.shiftKey && !newTab)) event.preventDefault();
+          else if (!newTab) onOpen();
+          if (event.shiftKey && !newTab && !deleting && isStored(conversation)) startAt(id);
         }}
         onDoubleClick={() => isStored(conversation) && editTitle(id, "row")}
         className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting ? "text-faint" : ""}`}

@@ -18,19 +18,22 @@ interface Selecting {
 
 export const useSelecting = create<Selecting>(() => ({ list: null, selection: emptySelection, leaving: new Map() }));
 
-/** The rows that can be selected, in the order of the lists on the page. */
-const orders: Record<ListName, readonly string[]> = { sidebar: [], archive: [] };
+/** Return the rows that can be selected, in the order of the lists on the page. */
+const orders: Record<ListName, () => readonly string[]> = { sidebar: () => [], archive: () => [] };
 
 /**
- * Sets the rows of a list that can be selected. Those that left leave the selection; a selected row that is not in the
- * list yet stays selected (selectAgain).
+ * Sets the function that returns the rows of a list that can be selected. It is called only when rows are selected: a
+ * list may have a hundred thousand. Rows that left leave the selection; a selected row that is not in the list yet stays
+ * selected (selectAgain).
  */
-export function setSelectable(list: ListName, order: readonly string[]): void {
-  const now = new Set(order);
-  const left = new Set(orders[list].filter((id) => !now.has(id)));
-  orders[list] = order;
-  const before = useSelecting.getState();
-  if (before.list === list) useSelecting.setState({ selection: prune(before.selection, left) });
+export function setSelectable(list: ListName, order: () => readonly string[]): void {
+  const before = orders[list];
+  let ids: readonly string[] | null = null;
+  orders[list] = () => (ids ??= order());
+  const { list: selected, selection } = useSelecting.getState();
+  if (selected !== list) return;
+  const now = new Set(orders[list]());
+  useSelecting.setState({ selection: prune(selection, new Set(before().filter((id) => !now.has(id)))) });
 }
 
 const change = (list: ListName, step: (selection: Selection) => Selection): void =>
@@ -41,13 +44,13 @@ const change = (list: ListName, step: (selection: Selection) => Selection): void
 
 /** Selects or deselects a row; with range, selects the rows from the anchor to it. Starts to select if necessary. */
 export function select(list: ListName, id: string, range = false): void {
-  change(list, (selection) => (range ? extend(selection, orders[list], id) : toggle(selection, id)));
+  change(list, (selection) => (range ? extend(selection, orders[list](), id) : toggle(selection, id)));
 }
 
 /** Selects the rows from one row, unless a range already starts at another, to its neighbour. */
 export function selectTo(list: ListName, from: string, to: string): void {
   change(list, (selection) =>
-    extend(selection.anchor === null ? toggle(selection, from) : selection, orders[list], to),
+    extend(selection.anchor === null ? toggle(selection, from) : selection, orders[list](), to),
   );
 }
 

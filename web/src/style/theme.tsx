@@ -2,12 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
+import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { storePreference } from "../messages/localization";
 
 export function ThemeEffect() {
   const session = useQuery({ ...sessionQuery, enabled: false });
-  const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
+  const loads = useFeedStart(({ over }) => over);
+  const settings = useQuery({ ...settingsQuery, enabled: loads && session.data !== undefined });
   // A refetch during a write may return the settings before it.
   const pending = useSettingsStore((store) => store.pending.theme);
   const theme = pending ?? settings.data?.theme;

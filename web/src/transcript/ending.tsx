@@ -2,7 +2,9 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, body } from "../api/client";
 import { sendMessage } from "../api/outbox";
+import { budgetReset } from "../api/usage";
 import { Button } from "../controls/button";
+import { useSecondsUntil } from "../controls/countdown";
 import { Icon } from "../controls/icon";
 import type { Message, TurnFinished } from "../generated/events";
 import { useLocalization } from "../messages/localization";
@@ -35,9 +37,12 @@ export function Ending({ message, turnID, finished, last }: EndingProps) {
 }
 
 function EndNotice({ end, message, last }: { end: End; message: Message | null; last: boolean }) {
-  const { t } = useLocalization();
+  const { t, intl } = useLocalization();
   const { id, busy } = useConversationContext();
   const expected = isExpectedEnd(end);
+  const reset =
+    end.stop === "budget_reached" ? budgetReset(message === null ? Date.now() : Date.parse(message.created_at)) : 0;
+  const waits = useSecondsUntil(reset) > 0;
   const again = (messageID: string) =>
     sendMessage({
       conversationID: id,
@@ -51,11 +56,17 @@ function EndNotice({ end, message, last }: { end: End; message: Message | null; 
         <span className="mt-0.5">
           <Icon name={end.status === "cancelled" ? "stop" : "warning"} size={16} />
         </span>
-        <span>{t(messageOf(end))}</span>
+        <span>
+          {waits
+            ? t("transcript.end.budget_reached.until", {
+                when: intl.formatDate(reset, { dateStyle: "medium", timeStyle: "short" }),
+              })
+            : t(messageOf(end))}
+        </span>
       </p>
-      {message !== null && !busy && (
+      {message !== null && !busy && !waits && (
         <span className="flex flex-wrap gap-1">
-          {end.stop === "max_tokens" && last && (
+          {(end.stop === "max_tokens" || end.stop === "budget_reached") && last && (
             <Button
               onClick={() => sendMessage({ conversationID: id, text: t("transcript.continue_text"), ifBusy: "reject" })}
             >

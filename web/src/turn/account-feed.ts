@@ -1,6 +1,18 @@
-// Keeps what the app displays current: refetches what the items of the account's feed report as changed.
+// Keeps what the app displays current: refetches what the items of the account's feed report as changed. The feed is
+// opened before the first pages of the app are loaded, so that it reports every change after that.
+import { create } from "zustand";
 import { outdatedBy, type KnownVersions } from "../api/feed-changes";
-import { conversationQuery, queryClient, refetch, refetchDisplayed, settingsQuery, updateListed } from "../api/queries";
+import {
+  conversationQuery,
+  lastFetch,
+  queryClient,
+  refetch,
+  refetchAll,
+  refetchDisplayed,
+  sessionQuery,
+  settingsQuery,
+  updateListed,
+} from "../api/queries";
 import { useSessionState } from "../api/session-state";
 import type { FeedItem } from "./feed";
 import { sharedTabs } from "./live";
@@ -18,43 +30,58 @@ const known: KnownVersions = {
   settings: () => queryClient.getQueryData(settingsQuery.queryKey)?.version,
 };
 
+/** The longest time in milliseconds for which the first pages wait for the feed. */
+const longestWait = 500;
+
+/** Whether pages may be loaded: the feed is connected, cannot be, or takes too long. */
+export const useFeedStart = create<{ over: boolean }>(() => ({ over: false }));
+
 let open = false;
+/** The last fetch of a query that may have been before a gap in the feed; null: there was no gap. */
+let gapAfter: number | null = null;
 const outdated = new Map<string, readonly string[]>();
 /** The changed conversations with their new versions; null: deleted. */
 const changed = new Map<string, number | null>();
 let timer: ReturnType<typeof setTimeout> | null = null;
 
-/** Starts to follow the feed. Further calls have no effect. */
+/** Starts to follow the feed. Without a session, the service refuses it until the user signs in. */
 export function startAccountFeed(): void {
-  if (started) return;
-  started = true;
   sharedTabs().followFeed({
     items: (items: FeedItem[]) => {
       for (const { type, id, version } of items)
         if (type.startsWith("conversation.") && id !== undefined)
           changed.set(id, type === "conversation.deleted" ? null : (version ?? 0));
-      for (const key of items.flatMap((item) => outdatedBy(item, known))) outdated.set(key.join(" "), key);
-      if (outdated.size > 0) timer ??= setTimeout(() => void apply(), collected);
+      for (const key of items.flatMap((item) => outdatedBy(item, known)))
+        if (key.length === 0) gapAfter = lastFetch();
+        else outdated.set(key.join(" "), key);
+      if (outdated.size > 0 || gapAfter !== null) timer ??= setTimeout(() => void apply(), collected);
     },
-    open: (now) => void (open = now),
+    open: (now) => {
+      open = now;
+      useFeedStart.setState({ over: true });
+    },
   });
+  setTimeout(() => useFeedStart.setState({ over: true }), longestWait);
   setInterval(() => {
-    if (!open && !document.hidden && navigator.onLine && !useSessionState.getState().lost) void refetchDisplayed();
+    const signedIn = queryClient.getQueryData(sessionQuery.queryKey) !== undefined;
+    if (!open && signedIn && !document.hidden && navigator.onLine && !useSessionState.getState().lost)
+      void refetchDisplayed();
   }, fallbackInterval);
 }
-
-let started = false;
 
 /** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
 async function apply(): Promise<void> {
   const keys = [...outdated.values()];
-  const conversations = [...changed];
+  const conversations = new Map(changed);
+  const gap = gapAfter;
   outdated.clear();
   changed.clear();
+  gapAfter = null;
   try {
-    await (keys.some((key) => key.length === 0) ? refetchDisplayed() : Promise.all(keys.map(refetch)));
-    for (const [id, version] of conversations) await updateListed(id, version);
+    if (gap !== null) await refetchAll(gap);
+    await Promise.all(keys.map(refetch));
+    await updateListed(conversations);
   } finally {
-    timer = outdated.size > 0 ? setTimeout(() => void apply(), collected) : null;
+    timer = outdated.size > 0 || gapAfter !== null ? setTimeout(() => void apply(), collected) : null;
   }
 }

@@ -68,6 +68,18 @@ describe("following the feed", () => {
     expect(seen.open.at(-1)).toBe(false);
   });
 
+  test("without a cursor, the feed is connected once the first item was received", async () => {
+    const reports: string[] = [];
+    const responses = [stream(1, 1), stream(2, 2), problem(401)];
+    await followFeed(
+      null,
+      { items: (items) => reports.push(...items.map(({ id }) => id!)), open: (open) => reports.push(String(open)) },
+      new AbortController().signal,
+      { fetch: () => Promise.resolve(responses.shift()!), pause: () => Promise.resolve() },
+    );
+    expect(reports).toEqual(["conv_1", "true", "false", "true", "conv_2", "false", "false"]);
+  });
+
   test("a cursor that the service does not accept is given up", async () => {
     const responses = [problem(422), stream(1, 1), problem(401)];
     const seen = await following((n) => responses[n]!, "of-another-account");

@@ -9,7 +9,7 @@ export type FeedItem = Schemas["FeedItem"];
 export interface FeedFollower {
   /** cursor is the position after the last item. */
   items(items: FeedItem[], cursor: string): void;
-  /** Reports whether the feed is connected. */
+  /** Reports whether the feed is connected. A feed without a cursor is connected once its first item was received. */
   open(open: boolean): void;
 }
 
@@ -30,8 +30,9 @@ export async function followFeed(
     try {
       const response = await openStream(cursor === null ? "/events" : `/events?after=${cursor}`, signal, deps);
       if (response.status === 200 && response.body !== null) {
-        follower.open(true);
+        if (cursor !== null) follower.open(true);
         await readStream(response.body, signal, (frames) => {
+          const isFirst = cursor === null;
           failures = 0;
           cursor = frames.findLast(({ id }) => id !== undefined)?.id ?? cursor;
           if (cursor !== null)
@@ -39,6 +40,7 @@ export async function followFeed(
               frames.map(({ data }) => JSON.parse(data) as FeedItem),
               cursor,
             );
+          if (isFirst) follower.open(true);
           return false;
         });
       } else {

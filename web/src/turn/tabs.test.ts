@@ -123,10 +123,10 @@ describe("tabs", () => {
     const tabs = new FakeBrowserTabs();
     const all = Array.from({ length: 4 }, () => tabs.openTab());
     for (const tab of all) tab.followFeed();
-    await until(() => all.every((tab) => tab.feedOpen), "the connection");
+    await until(() => tabs.streams.feeds === 1, "the connection");
     tabs.streams.report("one.changed");
     tabs.streams.report("two.changed");
-    await until(() => all.every((tab) => tab.items.length === 2), "the first items");
+    await until(() => all.every((tab) => tab.items.length === 2 && tab.feedOpen), "the first items");
     expect(tabs.streams.feeds).toBe(1);
     const late = tabs.openTab();
     late.followFeed();

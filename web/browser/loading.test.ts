@@ -1,0 +1,63 @@
+// Tests of the requests of one page load: nothing is loaded twice, and no change is missed while the page loads.
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { composer, intercept, sidebar } from "./conversation-page";
+import { Account, BrowserWindow, withBrowser } from "./harness";
+
+withBrowser();
+
+/** Counts the requests of a page for what every page shows, by path. */
+function requestsOf(page: Page): Map<string, number> {
+  const counts = new Map<string, number>();
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (["fetch", "xhr"].includes(request.resourceType())) counts.set(pathname, (counts.get(pathname) ?? 0) + 1);
+  });
+  return counts;
+}
+
+const titles = (page: Page) => sidebar(page).locator("a[data-conversation]").allInnerTexts();
+const resources = ["/auth/session", "/events", "/account/settings", "/projects", "/conversations"];
+
+test("a page load requests each resource once", async () => {
+  const account = await Account.register();
+  await account.request("POST", "/conversations", { title: "Tides" });
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const counts = requestsOf(page);
+  // The feed has started when the session is known.
+  const sessions = await intercept(page, "GET", /\/auth\/session$/);
+  const feed = page.waitForResponse(/\/events/);
+  await page.goto(new URL("/", page.url()).href);
+  await feed;
+  await expect.poll(() => sessions.length).toBe(1);
+  await sessions[0]!.continue();
+  await composer(page).waitFor();
+  await expect.poll(() => titles(page)).toEqual(["Tides"]);
+  // Changes are collected for 50 ms before they are applied; this one is applied after everything before it.
+  await account.request("POST", "/projects", { name: "Shores" });
+  await sidebar(page).getByRole("link", { name: "Shores" }).waitFor();
+  expect(Object.fromEntries(resources.map((path) => [path, counts.get(path)]))).toEqual({
+    "/auth/session": 1,
+    "/events": 1,
+    "/account/settings": 1,
+    "/projects": 2,
+    "/conversations": 2, // an item about a project makes it outdated
+  });
+  await visit.close();
+});
+
+test("what was loaded before the feed has started is loaded again, so that no change is missed", async () => {
+  const account = await Account.register();
+  await account.request("POST", "/conversations", { title: "Tides" });
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const feeds = await intercept(page, "GET", /\/events$/);
+  await page.goto(new URL("/", page.url()).href);
+  await expect.poll(() => titles(page)).toEqual(["Tides"]);
+  await account.request("POST", "/conversations", { title: "Charts" });
+  expect(await titles(page)).toEqual(["Tides"]);
+  await feeds[0]!.continue();
+  await expect.poll(() => titles(page)).toEqual(["Charts", "Tides"]);
+  await visit.close();
+});
