@@ -15,16 +15,19 @@ import (
 // SetFewRows changes how many rows of a project make it a large one.
 func (s *Store) SetFewRows(rows int) { s.few = rows }
 
-// ExplainProject runs the statement of the first window of a project as the role of the service, with a generic plan or
-// one for its values, and returns the plan and the number of pages that it has read.
-func (s *Store) ExplainProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, text string, generic bool) (plan string, pages int, err error) {
+// Explain runs the statement of the first window of an account, or of a project, as the role of the service, with a generic
+// plan or one for its values, and returns the plan and the number of pages that it has read.
+func (s *Store) Explain(ctx context.Context, account protocol.AccountID, project *protocol.ProjectID, text string, generic bool) (plan string, pages int, err error) {
 	mode := "force_custom_plan"
 	if generic {
 		mode = "force_generic_plan"
 	}
-	f := s.finder(account, &Query{Text: text, ProjectID: &project})
+	f, window := s.finder(account, &Query{Text: text, ProjectID: project}), windowSQL
+	if project != nil {
+		window = projectWindowSQL
+	}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, projectWindowSQL, nil)
+		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, window, nil)
 		if err != nil {
 			return err
 		}
@@ -36,6 +39,8 @@ func (s *Store) ExplainProject(ctx context.Context, account protocol.AccountID, 
 				args[i] = pg.UUIDText(id)
 			case *protocol.ProjectID:
 				args[i] = pg.UUIDText(*id)
+			case *protocol.ConversationID:
+				args[i] = nil
 			case [16]byte:
 				args[i] = pg.UUIDText(id)
 			}
@@ -43,10 +48,10 @@ func (s *Store) ExplainProject(ctx context.Context, account protocol.AccountID, 
 		if _, err := tx.Exec(ctx, "select set_config('plan_cache_mode', $1, true)", mode); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "prepare project_window as "+sql); err != nil {
+		if _, err := tx.Exec(ctx, "prepare explained as "+sql); err != nil {
 			return err
 		}
-		explain := "explain (analyze, buffers, timing off, format json) execute project_window(" + strings.Join(places, ", ") + ")"
+		explain := "explain (analyze, buffers, timing off, format json) execute explained(" + strings.Join(places, ", ") + ")"
 		rows, err := tx.Query(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
 		if err != nil {
 			return err
@@ -54,7 +59,7 @@ func (s *Store) ExplainProject(ctx context.Context, account protocol.AccountID, 
 		if plan, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[string]); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "deallocate project_window")
+		_, err = tx.Exec(ctx, "deallocate explained")
 		return err
 	})
 	if err != nil {

@@ -338,3 +338,34 @@ func TestASearchFailsWhenPostgresDoes(t *testing.T) {
 	_, _, err := w.DB.Search.Find(ctx, w.Account, &search.Query{Text: "x", Limit: 1})
 	storetest.WantCode(t, err, protocol.CodeUnavailable)
 }
+
+// TestASearchReadsOnlyConversationsThatMatch compares the pages that Postgres reads in an account without and with many other
+// conversations. It must look up those of the matches, and never read all of them.
+func TestASearchReadsOnlyConversationsThatMatch(t *testing.T) {
+	w := storetest.NewWorld(t)
+	seed(w, w.Account, 10_000, "common number{n}")
+	indexed := func() {
+		w.Must(w.DB.Search.Index(t.Context()))
+		w.Database.Admin(t, `vacuum analyze search_rows, conversations`)
+	}
+	pagesOf := func(query string) int {
+		_, pages, err := w.DB.Search.Explain(t.Context(), w.Account, nil, query, false)
+		w.Must(err)
+		return pages
+	}
+	indexed()
+	queries, before := []string{"common", "number7", "absent"}, map[string]int{}
+	for _, query := range queries {
+		before[query] = pagesOf(query)
+	}
+	w.Database.Admin(t, `
+		insert into conversations (account_id, conversation_id, active_branch_id)
+		select account_id, gen_random_uuid(), active_branch_id from conversations, generate_series(1, 30000) where account_id = $1`, w.Account)
+	indexed()
+	all := w.Count(`select relpages from pg_class where relname = 'conversations'`)
+	for _, query := range queries {
+		if more := pagesOf(query) - before[query]; more > all*3/4 { // a deeper index takes some pages for each match
+			t.Errorf("%s: %d pages more with 30,000 other conversations, which have %d", query, more, all)
+		}
+	}
+}

@@ -220,7 +220,7 @@ func TestASearchOfAProjectReadsNothingOfTheRestOfTheAccount(t *testing.T) {
 		searches = append(searches, search{query, false}, search{query, true})
 	}
 	explain := func(s search) (plan string, pages int) {
-		plan, pages, err := w.DB.Search.ExplainProject(t.Context(), w.Account, project, s.query, s.generic)
+		plan, pages, err := w.DB.Search.Explain(t.Context(), w.Account, &project, s.query, s.generic)
 		w.Must(err)
 		return plan, pages
 	}
