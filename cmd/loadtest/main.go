@@ -42,6 +42,7 @@ type cli struct {
 	Upstream server.Upstream `cmd:"" hidden:"" help:"The model stand-in: an OpenAI-style server that streams at a fixed pace."`
 	Baseline struct {
 		Proxy server.Proxy `cmd:"" help:"A bare httputil.ReverseProxy."`
+		File  server.File  `cmd:"" help:"A bare net/http server that stores the body of a request."`
 		SSE   server.SSE   `cmd:"" name:"sse" help:"A bare net/http server of server-sent events."`
 	} `cmd:"" hidden:"" help:"The servers that the service is compared with."`
 }

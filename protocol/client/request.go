@@ -21,13 +21,19 @@ import (
 type Request struct {
 	Method         string
 	Path           string // with the query
-	Body           any    // encoded as JSON, except for a Content; nil: no body
+	Body           any    // encoded as JSON, except for a Content or a Body; nil: no body
 	IdempotencyKey string // of a POST: makes repeating it safe. "": none
 	Header         http.Header
 }
 
 // Content is a body that is sent unchanged. Its request needs a header Content-Type.
 type Content []byte
+
+// Body is Content that is read once, while it is sent.
+type Body struct {
+	Reader io.Reader
+	Size   int64
+}
 
 // Response is a complete response.
 type Response struct {
@@ -182,20 +188,15 @@ func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 // NewRequest returns a request with the headers that the API requires, except for the cookies, which the HTTP client
 // adds.
 func (c *Client) NewRequest(ctx context.Context, r Request) (*http.Request, error) {
-	var body io.Reader
-	if content, is := r.Body.(Content); is {
-		body = bytes.NewReader(content)
-	} else if r.Body != nil {
-		text, err := json.Marshal(r.Body)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the body: %w", err)
-		}
-		body = bytes.NewReader(text)
+	body, size, err := encodeBody(r.Body)
+	if err != nil {
+		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, c.base.String()+r.Path, body)
 	if err != nil {
 		return nil, err
 	}
+	request.ContentLength = size
 	// Without GetBody, net/http does not repeat a request by itself: every attempt is reported to Options.Observe.
 	request.GetBody = nil
 	for name, values := range r.Header {
@@ -211,4 +212,21 @@ func (c *Client) NewRequest(ctx context.Context, r Request) (*http.Request, erro
 		request.Header.Set("Idempotency-Key", r.IdempotencyKey)
 	}
 	return request, nil
+}
+
+// encodeBody returns the body of a request and its size.
+func encodeBody(body any) (io.Reader, int64, error) {
+	switch body := body.(type) {
+	case nil:
+		return nil, 0, nil
+	case Content:
+		return bytes.NewReader(body), int64(len(body)), nil
+	case Body:
+		return body.Reader, body.Size, nil
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, 0, fmt.Errorf("encoding the body: %w", err)
+	}
+	return bytes.NewReader(text), int64(len(text)), nil
 }

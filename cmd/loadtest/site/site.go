@@ -33,6 +33,7 @@ const (
 var raisedLimits = []string{
 	"TURNSTONE_LIMIT_CHAT=10000000/1m burst 1000000", "TURNSTONE_LIMIT_WRITES=10000000/1m burst 1000000",
 	"TURNSTONE_LIMIT_READS=10000000/1m burst 1000000", "TURNSTONE_LIMIT_REPLAYS=10000000/1m burst 1000000", "TURNSTONE_LIMIT_SEARCH=10000000/1m burst 1000000", "TURNSTONE_LIMIT_SIGNIN=1000000/1m burst 100000",
+	"TURNSTONE_LIMIT_UPLOADS=10000000/1m burst 1000000", "TURNSTONE_MAX_UPLOAD_BYTES=2147483648", "TURNSTONE_MAX_FILE_BYTES=1099511627776",
 	"TURNSTONE_MAX_LIVE_TURNS=100000", "TURNSTONE_MAX_STREAMS=100000",
 }
 
@@ -48,6 +49,7 @@ type Site struct {
 	Model         *Child
 	Proxy         *Child
 	SSE           *Child
+	File          *Child
 	Service       *Child
 	Public        string
 	Internal      string
@@ -84,7 +86,7 @@ func New(ctx context.Context, p *console.Console, binary, folder string) (_ *Sit
 	if s.Model, err = startOwn(ctx, s.Folder, "upstream"); err != nil {
 		return nil, err
 	}
-	if err = errors.Join(s.startProxy(ctx), s.startSSE(ctx)); err != nil {
+	if err = errors.Join(s.startProxy(ctx), s.startSSE(ctx), s.startFile(ctx)); err != nil {
 		return nil, err
 	}
 	_, err = s.StartService(ctx)
@@ -202,6 +204,11 @@ func (s *Site) startSSE(ctx context.Context) (err error) {
 	return err
 }
 
+func (s *Site) startFile(ctx context.Context) (err error) {
+	s.File, err = startOwn(ctx, s.Folder, "baseline", "file", "--folder="+s.Folder)
+	return err
+}
+
 // RestartProxy restarts the baseline of relaying.
 func (s *Site) RestartProxy(ctx context.Context) error {
 	if err := s.Proxy.Stop(); err != nil {
@@ -253,7 +260,7 @@ func (s *Site) EndTurns(ctx context.Context) error {
 // the service's log is not removed.
 func (s *Site) Close(ctx context.Context) error {
 	var errs []error
-	for _, c := range []*Child{s.Service, s.Proxy, s.SSE, s.Model} {
+	for _, c := range []*Child{s.Service, s.Proxy, s.SSE, s.File, s.Model} {
 		errs = append(errs, c.Stop())
 	}
 	if s.Redis != nil {

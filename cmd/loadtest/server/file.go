@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"turnstone/cmd/loadtest/console"
+)
+
+// File is the baseline server of uploads. It hashes the body of a PUT while it writes it to a file, syncs the file, and
+// deletes it after the response.
+type File struct {
+	Folder string `required:"" help:"Folder of the files."`
+	Listen string `default:"127.0.0.1:0" help:"Address to listen on."`
+}
+
+// Run serves until ctx ends.
+func (c File) Run(ctx context.Context, p *console.Console) error {
+	return serveBaseline(ctx, p, c.Listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hash, err := c.store(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, hash) // the client may have disconnected
+	}))
+}
+
+func (c File) store(body io.Reader) (hash string, err error) {
+	file, err := os.CreateTemp(c.Folder, "baseline-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(file, sum), body); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), file.Sync()
+}
