@@ -197,9 +197,9 @@ func (b *bench) uploadsBesideTurns(ctx context.Context) error {
 				count = uploads
 			}
 			sent, stop := repeatUploads(ctx, accounts[:count], size)
-			w, err := b.relayed(ctx, true, turns, load.TokenInterval, time.Second, over)
-			if failed := stop(); failed != nil || err != nil {
-				return errors.Join(err, failed)
+			w, err := b.relayedBeside(ctx, true, turns, load.TokenInterval, time.Second, over, stop)
+			if err = errors.Join(err, stop()); err != nil {
+				return err
 			}
 			if beside {
 				with = append(with, w.Delay.P50)
@@ -215,7 +215,8 @@ func (b *bench) uploadsBesideTurns(ctx context.Context) error {
 	return nil
 }
 
-// repeatUploads uploads one file after the other for each account, until stop is called. sent is the number of files.
+// repeatUploads uploads one file after the other for each account, until stop is called. Further calls of stop have no effect.
+// sent is the number of files.
 func repeatUploads(ctx context.Context, accounts []*load.Account, size int64) (sent func() int, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

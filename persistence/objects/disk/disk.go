@@ -186,21 +186,36 @@ func (s *Store) Stat(_ context.Context, key string) (objects.Info, error) {
 	return objects.Info{Key: key, Size: info.Size(), ModifiedAt: info.ModTime()}, nil
 }
 
-// Copy implements objects.Store. The bytes are copied, not linked, so that damage to the original does not affect the
-// copy.
+// Copy implements objects.Store. The copy is another name of the same file: a file never changes once it has its final name.
+// On a file system without links, the bytes are copied.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(objects.CheckKey(from), objects.CheckKey(to)); err != nil {
 		return err
 	}
-	file, err := s.open(from)
+	temp := path.Join(tempFolder, uuid.NewString())
+	err := s.root.Link(objectPath(from), temp)
+	switch {
+	case err == nil:
+		err = unavailable(s.rename(temp, objectPath(to)))
+		_ = s.root.Remove(temp) // it is still there if to is a name of the same file already, or after an error
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		err = classify(err)
+	default:
+		err = s.copyBytes(ctx, from, to)
+	}
 	if err != nil {
 		return fmt.Errorf("copying an object: %w", err)
 	}
-	defer func() { _ = file.Close() }() // the file is only read
-	if err := s.write(ctx, to, diskReader{file}); err != nil {
-		return fmt.Errorf("copying an object: %w", err)
-	}
 	return nil
+}
+
+func (s *Store) copyBytes(ctx context.Context, from, to string) error {
+	file, err := s.open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // the file is only read
+	return s.write(ctx, to, diskReader{file})
 }
 
 // Delete implements objects.Store. It also removes the folders that become empty.
