@@ -53,6 +53,7 @@ type receivedValues struct {
 	keys          []string            // idempotency keys
 	tokens        []string            // tokens of shares
 	openUploads   []string            // uploads that wait for their content
+	ofProject     identifiers         // the file of a project that was received last, and its project
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -90,11 +91,13 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		}
 	}
 	var decoded struct {
-		NextCursor *string `json:"next_cursor"`
-		Version    int64   `json:"version"`
-		Token      string  `json:"token"`
-		UploadID   string  `json:"upload_id"`
-		State      string  `json:"state"`
+		NextCursor *string  `json:"next_cursor"`
+		Version    int64    `json:"version"`
+		Token      string   `json:"token"`
+		UploadID   string   `json:"upload_id"`
+		State      string   `json:"state"`
+		FileID     string   `json:"file_id"`
+		ProjectIDs []string `json:"project_ids"`
 		Current    struct {
 			Version      int64 `json:"version"`
 			Confirmation struct {
@@ -113,6 +116,9 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	e.tokens = appendRecent(e.tokens, decoded.Token, maxUnattached)
 	if e.openUploads = slices.DeleteFunc(e.openUploads, func(id string) bool { return id == decoded.UploadID }); decoded.State == string(protocol.UploadPending) {
 		e.openUploads = appendRecent(e.openUploads, decoded.UploadID, maxUnattached)
+	}
+	if len(decoded.ProjectIDs) > 0 {
+		e.ofProject = identifiers{"file_id": decoded.FileID, "project_id": decoded.ProjectIDs[0]}
 	}
 	e.confirms = appendRecent(e.confirms, decoded.Current.Confirmation.Token, maxOfKind)
 	of := (*conversationIDs)(nil)
@@ -197,6 +203,13 @@ func (e *receivedValues) someToken(rng *rand.Rand) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return pick(rng, e.tokens)
+}
+
+// fileOfProject returns the file of a project that was received last, and its project; nil if there was none.
+func (e *receivedValues) fileOfProject() identifiers {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.ofProject)
 }
 
 func (e *receivedValues) someOpenUpload(rng *rand.Rand) string {
@@ -634,6 +647,9 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 				request.Header.Set(param.Name, value)
 			}
 		}
+	}
+	if of := w.received().fileOfProject(); of != nil && d.path["project_id"] != "" && d.path["file_id"] != "" && len(d.foreignIDs) == 0 && !d.chance(3) {
+		d.path = of // the two identifiers that a random request rarely combines
 	}
 	if d.chance(16) {
 		query.Set(pick(w.rng, []string{"account_id", "q", "owner", "user"}), d.guess())
