@@ -3,6 +3,8 @@ package http
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -465,5 +467,28 @@ func TestTwoUploadsNeverTakeTheSameRestOfAQuota(t *testing.T) {
 	all.Wait()
 	if slices.Sort(statuses); statuses[0] != 201 || statuses[1] != 413 || statuses[len(statuses)-1] != 413 {
 		t.Errorf("%v", statuses)
+	}
+}
+
+func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	u := signUp(t, w)
+	path := "/files/" + u.storeFile("0123456789").FileID.String() + "/content"
+	truncated := 0
+	err := filepath.WalkDir(w.database.ObjectFolder(t), func(at string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			truncated++
+			err = os.Truncate(at, 0)
+		}
+		return err
+	})
+	if err != nil || truncated == 0 {
+		t.Fatalf("%d objects were truncated: %v", truncated, err)
+	}
+	resp := u.do(500, "GET", path, nil)
+	for _, name := range []string{"Content-Disposition", "Content-Length", "Accept-Ranges"} {
+		if value := resp.header.Get(name); value != "" && value != fmt.Sprint(len(resp.body)) {
+			t.Errorf("%s: %s", name, value)
+		}
 	}
 }
