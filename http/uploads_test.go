@@ -22,8 +22,10 @@ import (
 	"turnstone/actors/uploads"
 	"turnstone/http/auth"
 	"turnstone/http/route"
+	"turnstone/persistence/files"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner/signatures"
 )
@@ -518,4 +520,35 @@ func TestACancelEndsAReceptionAtOnce(t *testing.T) {
 		t.Errorf("the writer gets %s", status)
 	}
 	_ = conn.Close()
+}
+
+func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	kept, lost := c.storeFile("Kept."), c.storeFile("Lost.")
+	store := w.database.Objects(t)
+	name := query[string](w, `select object_name from files where file_id = $1`, lost.FileID)[0]
+	if err := store.Delete(t.Context(), uploadlog.ObjectKey(c.account.AccountID, name)); err != nil {
+		t.Fatal(err)
+	}
+	orphan := uploadlog.ObjectKey(c.account.AccountID, "00000000000000000000000000000000")
+	if _, err := store.Put(t.Context(), orphan, strings.NewReader("x"), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		in   time.Duration // from now
+		want files.Differences
+	}{{0, files.Differences{Missing: 1}}, {9 * 24 * time.Hour, files.Differences{Orphans: 1, Missing: 1}}} {
+		if found, err := w.DB.Files.Reconcile(t.Context(), time.Now().Add(step.in)); err != nil || found != step.want {
+			t.Errorf("in %s: %+v, %v", step.in, found, err)
+		}
+	}
+	if _, err := store.Stat(t.Context(), orphan); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("the orphan: %v", err)
+	}
+	c.expect(200, "GET", "/files/"+kept.FileID.String()+"/content", nil)
+	c.expect(503, "GET", "/files/"+lost.FileID.String()+"/content", nil)
+	if !slices.Contains(w.events(c.account.AccountID), "integrity.missing_object") {
+		t.Errorf("the audit has %v", w.events(c.account.AccountID))
+	}
 }

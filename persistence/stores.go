@@ -117,7 +117,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {
-		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Files.ReapJob(), s.Files.PurgeJob())
+		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Files.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

@@ -35,6 +35,7 @@ const (
 	EventPasskeyUsed     SecurityEvent = "passkey.used"
 	EventPasskeyCloned   SecurityEvent = "passkey.counter_repeated"
 	EventFileInfected    SecurityEvent = "file.infected"
+	EventObjectMissing   SecurityEvent = "integrity.missing_object"
 	EventCSRFRefused     SecurityEvent = "request.csrf_refused"
 	EventOriginRefused   SecurityEvent = "request.origin_refused"
 	EventNotFound        SecurityEvent = "request.not_found"
