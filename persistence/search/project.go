@@ -41,6 +41,6 @@ const projectWindowSQL = `
 	union all
 	select w.id, w.conversation_id, w.at, w.score
 	from search_window(@kind, @matching::tsquery, @words::tsquery, @whole::tsquery, @adjacent::tsquery, null, @at, @id, @wide) w
-	where not (select small from size) and (w.conversation_id is null or exists (
-		select from conversations c
-		where c.account_id = @account and c.conversation_id = w.conversation_id and c.project_id = @project and ` + conversations.Visible + `))`
+	where not (select small from size) and (w.conversation_id is null or coalesce((
+		select c.project_id = @project and ` + conversations.Visible + ` from conversations c
+		where c.account_id = @account and c.conversation_id = w.conversation_id), false))`
