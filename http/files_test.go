@@ -3,6 +3,8 @@ package http
 import (
 	"context"
 	"fmt"
+	stdhttp "net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/uploads"
+	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
@@ -491,4 +494,55 @@ func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
 			t.Errorf("%s: %s", name, value)
 		}
 	}
+}
+
+func TestTheContentForAnUploadOfAnotherAccountIsNotRead(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
+	for what, id := range map[string]string{
+		"foreign": stranger.startUpload(10).UploadID.String(), "missing": protocol.NewUploadID().String(),
+		"malformed": "upl_x", "of another kind": protocol.NewFileID().String(),
+	} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			request := httptest.NewRequest("PUT", "https://"+w.BaseURL.Host+"/files/uploads/"+id+"/content", unreadBody{t})
+			request.ContentLength = 10
+			request.Header.Set("Content-Type", "text/plain")
+			request.Header.Set("Content-Encoding", encoding)
+			request.Header.Set(auth.CSRFHeader, c.csrf)
+			request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: c.token()})
+			recorder := httptest.NewRecorder()
+			w.ServeHTTP(recorder, request)
+			if recorder.Code != 404 {
+				t.Errorf("%s, %s: %d %s", what, encoding, recorder.Code, recorder.Body)
+			}
+		}
+	}
+}
+
+func TestAFileIsDeletedWhileItIsAddedToAProject(t *testing.T) {
+	w := newWorld(t)
+	u := signUp(t, w)
+	project := u.project("Kitchen")
+	list := make([]listedFile, 10)
+	for i := range list {
+		list[i] = listedFile{name: "a", kind: protocol.FileText, size: 1}
+	}
+	u.storeRows(list)
+	path := "/projects/" + project + "/files"
+	var all sync.WaitGroup
+	ask := func(method, path string, body route.Object, allowed ...int) {
+		all.Go(func() {
+			if resp := u.twin().do(method, path, body); !slices.Contains(allowed, resp.status) {
+				t.Errorf("%s %s: %d %s", method, path, resp.status, resp.body)
+			}
+		})
+	}
+	for _, f := range list {
+		ask("POST", path, route.Object{"file_id": f.id}, 200, 404)
+		ask("DELETE", path+"/"+f.id, nil, 204, 404)
+		ask("DELETE", "/files/"+f.id, nil, 204)
+	}
+	all.Wait()
+	wantField(t, u.do(200, "GET", "/projects/"+project, nil), "file_count", 0.0)
+	wantField(t, u.do(200, "GET", path, nil), "data.0", nil)
 }
