@@ -60,7 +60,7 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 		}
 		n, err := io.Copy(to, content)
 		if err == nil && n < wanted.length {
-			err = io.ErrUnexpectedEOF
+			err = &protocol.Error{Code: protocol.CodeUnavailable, Err: io.ErrUnexpectedEOF}
 		}
 		return err
 	})

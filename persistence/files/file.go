@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -47,8 +48,8 @@ func (s *Store) Open(ctx context.Context, account protocol.AccountID, id protoco
 		return nil, fmt.Errorf("reading a file: %w", err)
 	}
 	content, err := s.objects.Get(ctx, uploadlog.ObjectKey(account, name), offset, length)
-	if protocol.CodeOf(err) == protocol.CodeNotFound { // the row exists, so this is a loss
-		s.db.Log.Error("the content of a file is missing: " + id.String())
+	if code := protocol.CodeOf(err); code == protocol.CodeNotFound || code == protocol.CodeInvalid { // the row exists, so this is a loss
+		s.db.Log.Error("the content of a file is missing or cut", zap.Stringer("file", id), zap.Error(err))
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The content of the file cannot be read.", RetryAfter: pg.RetrySeconds, Err: err}
 	}
 	return content, err
