@@ -488,7 +488,7 @@ func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
 	if err != nil || truncated == 0 {
 		t.Fatalf("%d objects were truncated: %v", truncated, err)
 	}
-	resp := u.do(500, "GET", path, nil)
+	resp := u.do(503, "GET", path, nil)
 	for _, name := range []string{"Content-Disposition", "Content-Length", "Accept-Ranges"} {
 		if value := resp.header.Get(name); value != "" && value != fmt.Sprint(len(resp.body)) {
 			t.Errorf("%s: %s", name, value)
