@@ -68,6 +68,7 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		if b.File != nil {
 			batch.Queue(insertFileSQL, args)
+			batch.Queue(insertTextSQL, args)
 		}
 		if b.File != nil && row.project != nil && row.purpose == protocol.UploadForProject {
 			args["project"] = row.project
@@ -79,6 +80,9 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing a batch of an upload: %w", err)
+		}
+		if b.File != nil && firstTextState(b.File.Kind) == protocol.TextPending {
+			return s.queue.Insert(ctx, tx, ExtractArgs{b.AccountID, b.File.FileID})
 		}
 		return nil
 	})
@@ -104,6 +108,7 @@ func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
 	}
 	if f := b.File; f != nil {
 		args["file"], args["kind"], args["engine"] = f.FileID, string(f.Kind), f.Engine
+		args["text_state"] = string(firstTextState(f.Kind))
 		args["media"], args["hash"], args["added"], args["count"] = b.Content.MediaType, b.Content.SHA256[:], b.Content.Size, int64(1)
 	}
 	return args, nil
