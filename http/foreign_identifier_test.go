@@ -346,6 +346,8 @@ var timedRoutes = []string{
 	"POST /conversations/{conversation_id}/branches by message_id of the body",
 	"GET /chat/turns/{turn_id} by turn_id",
 	"GET /chat/turns/{turn_id}/events by turn_id",
+	"GET /files/{file_id}/content by file_id",
+	"PUT /files/uploads/{upload_id}/content by upload_id",
 }
 
 // significantT is the minimum |t| of two samples that count as samples of different distributions.

@@ -62,6 +62,7 @@ type leakChecker struct {
 	mu        sync.Mutex
 	owners    map[string]side        // the side that received an identifier, a token or a cursor first
 	chosen    map[string][sides]bool // the sides that chose an identifier for an object that they create
+	stored    map[string][sides]bool // the sides that stored an identifier of any side in an object of their own
 	leaks     []string               // the reports of the first maxLeaks leaks
 	found     int                    // the number of leaks
 	responses int                    // the number of responses searched
@@ -72,7 +73,7 @@ type leakChecker struct {
 }
 
 func newLeakChecker() *leakChecker {
-	return &leakChecker{owners: map[string]side{}, chosen: map[string][sides]bool{}, statuses: map[int]int{}, routes: map[string][6]int{}}
+	return &leakChecker{owners: map[string]side{}, chosen: map[string][sides]bool{}, stored: map[string][sides]bool{}, statuses: map[int]int{}, routes: map[string][6]int{}}
 }
 
 // leak records a leak.
@@ -120,6 +121,15 @@ func (s *leakChecker) recordChosen(by side, id string) {
 	choosers := s.chosen[id]
 	choosers[by] = true
 	s.chosen[id] = choosers
+}
+
+// recordStored records that a side is about to store an identifier in an object of its own, which it can read again.
+func (s *leakChecker) recordStored(by side, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	storers := s.stored[id]
+	storers[by] = true
+	s.stored[id] = storers
 }
 
 // response searches a whole response: status line, headers and body.
@@ -182,7 +192,7 @@ func (s *leakChecker) claim(q sentRequest, status int, where, run string, text [
 		if id {
 			s.owners[uuidOf(run)] = q.by
 		}
-	case known && owner != q.by && !offered && !s.chosen[run][q.by]:
+	case known && owner != q.by && !offered && !s.chosen[run][q.by] && !s.stored[run][q.by]:
 		s.mu.Unlock()
 		s.leak("%s received %s of %s in the %s of %d %s\n%s", q.by, run, owner, where, status, q.line, clipped(text))
 		return

@@ -3,6 +3,7 @@ package http
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -51,6 +52,8 @@ type receivedValues struct {
 	confirms      []string            // confirmation tokens
 	keys          []string            // idempotency keys
 	tokens        []string            // tokens of shares
+	openUploads   []string            // uploads that wait for their content
+	ofProject     identifiers         // the file of a project that was received last, and its project
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -88,9 +91,13 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		}
 	}
 	var decoded struct {
-		NextCursor *string `json:"next_cursor"`
-		Version    int64   `json:"version"`
-		Token      string  `json:"token"`
+		NextCursor *string  `json:"next_cursor"`
+		Version    int64    `json:"version"`
+		Token      string   `json:"token"`
+		UploadID   string   `json:"upload_id"`
+		State      string   `json:"state"`
+		FileID     string   `json:"file_id"`
+		ProjectIDs []string `json:"project_ids"`
 		Current    struct {
 			Version      int64 `json:"version"`
 			Confirmation struct {
@@ -107,6 +114,12 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		e.cursors[pattern] = appendRecent(e.cursors[pattern], *decoded.NextCursor, maxOfKind)
 	}
 	e.tokens = appendRecent(e.tokens, decoded.Token, maxUnattached)
+	if e.openUploads = slices.DeleteFunc(e.openUploads, func(id string) bool { return id == decoded.UploadID }); decoded.State == string(protocol.UploadPending) {
+		e.openUploads = appendRecent(e.openUploads, decoded.UploadID, maxUnattached)
+	}
+	if len(decoded.ProjectIDs) > 0 {
+		e.ofProject = identifiers{"file_id": decoded.FileID, "project_id": decoded.ProjectIDs[0]}
+	}
 	e.confirms = appendRecent(e.confirms, decoded.Current.Confirmation.Token, maxOfKind)
 	of := (*conversationIDs)(nil)
 	if conversation != "" && !several {
@@ -118,6 +131,8 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		switch {
 		case prefix == "conv" && several:
 			e.idsOf(id)
+		case prefix == "upl" || prefix == "file": // a conversation names few of the account's files
+			e.unattached[prefix] = appendRecent(e.unattached[prefix], id, maxUnattached)
 		case of != nil && prefix != "conv":
 			of.ids[prefix] = appendRecent(of.ids[prefix], id, maxOfKind)
 		case of == nil:
@@ -142,14 +157,15 @@ func (e *receivedValues) idsOf(conversation string) *conversationIDs {
 
 // forget removes the conversation in the path of a deletion. Without one, it stores the last identifier in the path as
 // deleted, so that it can be restored.
-func (e *receivedValues) forget(path identifiers) {
+func (e *receivedValues) forget(pattern string, path identifiers) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if conversation, found := path["conversation_id"]; found {
 		e.conversations = slices.DeleteFunc(e.conversations, func(f *conversationIDs) bool { return f.ids["conv"][0] == conversation })
 		return
 	}
-	for _, id := range path {
+	if names := pathNames(pattern); len(names) > 0 {
+		id := path[names[len(names)-1]]
 		prefix, _, _ := strings.Cut(id, "_")
 		e.deleted[prefix] = appendRecent(e.deleted[prefix], id, maxUnattached)
 	}
@@ -187,6 +203,19 @@ func (e *receivedValues) someToken(rng *rand.Rand) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return pick(rng, e.tokens)
+}
+
+// fileOfProject returns the file of a project that was received last, and its project; nil if there was none.
+func (e *receivedValues) fileOfProject() identifiers {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.ofProject)
+}
+
+func (e *receivedValues) someOpenUpload(rng *rand.Rand) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pick(rng, e.openUploads)
 }
 
 // begin stores the turn whose stream has just started, so that other walkers steer it while it is live.
@@ -236,6 +265,7 @@ func (iso *isolation) weightedRoutes() []route.Route {
 			weight = 4
 		case r.Path == "/chat": // one in a hundred starts a turn, which costs as much as twenty reads
 			weight = 10
+		case strings.HasPrefix(r.Path, "/files/uploads") && r.Method != "DELETE": // all files come from them
 		case len(op.Parameters) == 0:
 			weight = 20
 		case !route.Safe(r.Method):
@@ -257,8 +287,11 @@ func (iso *isolation) routesNaming(name string) []route.Route {
 	})
 }
 
+// isRaw reports whether the body of an operation is a file: an import, or the content of an upload.
+func isRaw(op *huma.Operation) bool { return op.Metadata["raw"] == true }
+
 func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
-	if op.RequestBody == nil || op.Metadata["raw"] == true { // no body, or an upload
+	if op.RequestBody == nil || isRaw(op) {
 		return nil
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
@@ -304,9 +337,6 @@ func (d *draft) idOf(prefix string, must bool) string {
 		if id != "" && must {
 			d.foreignIDs[id] = len(d.path) < len(pathNames(d.route.Path))
 		}
-		if prefix == "file" { // there are no files yet: a draft stores any identifier
-			d.w.checker.recordChosen(d.w.side, id)
-		}
 		if id != "" {
 			return id
 		}
@@ -323,6 +353,9 @@ func (d *draft) idOf(prefix string, must bool) string {
 		return id
 	}
 	if id := d.w.received().live(); prefix == "turn" && id != "" && !d.chance(4) {
+		return id
+	}
+	if id := d.w.received().someOpenUpload(rng); prefix == "upl" && id != "" && isRaw(d.op) {
 		return id
 	}
 	if id := d.w.received().some(rng, prefix, d.conv); id != "" {
@@ -371,8 +404,11 @@ func (d *draft) value(name string, schema *huma.Schema, must bool) any {
 
 func (d *draft) number(name string, schema *huma.Schema) int64 {
 	rng := d.w.rng
-	if name == "version" {
+	switch {
+	case name == "version":
 		return d.version()
+	case name == "size" && !d.chance(20):
+		return contentSize
 	}
 	low, high := int64(0), int64(5)
 	if schema.Minimum != nil {
@@ -426,12 +462,22 @@ func (d *draft) wanted(schema *huma.Schema) bool {
 // text returns a random string. A field without a rule of its own gets a canary, so a new field gets one at once.
 func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 	if prefix, _, isID := strings.Cut(strings.TrimPrefix(schema.Pattern, "^"), "_"); isID {
-		return d.idOf(prefix, must)
+		id := d.idOf(prefix, must)
+		if prefix == "file" && d.op.OperationID == "putDraft" { // a draft stores any identifier
+			d.w.checker.recordStored(d.w.side, id)
+		}
+		return id
 	}
 	rng := d.w.rng
 	switch {
+	case name == "media_type":
+		return pick(rng, []string{"text/plain", "text/plain", protocol.OctetStream, "application/pdf"})
 	case d.sharedKey > 0:
 		return "the same text"
+	case name == "sha256": // of another content
+		return fmt.Sprintf("%x", sha256.Sum256([]byte(d.w.canary())))
+	case name == "wait":
+		return "30ms"
 	case strings.Contains(name, "password"):
 		return d.w.side.password()
 	case name == "email" && d.chance(3):
@@ -521,6 +567,8 @@ func (d *draft) header(name string) string {
 		return pick(rng, from.confirms)
 	case "Last-Event-ID":
 		return strconv.Itoa(rng.IntN(30))
+	case "Range":
+		return pick(rng, []string{"bytes=0-", "bytes=3-40", "bytes=-50", "bytes=90-"})
 	}
 	return d.w.canary()
 }
@@ -580,7 +628,7 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		Method: d.route.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "turnstone.example",
 		Header: stdhttp.Header{"User-Agent": {w.canary()}}, RemoteAddr: "192.0.2.1:4711", Body: stdhttp.NoBody,
 	}).WithContext(ctx)
-	if d.route.Streams { // most readers see the end of the stream, some disconnect before
+	if d.route.Streams && (!isRaw(d.op) || d.chance(8)) { // most readers see the end of the stream, some disconnect before
 		ctx, d.leave = context.WithTimeout(ctx, time.Duration(5+w.rng.IntN(300))*time.Millisecond)
 		request = request.WithContext(ctx)
 	}
@@ -599,6 +647,9 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 				request.Header.Set(param.Name, value)
 			}
 		}
+	}
+	if of := w.received().fileOfProject(); of != nil && d.path["project_id"] != "" && d.path["file_id"] != "" && len(d.foreignIDs) == 0 && !d.chance(3) {
+		d.path = of // the two identifiers that a random request rarely combines
 	}
 	if d.chance(16) {
 		query.Set(pick(w.rng, []string{"account_id", "q", "owner", "user"}), d.guess())
@@ -624,7 +675,11 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	if d.op.RequestBody == nil {
 		return
 	}
-	body := route.Object{"format": protocol.ConversationExportFormat, "title": d.w.canary()} // an upload
+	if d.op.OperationID == "putUploadContent" {
+		d.fillContent(request)
+		return
+	}
+	body := route.Object{"format": protocol.ConversationExportFormat, "title": d.w.canary()} // an import
 	if schema := d.w.bodyOf(d.op); schema != nil {
 		body = d.content(schema)
 	}
@@ -641,6 +696,23 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	}
 	request.Header.Set("Content-Type", media)
 	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
+}
+
+// contentSize is the size of most files, in bytes.
+const contentSize = 80
+
+// fillContent adds the content of a file: canaries, mostly as long as an upload declares.
+func (d *draft) fillContent(request *stdhttp.Request) {
+	content := d.w.canary()
+	for len(content) < contentSize {
+		content += " " + d.w.canary()
+	}
+	content = content[:contentSize]
+	if d.chance(20) {
+		content += "."
+	}
+	request.Header.Set("Content-Type", pick(d.w.rng, []string{"text/plain", protocol.OctetStream, protocol.OctetStream}))
+	request.Body, request.ContentLength = &readBody{bytes.NewReader([]byte(content)), []byte(content)}, int64(len(content))
 }
 
 // erasureRoute is never confirmed: its success would end the walk of its account.
@@ -666,6 +738,7 @@ func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhtt
 	if !found {
 		return request
 	}
+	content := sent.all
 	var body route.Object
 	if json.Unmarshal(sent.all, &body) == nil {
 		for name, value := range decoded.Current {
@@ -673,10 +746,10 @@ func (d *draft) corrected(conflicting *stdhttp.Request, response []byte) *stdhtt
 				body[name] = value
 			}
 		}
-	}
-	content, err := json.Marshal(body)
-	if err != nil {
-		panic(err)
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			panic(err)
+		}
 	}
 	request.Body, request.ContentLength = &readBody{bytes.NewReader(content), content}, int64(len(content))
 	return request
@@ -689,7 +762,8 @@ func (d *draft) content(schema *huma.Schema) map[string]any {
 		defer func() { d.w.rng = own }()
 		d.w.rng = rand.New(rand.NewPCG(uint64(d.sharedKey), 0)) //nolint:gosec // the same sequence for all sides
 	}
-	return d.object(schema, d.op.Metadata["unowned"] != true)
+	// The states of files are those of any identifiers: a foreign one is reported as missing.
+	return d.object(schema, d.op.Metadata["unowned"] != true && d.op.OperationID != "getAttachmentStates")
 }
 
 // identify adds the session cookie and the CSRF token of the walker, and sometimes leaves them out or sends a wrong

@@ -24,6 +24,7 @@ var tags = []struct{ name, description string }{
 	{"chat", "Live turns: start, follow, steer and cancel them."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
+	{"files", "Uploads, and the files of the account: the library."},
 	{"usage", "Usage of the account."},
 	{"search", "Search in titles and messages."},
 	{"events", "The changes of the account, as a stream."},

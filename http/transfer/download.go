@@ -86,7 +86,9 @@ func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *
 		err = errSessionEnded()
 		fallthrough
 	default:
-		w.Header().Del("Content-Disposition")
+		for _, name := range []string{"Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges"} { // of the file
+			w.Header().Del(name)
+		}
 		return err
 	}
 	if ctx.Err() == nil {

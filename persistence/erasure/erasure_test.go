@@ -18,6 +18,7 @@ import (
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
+	"turnstone/protocol/uploadlog"
 )
 
 const canary = "canary-7f3a9"
@@ -96,9 +97,26 @@ func populate(w *storetest.World) {
 		`insert into share_pages (account_id, share_id, page, messages) select account_id, share_id, 1, '["canary-7f3a9"]' from shares where account_id = $1`,
 		`insert into search_rows (account_id, kind, id, conversation_id, at, n, tokens)
 			select account_id, 'conversation', conversation_id, conversation_id, now(), 1, 'canary-7f3a9'::tsvector from conversations where account_id = $1 limit 1`,
+		`insert into uploads (account_id, upload_id, filename, media_type, size, purpose, object_name, next_sequence, created_at, expires_at)
+			values ($1, gen_random_uuid(), 'canary-7f3a9', 'text/plain', 1, 'library', 'canary-7f3a9', 2, now(), now() + interval '1 hour')`,
+		`insert into upload_events (account_id, upload_id, first_sequence, last_sequence, frames) select account_id, upload_id, 1, 1, 'canary-7f3a9' from uploads where account_id = $1`,
+		`insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+			values ($1, gen_random_uuid(), 'canary-7f3a9', 'text/plain', 'text', 1, sha256('x'), 'canary-7f3a9', 'none', now(), now(), now())`,
+		`insert into project_files (account_id, project_id, file_id) select p.account_id, p.project_id, f.file_id from projects p join files f using (account_id) where account_id = $1`,
+		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1)`,
 		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
 	} {
 		w.Database.Admin(w.T, sql, w.Account)
+	}
+}
+
+// storeObjects stores objects of an account in quarantine and as files.
+func storeObjects(w *storetest.World, account protocol.AccountID, content string) {
+	w.Helper()
+	store := w.Database.Objects(w.T)
+	for _, key := range []string{uploadlog.QuarantinePrefix(account, "name") + "1", uploadlog.ObjectKey(account, "name")} {
+		_, err := store.Put(w.Context(), key, strings.NewReader(content), int64(len(content)))
+		w.Must(err)
 	}
 }
 
@@ -167,6 +185,7 @@ func inFolder(t *testing.T, folder, text string) (found int) {
 func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	w := storetest.NewWorld(t)
 	populate(w)
+	storeObjects(w, w.Account, canary)
 	before := accountTables(w, w.Account)
 	for table, n := range before {
 		if n == 0 {
@@ -175,8 +194,9 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	}
 	other := w.OtherAccount()
 	otherTitle := storetest.NewConversation(t, w.DB, other, "another account").Title
+	storeObjects(w, other, otherTitle)
 	folder := w.Database.ObjectFolder(t)
-	if len(inDump(w, canary)) == 0 || inFolder(t, folder, canary) == 0 {
+	if len(inDump(w, canary)) == 0 || inFolder(t, folder, canary) != 3 { // an import and two objects of files
 		t.Fatal("the canary was not stored")
 	}
 	id, err := w.DB.Erasures.Begin(t.Context(), w.Account, time.Now(), nil, audit.Requester{})
@@ -240,7 +260,7 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	if n := inFolder(t, folder, canary); n != 0 {
 		t.Errorf("the canary is left in %d objects", n)
 	}
-	if len(inDump(w, otherTitle)) == 0 {
+	if len(inDump(w, otherTitle)) == 0 || inFolder(t, folder, otherTitle) != 2 {
 		t.Error("another account was erased")
 	}
 	events := w.Count(`select count(*) from audit where event in ('account.erasure_requested', 'account.erased')`)

@@ -49,7 +49,8 @@ const countSQL = `
 		(select count(*) from (select from follow_ups where account_id = @account and state in ('queued', 'held') limit @most) f) as follow_ups,
 		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,
 		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports,
-		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys`
+		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys,
+		(select count(*) from (select from files where account_id = @account and deleted_at is null limit @most) f) as files`
 
 // Count counts what an erasure deletes, each kind up to 1,000. A session counts once, although it may have several tokens:
 // the numbers are part of the confirmation, and a request that renews the token must not change them.
@@ -150,8 +151,9 @@ const (
 	runFor      = 40 * time.Second // then the next run continues
 	// grace is longer than a request takes that arrived before its session ended.
 	grace = 15 * time.Second
-	// turnGrace limits the wait for live turns, which takes seconds. Then the rows of live turns are deleted too.
-	turnGrace    = 2 * time.Minute
+	// workGrace limits the wait for live turns and for uploads that receive or scan, which takes seconds: they would write
+	// rows and objects. Then their rows are deleted too.
+	workGrace    = 2 * time.Minute
 	waitInterval = time.Second
 )
 
@@ -159,13 +161,14 @@ const (
 func (s *Store) Job() jobs.Job { return jobs.New(s.erase) }
 
 const dueSQL = `
-	select erasing_at < now() - @grace::interval and (erasing_at < now() - @turns::interval or not exists (
-		select from turns where account_id = @account and ` + conversations.LiveStates + `))
+	select erasing_at < now() - @grace::interval and (erasing_at < now() - @work::interval or not exists (
+		select from turns where account_id = @account and ` + conversations.LiveStates + `) and not exists (
+		select from uploads where account_id = @account and state in ('receiving', 'scanning')))
 	from accounts where account_id = @account and erasing_at is not null`
 
 func (s *Store) erase(ctx context.Context, job EraseArgs) error {
 	due, err := pg.Rows(ctx, s.db, job.AccountID, pgx.RowTo[bool], dueSQL,
-		pgx.NamedArgs{"account": job.AccountID, "grace": grace, "turns": turnGrace})
+		pgx.NamedArgs{"account": job.AccountID, "grace": grace, "work": workGrace})
 	if err != nil {
 		return fmt.Errorf("erasing an account: %w", err)
 	}
@@ -217,10 +220,9 @@ func add(ctx context.Context, tx *pg.Tx, id protocol.ErasureID, counts map[strin
 	return err
 }
 
-// prefixes are the beginnings of the keys of an account's objects: uploads of imports, and files (security: quarantine
-// and accepted).
+// prefixes are the beginnings of the keys of an account's objects: of files, and of received imports.
 func prefixes(account protocol.AccountID) []string {
-	return []string{imports.Prefix(account), uploadlog.QuarantinePrefix(account, ""), uploadlog.ObjectKey(account, "")}
+	return append(uploadlog.AccountPrefixes(account), imports.Prefix(account))
 }
 
 const (

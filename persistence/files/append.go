@@ -70,16 +70,18 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 			batch.Queue(insertFileSQL, args)
 			batch.Queue(insertTextSQL, args)
 		}
-		if b.File != nil && row.project != nil && row.purpose == protocol.UploadForProject {
-			args["project"] = row.project
-			batch.Queue(addToProjectSQL, args)
-			projects.Work{Kind: protocol.WorkFileAdded, SessionID: row.session, FileID: &b.File.FileID}.Queue(batch, b.AccountID, *row.project)
-		}
 		if b.Failure != nil && b.Failure.Code == protocol.UploadMalware {
 			queueAudit(batch, b, row.session)
 		}
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing a batch of an upload: %w", err)
+		}
+		if b.File != nil && row.project != nil && row.purpose == protocol.UploadForProject {
+			args["project"] = row.project
+			work := projects.Work{Kind: protocol.WorkFileAdded, SessionID: row.session, FileID: &b.File.FileID}
+			if err := join(ctx, tx, args, b.AccountID, *row.project, work); err != nil {
+				return err
+			}
 		}
 		if b.File != nil && firstTextState(b.File.Kind) == protocol.TextPending {
 			return s.queue.Insert(ctx, tx, ExtractArgs{b.AccountID, b.File.FileID})
@@ -90,6 +92,20 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		return nil
 	}
 	return err
+}
+
+// join makes a new file one of the files of its project, unless the project was deleted in the meantime.
+func join(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, account protocol.AccountID, project protocol.ProjectID, work projects.Work) error {
+	tag, err := tx.Exec(ctx, addToProjectSQL, args)
+	if err == nil && tag.RowsAffected() == 1 {
+		batch := &pgx.Batch{}
+		work.Queue(batch, account, project)
+		err = tx.Run(ctx, batch)
+	}
+	if err != nil {
+		return fmt.Errorf("adding a file to the project of its upload: %w", err)
+	}
+	return nil
 }
 
 func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {

@@ -117,10 +117,14 @@ func (s *Store) RemoveFromProject(ctx context.Context, account protocol.AccountI
 func (s *Store) changeProject(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, id protocol.FileID, sql string, work projects.Work) (file *protocol.File, err error) {
 	args := pgx.NamedArgs{"account": account, "file": id, "project": project}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		if _, err := projects.LockActive(ctx, tx, account, project); err != nil {
+		locked, err := projects.Lock(ctx, tx, account, project)
+		if err != nil {
 			return err
 		}
-		if err := lock(ctx, tx, args, nil); err != nil {
+		if err := lock(ctx, tx, args, nil); err != nil { // before the conflict: a missing file is not found in any project
+			return err
+		}
+		if err := projects.CheckActive(locked); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, sql, args)

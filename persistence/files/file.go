@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,15 +79,16 @@ type Filter struct {
 
 // Position is the position of a list after a file.
 type Position struct {
-	Name string          `json:"n,omitempty"` // in lower case
+	Name string          `json:"n,omitempty"`
 	Size int64           `json:"s,omitempty"`
 	ID   protocol.FileID `json:"i"`
 }
 
-// listSQL are the statements of the orders. Each has an index, so a page costs what it reads.
+// listSQL are the statements of the orders. Each has an index, so a page costs what it reads. Only Postgres changes names
+// to lower case: Go changes some characters differently, and then a page would begin at another place.
 var listSQL = map[Sort]string{
 	Newest: `and f.file_id < @after order by f.file_id desc limit @limit`,
-	ByName: `and (lower(f.filename), f.file_id) > (@name, @after) order by lower(f.filename), f.file_id limit @limit`,
+	ByName: `and (lower(f.filename), f.file_id) > (lower(@name), @after) order by lower(f.filename), f.file_id limit @limit`,
 	Larger: `and (f.size, f.file_id) < (@size, @after) order by f.size desc, f.file_id desc limit @limit`,
 }
 
@@ -96,7 +96,7 @@ const listFilesSQL = `
 	select ` + fileColumns + fromFiles + `
 	where f.account_id = @account and f.deleted_at is null
 	  and (@kind = '' or f.kind = @kind)
-	  and (@query = '' or position(@query in lower(f.filename)) > 0)
+	  and (@query = '' or position(lower(@query) in lower(f.filename)) > 0)
 	  and (@project::uuid is null or exists (
 		select from project_files m where m.account_id = f.account_id and m.project_id = @project and m.file_id = f.file_id))
 	`
@@ -116,7 +116,7 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 		from = *after
 	}
 	args := pgx.NamedArgs{
-		"account": account, "kind": string(filter.Kind), "query": strings.ToLower(filter.Query), "project": filter.ProjectID,
+		"account": account, "kind": string(filter.Kind), "query": filter.Query, "project": filter.ProjectID,
 		"after": from.ID, "name": from.Name, "size": from.Size, "limit": limit + 1,
 	}
 	page, err = pg.Rows(ctx, s.db, account, scanFile, listFilesSQL+listSQL[sort], args)
@@ -128,7 +128,7 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 		return page, nil, err
 	}
 	last := &page[len(page)-1]
-	return page, &Position{Name: strings.ToLower(last.Filename), Size: last.Size, ID: last.FileID}, nil
+	return page, &Position{Name: last.Filename, Size: last.Size, ID: last.FileID}, nil
 }
 
 const statesSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = any(@files) and f.deleted_at is null`

@@ -91,6 +91,11 @@ func ObjectKey(account protocol.AccountID, objectName string) string {
 	return "f/" + account.String() + "/" + objectName
 }
 
+// AccountPrefixes returns the beginnings of the keys of all objects of an account.
+func AccountPrefixes(account protocol.AccountID) []string {
+	return []string{"q/" + account.String() + "/", "f/" + account.String() + "/"}
+}
+
 // Conflict returns the error for a command that the state of a session does not allow.
 func Conflict(current *protocol.Upload) error {
 	switch {
