@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	},
 	"providers": {
 		"providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded",
+		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
@@ -98,6 +98,9 @@ var owners = map[string]string{
 	"github.com/asynkron/":                   "actors",
 	"github.com/openai/":                     "providers",
 	"github.com/gabriel-vasile/":             "providers",
+	"github.com/xuri/excelize/":              "providers",
+	"github.com/JohannesKaufmann/":           "providers",
+	"golang.org/x/image":                     "providers",
 	"github.com/anthropics/":                 "providers",
 	"github.com/alecthomas/kong":             "cmd",
 	"github.com/caarlos0/env":                "cmd",

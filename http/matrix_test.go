@@ -118,6 +118,7 @@ var examples = map[string]example{
 	"POST /files/attachment-states":                 {body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_ids": []any{of["file_id"]}} }},
 	"GET /files/{file_id}":                          {},
 	"GET /files/{file_id}/content":                  {},
+	"GET /files/{file_id}/text":                     {},
 	"PATCH /files/{file_id}":                        {body: func(*matrix, identifiers) route.Object { return route.Object{"filename": "b.txt"} }},
 	"DELETE /files/{file_id}":                       {success: 204, identifiers: func(m *matrix) identifiers { return identifiers{"file_id": m.owner.storeFile("x").FileID.String()} }},
 	"GET /projects/{project_id}/files":              {},

@@ -104,6 +104,8 @@ type JobWorkers struct {
 	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
 	// CancelTurn cancels a live turn on behalf of the operator.
 	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
+	// ReadText reads the text of a content; see package providers/extract.
+	ReadText files.ReadText
 }
 
 // StartJobs runs the jobs of all stores on this node: it erases deleted conversations, removes expired rows, generates
@@ -118,6 +120,9 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	}
 	if s.hasObjects {
 		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Files.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
+	}
+	if s.hasObjects && workers.ReadText != nil {
+		kinds = append(kinds, s.Files.ExtractJob(workers.ReadText))
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

@@ -25,6 +25,7 @@ var FeedKinds = []FeedKind{
 	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
 	{"upload", uploadKind{}.prefix(), "An upload session was created, or its state changed. `state` is the state of the session."},
 	{"file", fileKind{}.prefix(), "A file was added, renamed or deleted, or its projects changed. `version` is the version of the file."},
+	{"file_text", fileKind{}.prefix(), "The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},

@@ -35,6 +35,10 @@ type File struct {
 	SHA256     string      `json:"sha256" doc:"Of the content, in hexadecimal."`
 	Scan       FileScan    `json:"scan"`
 	ProjectIDs []ProjectID `json:"project_ids" doc:"The projects that the file belongs to."`
+	TextState  TextState   `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text: GET …/text returns it, and the reason of a failure."`
+	Pages      *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read."`
+	Width      *int        `json:"width" doc:"Of a picture, in pixels; null if it is not known."`
+	Height     *int        `json:"height" doc:"Of a picture, in pixels; null if it is not known."`
 	Version    int64       `json:"version"`
 	CreatedAt  time.Time   `json:"created_at"`
 	UpdatedAt  time.Time   `json:"updated_at"`

@@ -14,8 +14,13 @@ import (
 
 // startJobs starts to process the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
+	extractor, err := newExtractor()
+	if err != nil {
+		return err
+	}
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
-		Title: s.title,
+		Title:    s.title,
+		ReadText: extractor.Extract,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 		},

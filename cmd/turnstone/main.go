@@ -48,6 +48,7 @@ type cli struct {
 	Turn    turnCommand    `cmd:"" help:"Inspect or cancel a turn on the running service."`
 	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+	Extract extractCommand `cmd:"" hidden:""`
 }
 
 // run executes the command that the arguments name and returns the exit code. It prints every failure as one line on

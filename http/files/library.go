@@ -118,6 +118,20 @@ func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[pro
 	return versioned(h.Store.File(ctx, router.CallerOf(ctx).AccountID, in.FileID))
 }
 
+type textInput struct {
+	InFile
+	Offset int `query:"offset" minimum:"0" maximum:"4194304" doc:"The byte at which the range starts."`
+	Limit  int `query:"limit" minimum:"4" maximum:"262144" default:"65536" doc:"The maximum length of the range, in bytes."`
+}
+
+func (h *Handlers) getText(ctx context.Context, in *textInput) (*resource.Body[*protocol.TextRange], error) {
+	text, err := h.Store.Text(ctx, router.CallerOf(ctx).AccountID, in.FileID, in.Offset, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(text), nil
+}
+
 func versioned(file *protocol.File, err error) (*resource.Versioned[protocol.File], error) {
 	if err != nil {
 		return nil, err

@@ -71,11 +71,13 @@ func (h *Handlers) fileRoutes() []route.Route {
 			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that does not exist, or belongs to another account, is `missing`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),
 		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).
-			DescribedAs("Returns the detected type, the size, the hash and the verdict of the malware scanner."),
+			DescribedAs("Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture."),
 		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
 			DescribedAs("Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
 			Documented(documentDownload),
+		route.Call("GET", path+"/text", "getFileText", "Get the text of a file", route.Reads, h.getText).
+			DescribedAs("Returns a range of the text of a file, and the pages, sheets, slides or chapters in it. Offsets and lengths are bytes of UTF-8, and a range never cuts a character. The text is read after the upload: until then, its state is `pending`. A picture, a sound and an archive have none, and a document that is encrypted or damaged, or that the service cannot read, is `failed` with a reason. Of a long text, the first 4 MiB are kept."),
 		route.Call("PATCH", path, "renameFile", "Rename a file", route.Writes, h.rename).
 			DescribedAs("Changes the name of a file.").
 			WithExample(route.Object{"filename": "tides-2026.pdf"}).

@@ -68,6 +68,7 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		if b.File != nil {
 			batch.Queue(insertFileSQL, args)
+			batch.Queue(insertTextSQL, args)
 		}
 		if b.Failure != nil && b.Failure.Code == protocol.UploadMalware {
 			queueAudit(batch, b, row.session)
@@ -77,7 +78,13 @@ func (s *Store) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		if b.File != nil && row.project != nil && row.purpose == protocol.UploadForProject {
 			args["project"] = row.project
-			return join(ctx, tx, args, b.AccountID, *row.project, projects.Work{Kind: protocol.WorkFileAdded, SessionID: row.session, FileID: &b.File.FileID})
+			work := projects.Work{Kind: protocol.WorkFileAdded, SessionID: row.session, FileID: &b.File.FileID}
+			if err := join(ctx, tx, args, b.AccountID, *row.project, work); err != nil {
+				return err
+			}
+		}
+		if b.File != nil && firstTextState(b.File.Kind) == protocol.TextPending {
+			return s.queue.Insert(ctx, tx, ExtractArgs{b.AccountID, b.File.FileID})
 		}
 		return nil
 	})
@@ -117,6 +124,7 @@ func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
 	}
 	if f := b.File; f != nil {
 		args["file"], args["kind"], args["engine"] = f.FileID, string(f.Kind), f.Engine
+		args["text_state"] = string(firstTextState(f.Kind))
 		args["media"], args["hash"], args["added"], args["count"] = b.Content.MediaType, b.Content.SHA256[:], b.Content.Size, int64(1)
 	}
 	return args, nil

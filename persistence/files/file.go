@@ -18,17 +18,22 @@ const fileColumns = `
 	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at,
 	coalesce((select array_agg(m.project_id order by m.project_id) from project_files m
 		join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
-		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids`
+		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids,
+	coalesce(t.state, 'none') as text_state, t.pages, t.width, t.height`
+
+// fromFiles is the source of fileColumns. A file from before texts were read has none.
+const fromFiles = ` from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id `
 
 func scanFile(row pgx.CollectableRow) (protocol.File, error) {
 	f := protocol.File{Scan: protocol.FileScan{Verdict: "clean"}}
 	var hash []byte
-	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.ProjectIDs)
+	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.ProjectIDs,
+		&f.TextState, &f.Pages, &f.Width, &f.Height)
 	f.SHA256 = hex.EncodeToString(hash)
 	return f, err
 }
 
-const getFileSQL = `select ` + fileColumns + ` from files f where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
+const getFileSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
 
 // File reads a file.
 func (s *Store) File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error) {
@@ -89,7 +94,7 @@ var listSQL = map[Sort]string{
 }
 
 const listFilesSQL = `
-	select ` + fileColumns + ` from files f
+	select ` + fileColumns + fromFiles + `
 	where f.account_id = @account and f.deleted_at is null
 	  and (@kind = '' or f.kind = @kind)
 	  and (@query = '' or position(lower(@query) in lower(f.filename)) > 0)
@@ -127,7 +132,7 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 	return page, &Position{Name: last.Filename, Size: last.Size, ID: last.FileID}, nil
 }
 
-const statesSQL = `select ` + fileColumns + ` from files f where f.account_id = @account and f.file_id = any(@files) and f.deleted_at is null`
+const statesSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = any(@files) and f.deleted_at is null`
 
 // Files reads files by their identifiers. Those that do not exist are absent.
 func (s *Store) Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error) {

@@ -17,6 +17,7 @@ import (
 const (
 	jobsAtOnce  = 4
 	longAtOnce  = 2
+	filesAtOnce = 2
 	jobTimeout  = time.Minute
 	jobPoll     = time.Second // the queue is polled: LISTEN would need a connection of every node
 	jobRescue   = 3 * time.Minute
@@ -28,6 +29,10 @@ const (
 
 // LongQueue is the queue of jobs that take minutes or hours. They do not delay the other jobs.
 const LongQueue = "long"
+
+// FileQueue is the queue of jobs that read files. Each starts a process that needs memory and processor time, and many files
+// may arrive together, which does not delay the other jobs.
+const FileQueue = "files"
 
 // Runner runs queued jobs on this node. The nodes share the work; a job whose node failed runs again within minutes.
 type Runner struct {
@@ -52,7 +57,7 @@ func Start(ctx context.Context, db *pg.DB, kinds ...Job) (*Runner, error) {
 	j := &Runner{pool: pool}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
-		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}},
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce}},
 		Logger:     jobLogger(db.Log),
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
 		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),

@@ -1,0 +1,271 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+)
+
+// A file from before its text was read has none.
+const getTextSQL = `
+	select coalesce(t.state, 'none'), t.reason, t.pages, coalesce(t.truncated, false), coalesce(t.size, 0), coalesce(t.tokens, 0)
+	from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
+	where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
+
+const chunksSQL = `
+	select start_at, text, blocks from file_text_chunks
+	where account_id = @account and file_id = @file and end_at > @offset and start_at < @end
+	order by start_at`
+
+// Text reads at most limit bytes of the text of a file from an offset. The range starts and ends between two characters,
+// so it may start up to three bytes earlier and end up to three bytes earlier.
+func (s *Store) Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error) {
+	args := pgx.NamedArgs{"account": account, "file": id, "offset": offset, "end": offset + limit}
+	r := &protocol.TextRange{FileID: id, Blocks: []protocol.TextBlock{}}
+	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		err := tx.QueryRow(ctx, getTextSQL, args).Scan(&r.State, &r.Reason, &r.Pages, &r.Truncated, &r.Size, &r.Tokens)
+		if err != nil || offset >= r.Size {
+			return err
+		}
+		rows, err := tx.Query(ctx, chunksSQL, args)
+		if err != nil {
+			return err
+		}
+		chunks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[chunk])
+		if err != nil {
+			return err
+		}
+		fill(r, chunks, offset, limit)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the text of a file: %w", err)
+	}
+	if r.State != protocol.TextDone || offset >= r.Size {
+		r.Offset = min(offset, r.Size)
+	}
+	return r, nil
+}
+
+// chunk is a piece of a text.
+type chunk struct {
+	StartAt int
+	Text    string
+	Blocks  []protocol.TextBlock
+}
+
+// fill cuts a range out of the chunks that have a part in it.
+func fill(r *protocol.TextRange, chunks []chunk, offset, limit int) {
+	if len(chunks) == 0 {
+		return
+	}
+	first := chunks[0].StartAt
+	var all []byte
+	for i := range chunks {
+		all = append(all, chunks[i].Text...)
+	}
+	start := offset - first
+	for start > 0 && !utf8.RuneStart(all[start]) {
+		start--
+	}
+	end := min(start+limit, len(all))
+	for end < len(all) && end > start && !utf8.RuneStart(all[end]) {
+		end--
+	}
+	r.Text, r.Offset = string(all[start:end]), first+start
+	if next := first + end; next < r.Size {
+		r.NextOffset = &next
+	}
+	last := -1
+	for i := range chunks {
+		for _, b := range chunks[i].Blocks {
+			if b.Offset > last && b.Offset < first+end && b.Offset+b.Length > r.Offset {
+				r.Blocks, last = append(r.Blocks, b), b.Offset
+			}
+		}
+	}
+}
+
+// chunkBytes is the size of a chunk: a range reads at most two chunks more than it returns.
+const chunkBytes = 64 << 10
+
+// chunksOf cuts a text into chunks, between characters.
+func chunksOf(x *protocol.Extraction) []chunk {
+	var chunks []chunk
+	block := 0 // the first that does not end before the chunk
+	for start := 0; start < len(x.Text); {
+		end := min(start+chunkBytes, len(x.Text))
+		for end < len(x.Text) && !utf8.RuneStart(x.Text[end]) {
+			end--
+		}
+		for block < len(x.Blocks) && x.Blocks[block].Offset+x.Blocks[block].Length <= start {
+			block++
+		}
+		c := chunk{StartAt: start, Text: x.Text[start:end], Blocks: []protocol.TextBlock{}}
+		for i := block; i < len(x.Blocks) && x.Blocks[i].Offset < end; i++ {
+			c.Blocks = append(c.Blocks, x.Blocks[i])
+		}
+		chunks = append(chunks, c)
+		start = end
+	}
+	return chunks
+}
+
+// ReadText reads a content of a media type. A content that cannot be read is a result; an error means that another attempt
+// may succeed.
+type ReadText func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error)
+
+const (
+	insertTextSQL = `insert into file_texts (account_id, file_id, state) values (@account, @file, @text_state)`
+	// beginTextSQL counts the attempt before it is made, so that one that ends the process counts, too.
+	beginTextSQL = `
+	update file_texts t set attempts = attempts + 1
+	from files f
+	where t.account_id = @account and t.file_id = @file and t.state = 'pending'
+	  and f.account_id = t.account_id and f.file_id = t.file_id and f.deleted_at is null
+	returning f.media_type, t.attempts`
+	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
+	endTextSQL     = `
+	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
+		size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
+	where account_id = @account and file_id = @file`
+	insertChunkSQL = `
+	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
+)
+
+// firstTextState returns the state of the text of a new file: a sound and an archive have none.
+func firstTextState(kind protocol.FileKind) protocol.TextState {
+	switch kind {
+	case protocol.FileDocument, protocol.FileText, protocol.FileImage:
+		return protocol.TextPending
+	}
+	return protocol.TextNone
+}
+
+// ExtractArgs is the job that reads the text of a file.
+type ExtractArgs struct {
+	AccountID protocol.AccountID `json:"account_id"`
+	FileID    protocol.FileID    `json:"file_id"`
+}
+
+// Kind implements river.JobArgs.
+func (ExtractArgs) Kind() string { return "extract_file" }
+
+// maxExtractAttempts is a week of the longest delays between attempts. Those that fail because of the file are fewer (maxReads);
+// the others wait for the object store.
+const maxExtractAttempts = 1000
+
+// InsertOpts runs the job beside the others, which it would delay.
+func (ExtractArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: jobs.FileQueue, MaxAttempts: maxExtractAttempts}
+}
+
+// extractTimeout includes the copy of a large content from the object store.
+const extractTimeout = 2 * time.Minute
+
+// ExtractJob returns the job that reads the texts of files.
+func (s *Store) ExtractJob(read ReadText) jobs.Job {
+	return jobs.NewLong(extractTimeout, func(ctx context.Context, args ExtractArgs) error { return s.extract(ctx, read, args) })
+}
+
+// maxReads limits the attempts to read a content whose reader fails.
+const maxReads = 3
+
+// extract reads the text of a file and stores it. It can be repeated: a text that was stored stays.
+func (s *Store) extract(ctx context.Context, read ReadText, job ExtractArgs) error {
+	args := pgx.NamedArgs{"account": job.AccountID, "file": job.FileID}
+	content, err := s.openForText(ctx, job)
+	if protocol.CodeOf(err) == protocol.CodeNotFound {
+		return nil // the file was deleted
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	type attempt struct {
+		MediaType string
+		Attempts  int
+	}
+	begun, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowToStructByPos[attempt], beginTextSQL, args)
+	if protocol.CodeOf(err) == protocol.CodeNotFound {
+		return nil // an earlier run has finished, or the file was deleted
+	}
+	if err != nil {
+		return fmt.Errorf("beginning to read a file: %w", err)
+	}
+	source := &counted{Reader: content}
+	x, err := read(ctx, source, begun.MediaType)
+	switch {
+	case err == nil:
+	case source.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:
+		return fmt.Errorf("reading the text of a file: %w", err)
+	default:
+		x = &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
+	}
+	return s.storeText(ctx, args, job.AccountID, x)
+}
+
+// counted remembers the failure of a content.
+type counted struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+	return n, err
+}
+
+func (s *Store) openForText(ctx context.Context, job ExtractArgs) (io.ReadCloser, error) {
+	file, err := s.File(ctx, job.AccountID, job.FileID)
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, job.AccountID, job.FileID, 0, file.Size)
+}
+
+// storeText stores what was read, unless another run of the job has stored it.
+func (s *Store) storeText(ctx context.Context, args pgx.NamedArgs, account protocol.AccountID, x *protocol.Extraction) error {
+	args["state"], args["reason"], args["pages"], args["width"], args["height"] = string(x.State), string(x.Reason), x.Pages, x.Width, x.Height
+	args["size"], args["tokens"], args["truncated"] = len(x.Text), x.Tokens, x.Truncated
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		var pending bool
+		err := tx.QueryRow(ctx, pendingTextSQL, args).Scan(&pending)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("storing the text of a file: %w", err)
+		}
+		batch := &pgx.Batch{}
+		for _, c := range chunksOf(x) {
+			blocks, err := json.Marshal(c.Blocks)
+			if err != nil {
+				return fmt.Errorf("storing the text of a file: %w", err)
+			}
+			batch.Queue(insertChunkSQL, pgx.NamedArgs{
+				"account": account, "file": args["file"], "start": c.StartAt, "end": c.StartAt + len(c.Text), "text": c.Text, "blocks": blocks,
+			})
+		}
+		batch.Queue(endTextSQL, args)
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("storing the text of a file: %w", err)
+		}
+		return nil
+	})
+}

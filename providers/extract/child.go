@@ -1,0 +1,55 @@
+package extract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a
+// protocol.Extraction as JSON. With the path of pdftotext, it restricts the process and becomes pdftotext, so that no
+// process below this one has to be limited; that prints the text.
+func Child(stdin *os.File, stdout io.Writer, mediaType, reader string) error {
+	if reader != "" {
+		if err := restrict(maxReaderSize); err != nil {
+			return err
+		}
+		return syscall.Exec(reader, append([]string{pdftotext}, pdftotextArguments...), nil) //nolint:gosec // Extractor names the program
+	}
+	if err := restrict(maxSpace); err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(maxHeap)
+	info, err := stdin.Stat()
+	if err != nil {
+		return fmt.Errorf("reading the content: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("the content must be a regular file")
+	}
+	if err := json.NewEncoder(stdout).Encode(Read(stdin, info.Size(), mediaType)); err != nil {
+		return fmt.Errorf("printing the text: %w", err)
+	}
+	return nil
+}
+
+// restrict limits this process and its successors. A written file would have no bytes, so nothing can be stored.
+func restrict(space uint64) error {
+	for resource, most := range map[int]uint64{
+		unix.RLIMIT_CPU: maxCPU, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: maxOpen, unix.RLIMIT_AS: space,
+	} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limiting the process: %w", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("limiting the process: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package extract_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io/fs"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/xuri/excelize/v2"
+)
+
+// The contents of the tests are built here, so that each shows what is special about it.
+
+// entry is an entry of an archive.
+type entry struct{ name, body string }
+
+// zipped returns an archive. change, if not nil, changes the header of each entry.
+func zipped(entries []entry, change ...func(*zip.FileHeader)) string {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, e := range entries {
+		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate}
+		for _, one := range change {
+			one(header)
+		}
+		w, err := z.CreateHeader(header)
+		if err == nil {
+			_, err = w.Write([]byte(e.body))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// encryptedZip returns an archive whose entries have the flag of encryption, also in the directory.
+func encryptedZip(entries []entry) string {
+	return zipped(entries, func(h *zip.FileHeader) { h.Flags |= 1 })
+}
+
+const head = `<?xml version="1.0" encoding="UTF-8"?>`
+
+func office(main string, rest ...entry) []entry {
+	return append([]entry{
+		{"[Content_Types].xml", head + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>`},
+		{"_rels/.rels", head + relations("officeDocument", main)},
+	}, rest...)
+}
+
+// relations returns relations of alternating kinds and targets, with the identifiers r1, r2, …
+func relations(kindsAndTargets ...string) string {
+	var b strings.Builder
+	b.WriteString(`<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`)
+	for i := 0; i < len(kindsAndTargets); i += 2 {
+		fmt.Fprintf(&b, `<Relationship Id="r%d" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/%s" Target="%s"/>`, i/2+1, kindsAndTargets[i], kindsAndTargets[i+1])
+	}
+	return b.String() + `</Relationships>`
+}
+
+const wordSpace = `xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"`
+
+func wordParts(body string) []entry {
+	return office("word/document.xml", entry{"word/document.xml", head + `<w:document ` + wordSpace + `><w:body>` + body + `</w:body></w:document>`})
+}
+
+func word(body string) string { return zipped(wordParts(body)) }
+
+func paragraph(text string) string { return `<w:p><w:r><w:t>` + text + `</w:t></w:r></w:p>` }
+
+func openParts(text string) []entry {
+	return []entry{
+		{"mimetype", "application/vnd.oasis.opendocument.text"},
+		{"content.xml", head + `<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:text>` + text + `</office:text></office:body></office:document-content>`},
+	}
+}
+
+func slideParts(slides ...string) []entry {
+	const spaces = `xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
+	var parts []entry
+	var order strings.Builder
+	var targets []string
+	for i, text := range slides {
+		name := fmt.Sprintf("slides/slide%d.xml", len(slides)-i) // the names are not in the order of the slides
+		targets = append(targets, "slide", name)
+		fmt.Fprintf(&order, `<p:sldId id="%d" r:id="r%d"/>`, 256+i, i+1)
+		parts = append(parts,
+			entry{"ppt/" + name, head + `<p:sld ` + spaces + `><p:txBody><a:p><a:r><a:t>` + text + `</a:t></a:r><a:fld><a:t>99</a:t></a:fld></a:p></p:txBody></p:sld>`},
+		)
+	}
+	parts = append(parts,
+		entry{"ppt/presentation.xml", head + `<p:presentation ` + spaces + `><p:sldIdLst>` + order.String() + `</p:sldIdLst></p:presentation>`},
+		entry{"ppt/_rels/presentation.xml.rels", head + relations(targets...)},
+	)
+	return office("ppt/presentation.xml", parts...)
+}
+
+func bookParts(chapters ...string) []entry {
+	var items, order strings.Builder
+	parts := []entry{
+		{"mimetype", "application/epub+zip"},
+		{"META-INF/container.xml", head + `<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/content.opf"/></rootfiles></container>`},
+	}
+	for i, body := range chapters {
+		fmt.Fprintf(&items, `<item id="c%d" href="chapter%%20%d.xhtml" media-type="application/xhtml+xml"/>`, i, i)
+		fmt.Fprintf(&order, `<itemref idref="c%d"/>`, i)
+		parts = append(parts, entry{fmt.Sprintf("OEBPS/chapter %d.xhtml", i), `<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body>` + body + `</body></html>`})
+	}
+	return append(parts, entry{"OEBPS/content.opf", head + `<package xmlns="http://www.idpf.org/2007/opf"><manifest>` + items.String() + `</manifest><spine>` + order.String() + `</spine></package>`})
+}
+
+// workbook returns a workbook with sheets of rows.
+func workbook(sheets map[string][][]any, order ...string) string {
+	f := excelize.NewFile()
+	for i, name := range order {
+		if i == 0 {
+			must(f.SetSheetName("Sheet1", name))
+		} else if _, err := f.NewSheet(name); err != nil {
+			panic(err)
+		}
+		for row, cells := range sheets[name] {
+			must(f.SetSheetRow(name, fmt.Sprintf("A%d", row+1), &cells))
+		}
+	}
+	var b bytes.Buffer
+	must(f.Write(&b))
+	return b.String()
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// document returns a PDF with one page for each text. The trailer may have more entries.
+func document(trailer string, pages ...string) string {
+	var b strings.Builder
+	b.WriteString("%PDF-1.4\n")
+	var offsets []int
+	object := func(body string) {
+		offsets = append(offsets, b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(offsets), body)
+	}
+	object("<< /Type /Catalog /Pages 2 0 R >>")
+	var kids strings.Builder
+	for i := range pages {
+		fmt.Fprintf(&kids, "%d 0 R ", 4+2*i)
+	}
+	object(fmt.Sprintf("<< /Type /Pages /Count %d /Kids [%s] >>", len(pages), kids.String()))
+	object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+	for i, text := range pages {
+		object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents %d 0 R >>", 5+2*i))
+		stream := "BT /F 12 Tf 72 720 Td (" + text + ") Tj ET"
+		object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(stream), stream))
+	}
+	start := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
+	for _, at := range offsets {
+		fmt.Fprintf(&b, "%010d 00000 n \n", at)
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, trailer, start)
+	return b.String()
+}
+
+func onePage(text string) string { return document("", text) }
+
+// lockedPDF returns a PDF that needs a password which nobody has.
+func lockedPDF() string {
+	return document("/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <"+
+		strings.Repeat("a1", 32)+"> /U <"+strings.Repeat("b2", 32)+"> >>", "secret")
+}
+
+// ole returns the beginning of an encrypted Office document.
+func ole() string { return "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1" + strings.Repeat("\x00", 600) }
+
+func picture(format string, width, height int) string {
+	var b bytes.Buffer
+	canvas := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})
+	switch format {
+	case "png":
+		must(png.Encode(&b, canvas))
+	case "jpeg":
+		must(jpeg.Encode(&b, canvas, nil))
+	case "gif":
+		must(gif.Encode(&b, canvas, nil))
+	case "webp": // lossless, header only
+		bits := uint32(width-1) | uint32(height-1)<<14
+		body := append([]byte("\x2f"), binary.LittleEndian.AppendUint32(nil, bits)...)
+		b.WriteString("RIFF" + string(binary.LittleEndian.AppendUint32(nil, 18)) + "WEBPVP8L" + string(binary.LittleEndian.AppendUint32(nil, 5)) + string(body) + "\x00")
+	}
+	return b.String()
+}
+
+func utf16Text(order binary.AppendByteOrder, mark bool, text string) string {
+	var raw []byte
+	if mark {
+		raw = order.AppendUint16(raw, 0xFEFF)
+	}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		raw = order.AppendUint16(raw, unit)
+	}
+	return string(raw)
+}
+
+func symlinks(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }
+
+// cut returns the first part of a content.
+func cut(content string) string { return content[:len(content)*2/3] }

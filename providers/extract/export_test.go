@@ -1,0 +1,19 @@
+package extract
+
+import "time"
+
+// NewWithTimeout is New with another limit of the time of a child.
+func NewWithTimeout(timeout time.Duration, command ...string) *Extractor {
+	e := New(command...)
+	e.timeout = timeout
+	return e
+}
+
+// MaxText is the limit of a text.
+const MaxText = maxText
+
+// MaxBlocks is the limit of the blocks of a text.
+const MaxBlocks = maxBlocks
+
+// Shared reports whether children share the network of this process, because the system allows no other.
+func (e *Extractor) Shared() bool { return e.shared.Load() }

@@ -1,0 +1,271 @@
+package extract
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"turnstone/protocol"
+	"turnstone/providers/embedded/process"
+	"turnstone/providers/model"
+)
+
+// Extractor reads contents in child processes. Its methods may be called from any goroutine.
+type Extractor struct {
+	command []string
+	timeout time.Duration
+	slots   chan struct{}
+	shared  atomic.Bool // this system allows no namespaces of its own for children
+}
+
+// New returns an extractor whose children are processes of a command, to which it adds the arguments of Child: the media
+// type and the path of a reader, which may be empty.
+func New(command ...string) *Extractor {
+	return &Extractor{command: command, timeout: maxTime, slots: make(chan struct{}, atOnce)}
+}
+
+// Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
+// error means that another attempt may succeed.
+func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string) (*protocol.Extraction, error) {
+	if !readable(mediaType) {
+		return &protocol.Extraction{State: protocol.TextNone}, nil
+	}
+	var reader string
+	if mediaType == pdf {
+		var err error
+		if reader, err = exec.LookPath(pdftotext); err != nil {
+			return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil //nolint:nilerr // it is the result
+		}
+	}
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-e.slots }()
+	spool, err := spooled(of)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = spool.Close() }() // it has no name any more
+	x, err := e.run(ctx, spool, mediaType, reader)
+	if err != nil {
+		return nil, err
+	}
+	if x.Text != "" {
+		x.Tokens = model.Estimate(x.Text)
+	}
+	return x, nil
+}
+
+// spooled copies a content into a file without a name, which a child can read at any position.
+func spooled(of io.Reader) (*os.File, error) {
+	spool, err := os.CreateTemp("", "turnstone-extract-*")
+	if err != nil {
+		return nil, fmt.Errorf("storing a content for its reader: %w", err)
+	}
+	err = os.Remove(spool.Name())
+	if err == nil {
+		_, err = io.Copy(spool, of)
+	}
+	if err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = spool.Close()
+		return nil, fmt.Errorf("storing a content for its reader: %w", err)
+	}
+	return spool, nil
+}
+
+// run starts a child and returns its result. It has ended, and is reaped, when run returns.
+func (e *Extractor) run(ctx context.Context, spool *os.File, mediaType, reader string) (*protocol.Extraction, error) {
+	c, err := e.start(spool, mediaType, reader)
+	if err != nil {
+		return nil, err
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.watch(ctx, e.timeout)
+	}()
+	var x *protocol.Extraction
+	if reader == "" {
+		x, err = c.result()
+	} else {
+		x, err = c.pages()
+	}
+	c.kill() // it has nothing to do any more
+	<-watched
+	<-c.Done()
+	_ = c.output.Close() // it was only read
+	switch {
+	case x != nil && err == nil:
+		return x, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.exceeded.Load() || c.outOfTime():
+		return failed(errComplex), nil
+	}
+	return nil, err
+}
+
+// child is a started child process.
+type child struct {
+	*process.Process
+	cmd      *exec.Cmd
+	output   *os.File
+	errors   prefix
+	exceeded atomic.Bool
+}
+
+// start starts a child in a process group and, if the system allows it, in a network namespace of its own, in which there
+// is no network.
+func (e *Extractor) start(spool *os.File, mediaType, reader string) (*child, error) {
+	const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
+	if !e.shared.Load() {
+		c, err := e.startIn(namespaces, spool, mediaType, reader)
+		if err == nil || !refusesNamespaces(err) {
+			return c, err
+		}
+		e.shared.Store(true)
+	}
+	return e.startIn(0, spool, mediaType, reader)
+}
+
+func refusesNamespaces(err error) bool {
+	for _, one := range []error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EINVAL, syscall.ENOSYS, syscall.EUSERS} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Extractor) startIn(namespaces uintptr, spool *os.File, mediaType, reader string) (*child, error) {
+	output, print, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a reader: %w", err)
+	}
+	c := &child{output: output}
+	c.cmd = exec.Command(e.command[0], append(append([]string{}, e.command[1:]...), mediaType, reader)...) //nolint:gosec,noctx // watch ends it
+	c.cmd.Env = []string{}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = spool, print, &c.errors
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
+	c.Process, err = process.Start(c.cmd)
+	_ = print.Close() // the child has a copy
+	if err != nil {
+		_ = output.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// kill ends the process group of the child.
+func (c *child) kill() { _ = syscall.Kill(-c.PID(), syscall.SIGKILL) } // it may have ended
+
+// watch kills the child when it exceeds its memory or its time, or when ctx ends.
+func (c *child) watch(ctx context.Context, timeout time.Duration) {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	ticks := time.NewTicker(memoryInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-c.Done():
+			return
+		case <-ctx.Done():
+			c.kill()
+			return
+		case <-deadline.C:
+			c.exceeded.Store(true)
+			c.kill()
+			return
+		case <-ticks.C:
+			if resident(c.PID()) > maxMemory {
+				c.exceeded.Store(true)
+				c.kill()
+				return
+			}
+		}
+	}
+}
+
+// resident returns the resident memory of a process in bytes; 0 if it has ended.
+func resident(pid int) int64 {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(raw))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// outOfTime reports whether the child has used its processor time, at which the kernel ends it.
+func (c *child) outOfTime() bool {
+	used := c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+	return used > (maxCPU-1)*time.Second
+}
+
+var errChild = errors.New("the reader of a content failed")
+
+// result reads what Child prints.
+func (c *child) result() (*protocol.Extraction, error) {
+	x := &protocol.Extraction{}
+	if err := json.NewDecoder(io.LimitReader(c.output, maxOutput)).Decode(x); err != nil {
+		return nil, fmt.Errorf("%w: %w", errChild, err)
+	}
+	if !valid(x) {
+		return nil, fmt.Errorf("%w: its result is not valid", errChild)
+	}
+	return x, nil
+}
+
+// pages reads what pdftotext prints.
+func (c *child) pages() (*protocol.Extraction, error) {
+	const most = maxText + 1
+	printed, err := io.ReadAll(io.LimitReader(c.output, most))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChild, err)
+	}
+	if len(printed) == most { // it is enough
+		return readPages(string(printed), true), nil
+	}
+	<-c.Done()
+	status, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	const badPDF, badPermission = 1, 3
+	switch {
+	case status.Exited() && status.ExitStatus() == 0 && len(printed) == 0: // no page was found
+		return failed(errDamaged), nil
+	case status.Exited() && status.ExitStatus() == 0:
+		return readPages(string(printed), false), nil
+	case status.Exited() && (status.ExitStatus() == badPDF || status.ExitStatus() == badPermission):
+		return pdfFailure(string(c.errors.text)), nil
+	}
+	return nil, fmt.Errorf("%w: %s", errChild, c.cmd.ProcessState)
+}
+
+// prefix stores the beginning of what is written to it.
+type prefix struct{ text []byte }
+
+// Write implements io.Writer.
+func (p *prefix) Write(piece []byte) (int, error) {
+	p.text = append(p.text, piece[:min(len(piece), maxErrors-len(p.text))]...)
+	return len(piece), nil
+}

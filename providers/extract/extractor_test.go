@@ -1,0 +1,106 @@
+package extract_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/protocol"
+	"turnstone/providers/extract"
+)
+
+// command returns the command of a child with a behaviour.
+func command(behaviour string) []string { return []string{os.Args[0], "child", behaviour} }
+
+func readWith(t *testing.T, e *extract.Extractor, content, mediaType string) (*protocol.Extraction, error) {
+	t.Helper()
+	return e.Extract(t.Context(), strings.NewReader(content), mediaType)
+}
+
+func TestAChildThatFailsIsAnErrorThatAnotherAttemptMayAvoid(t *testing.T) {
+	for _, behaviour := range []string{
+		"crash", "signal", "garbage", "", "null", "[]", `{"state":"pending"}`, `{"state":"failed"}`, `{"state":"failed","reason":"no_reader"}`,
+		`{"state":"none","text":"x"}`, `{"state":"done","text":"\u0000"}`, `{"state":"done","width":-1}`,
+		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":1,"length":3}]}`,
+		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":-1,"length":3}]}`,
+		`{"state":"done","text":"abc","pages":2,"blocks":[{"kind":"page","page":1,"offset":0,"length":2},{"kind":"page","page":2,"offset":1,"length":2}]}`,
+		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":2,"offset":0,"length":3}]}`,
+		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"line","page":1,"offset":0,"length":3}]}`,
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			x, err := readWith(t, extract.New(command(behaviour)...), "x", "text/plain")
+			if err == nil {
+				t.Errorf("the result is %+v", x)
+			}
+		})
+	}
+}
+
+func TestAChildThatExceedsALimitIsKilled(t *testing.T) {
+	for behaviour, timeout := range map[string]time.Duration{"loop": 500 * time.Millisecond, "allocate": time.Minute} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			x, err := readWith(t, extract.NewWithTimeout(timeout, command(behaviour)...), "x", "text/plain")
+			if err != nil || x.State != protocol.TextFailed || x.Reason != protocol.TextTooComplex {
+				t.Errorf("%+v, %v", x, err)
+			}
+		})
+	}
+}
+
+func TestAChildThatPrintsWithoutEndIsKilled(t *testing.T) {
+	if x, err := readWith(t, extract.New(command("flood")...), "x", "text/plain"); err == nil {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestTheEndOfTheContextKillsAChild(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	x, err := extract.New(command("loop")...).Extract(ctx, strings.NewReader("x"), "text/plain")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", x, err)
+	}
+}
+
+func TestAChildHasNoEnvironmentAndNoNetwork(t *testing.T) {
+	x, err := readWith(t, extract.New(command("environment")...), "x", "text/plain")
+	if err != nil || x.Text != "[]" {
+		t.Errorf("%+v, %v", x, err)
+	}
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	e := extract.New(command("dial")...)
+	x, err = readWith(t, e, server.Addr().String(), "text/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Shared() {
+		t.Skip("this system allows no network namespaces to unprivileged processes")
+	}
+	if !strings.Contains(x.Text, "network is unreachable") {
+		t.Errorf("the child connected: %s", x.Text)
+	}
+}
+
+func TestAMissingProgramIsAnError(t *testing.T) {
+	if x, err := readWith(t, extract.New("/nonexistent/turnstone"), "x", "text/plain"); err == nil {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestWithoutPdftotextAPDFHasNoReader(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
+	if err != nil || x.State != protocol.TextFailed || x.Reason != protocol.TextNoReader {
+		t.Errorf("%+v, %v", x, err)
+	}
+}

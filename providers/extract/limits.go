@@ -1,0 +1,41 @@
+package extract
+
+import "time"
+
+// The limits of a text. Whatever is beyond them is left out, and the text is marked as truncated.
+const (
+	// maxText is the text of about 1,500 printed pages, more than the context of any model.
+	maxText = 4 << 20
+	// maxBlocks limits the pages, sheets, slides and chapters, which are stored with the text.
+	maxBlocks = 5000
+	// maxMarkup limits an HTML document, which is parsed as a tree in memory, of about 10 times its size.
+	maxMarkup = 16 << 20
+)
+
+// The limits of an archive, against small files that unpack to large ones. A content beyond them is not read.
+const (
+	maxEntries  = 10_000    // a book of thousands of pictures has fewer
+	maxUnpacked = 200 << 20 // twice the default limit of an upload
+	maxRatio    = 100       // XML compresses to a tenth or a twentieth
+	// smallEntry is the size up to which the ratio of a single entry does not matter: empty sheets compress well.
+	smallEntry = 1 << 20
+	// maxDepth limits the nesting of XML; documents with nested tables have less than 100 levels.
+	maxDepth = 256
+)
+
+// The limits of a child process.
+const (
+	maxCPU        = 30               // seconds
+	maxTime       = 45 * time.Second // includes waiting for a processor; the job that waits for the child has 2 minutes
+	maxMemory     = 768 << 20        // resident; checked every memoryInterval
+	maxHeap       = 384 << 20        // from here on, the garbage collector of the child works harder
+	maxAddresses  = 2 << 30          // address space of a Go process, of which it reserves more than half without use
+	maxReaderSize = 1 << 30          // address space of pdftotext
+	maxOpen       = 64               // descriptors
+	// maxOutput is maxText with the longest escapes of JSON, and the blocks.
+	maxOutput = 6*maxText + maxBlocks*1024
+	maxErrors = 4 << 10 // of what a child prints as errors
+	// atOnce limits the children of a node, because of their memory.
+	atOnce         = 2
+	memoryInterval = 50 * time.Millisecond
+)

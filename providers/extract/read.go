@@ -1,0 +1,117 @@
+package extract
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"turnstone/protocol"
+)
+
+// content is a content that can be read at any position.
+type content struct {
+	io.ReaderAt
+	size int64
+}
+
+func (c content) reader() io.Reader { return io.NewSectionReader(c.ReaderAt, 0, c.size) }
+
+// documents maps the media types with a structure to the functions that read them. A PDF is read by pdftotext.
+var documents = map[string]func(*text, content) error{
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   readWord,
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         readSheets,
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": readSlides,
+	"application/vnd.oasis.opendocument.text":                                   readOpenDocument,
+	"application/epub+zip": readBook,
+	"text/html":            readHTML,
+}
+
+const pdf = "application/pdf"
+
+// readable reports whether a content of a media type has a text or a size that can be read.
+func readable(mediaType string) bool {
+	switch protocol.KindOf(mediaType) {
+	case protocol.FileDocument, protocol.FileText, protocol.FileImage:
+		return true
+	}
+	return false
+}
+
+// Read reads a content of any type other than PDF. A content that cannot be read is a result, too.
+func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
+	c := content{of, size}
+	switch read, isDocument := documents[mediaType]; {
+	case protocol.KindOf(mediaType) == protocol.FileImage:
+		return readPicture(c, mediaType)
+	case isDocument:
+		return readInto(read, c)
+	case readable(mediaType):
+		return readInto(readText, c)
+	}
+	return &protocol.Extraction{State: protocol.TextNone}
+}
+
+func readInto(read func(*text, content) error, c content) *protocol.Extraction {
+	t := &text{}
+	err := read(t, c)
+	if err == nil || errors.Is(err, errFull) {
+		return t.extraction()
+	}
+	return failed(err)
+}
+
+// failed returns the result for a content that cannot be read. An error of a library means that the content is damaged.
+func failed(err error) *protocol.Extraction {
+	reason := protocol.TextDamaged
+	if typed := (*Error)(nil); errors.As(err, &typed) {
+		reason = typed.Reason
+	}
+	return &protocol.Extraction{State: protocol.TextFailed, Reason: reason}
+}
+
+var oleHead = []byte{0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1}
+
+// isOLE reports whether a content is the container of encrypted Office documents.
+func (c content) isOLE() bool {
+	head := make([]byte, len(oleHead))
+	_, err := c.ReadAt(head, 0)
+	return err == nil && bytes.Equal(head, oleHead)
+}
+
+// joined writes lines, each followed by \n, without the empty ones at the end.
+func (t *text) joined(lines string) error {
+	lines = strings.TrimRight(lines, " \n\t")
+	if lines == "" {
+		return nil
+	}
+	return t.write(lines + "\n")
+}
+
+// valid reports whether a result can be stored: what a child prints is checked like any other input.
+func valid(x *protocol.Extraction) bool {
+	states := []protocol.TextState{protocol.TextDone, protocol.TextNone, protocol.TextFailed}
+	reasons := []protocol.TextReason{protocol.TextEncrypted, protocol.TextDamaged, protocol.TextTooComplex}
+	if !slices.Contains(states, x.State) || (x.State == protocol.TextFailed) != slices.Contains(reasons, x.Reason) || x.State != protocol.TextDone && x.Text != "" {
+		return false
+	}
+	const most = 1 << 31
+	if len(x.Text) > maxText || len(x.Blocks) > maxBlocks || x.Pages < 0 || x.Pages > maxBlocks || x.Width < 0 || x.Width >= most || x.Height < 0 || x.Height >= most || clean(x.Text) != x.Text {
+		return false
+	}
+	end := 0
+	for i := range x.Blocks {
+		b := &x.Blocks[i]
+		if b.Offset < end || b.Length <= 0 || b.Length > len(x.Text)-b.Offset || len(b.Title) > maxTitle || clean(b.Title) != b.Title || b.Page < 1 || b.Page > x.Pages {
+			return false
+		}
+		switch b.Kind {
+		case protocol.BlockPage, protocol.BlockSheet, protocol.BlockSlide, protocol.BlockChapter:
+		default:
+			return false
+		}
+		end = b.Offset + b.Length
+	}
+	return true
+}

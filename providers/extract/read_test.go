@@ -1,0 +1,200 @@
+package extract_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"turnstone/protocol"
+	"turnstone/providers/extract"
+)
+
+const (
+	docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+	xlsx = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	pptx = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+	odt  = "application/vnd.oasis.opendocument.text"
+	epub = "application/epub+zip"
+	pdf  = "application/pdf"
+)
+
+// summary describes a result in one line: the state and the reason, the size of a picture, and the blocks with their
+// texts, or the text.
+func summary(x *protocol.Extraction) string {
+	var b strings.Builder
+	b.WriteString(string(x.State))
+	if x.Reason != "" {
+		b.WriteString(" " + string(x.Reason))
+	}
+	if x.Truncated {
+		b.WriteString(" truncated")
+	}
+	if x.Width > 0 {
+		fmt.Fprintf(&b, " %dx%d", x.Width, x.Height)
+	}
+	if x.Pages > 0 {
+		fmt.Fprintf(&b, " of %d", x.Pages)
+	}
+	const longest = 200
+	switch {
+	case len(x.Text) > longest:
+		fmt.Fprintf(&b, " %d bytes, %d blocks", len(x.Text), len(x.Blocks))
+	case len(x.Blocks) > 0:
+		for _, one := range x.Blocks {
+			fmt.Fprintf(&b, " %s %d", one.Kind, one.Page)
+			if one.Title != "" {
+				fmt.Fprintf(&b, " (%s)", one.Title)
+			}
+			fmt.Fprintf(&b, " %q", x.Text[one.Offset:one.Offset+one.Length])
+		}
+	case x.Text != "":
+		fmt.Fprintf(&b, " %q", x.Text)
+	}
+	return b.String()
+}
+
+func TestContentsAreRead(t *testing.T) {
+	simpleWord, simpleBook := wordParts(paragraph("Tides")), bookParts("<h1>One</h1><p>Tides</p>", "<p>Ebb</p>")
+	simpleOpen, simpleSlides := openParts("<text:p>Tides</text:p>"), slideParts("Tides", "Ebb")
+	simpleSheet := workbook(map[string][][]any{"A": {{"x", 1, 2.5}, {}, {nil, "y"}}, "B": {{true}}}, "A", "B")
+	deep := strings.Repeat("<w:x>", 300) + strings.Repeat("</w:x>", 300)
+	entities := head + `<!DOCTYPE x [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;">]><w:document ` + wordSpace + `><w:body>&b;</w:body></w:document>`
+	large := strings.Repeat("0", 8<<20)
+	manyEntries := func(parts []entry) []entry {
+		for i := range 10_001 {
+			parts = append(parts, entry{fmt.Sprintf("x/%d", i), ""})
+		}
+		return parts
+	}
+	encrypted := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/chapter%200.xhtml"/></CipherData></EncryptedData></encryption>`}
+	fonts := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/font.otf"/></CipherData></EncryptedData></encryption>`}
+	locked := entry{"META-INF/manifest.xml", head + `<manifest:manifest xmlns:manifest="m"><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>`}
+	longText := strings.Repeat("Tides come twice a day. ", extract.MaxText/20)
+	cases := []struct{ name, mediaType, content, want string }{
+		{"pdf", pdf, document("", "Tides", "Ebb"), `done of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
+		{"pdf with an empty page", pdf, document("", "Tides", "", "Ebb"), `done of 3 page 1 "Tides\n" page 3 "Ebb\n"`},
+		{"pdf without text", pdf, onePage(""), `done of 1`},
+		{"pdf, the directory is cut off", pdf, strings.Split(onePage("Tides"), "startxref")[0], `done of 1 page 1 "Tides\n"`},
+		{"pdf, cut", pdf, onePage("Tides")[:60], `failed damaged`},
+		{"pdf, encrypted", pdf, lockedPDF(), `failed encrypted`},
+		{"pdf, only its first line", pdf, "%PDF-1.7\n", `failed damaged`},
+		{"pdf, a text", pdf, "Tides", `failed damaged`},
+		{"pdf, a picture", pdf, picture("png", 3, 2), `failed damaged`},
+		{"pdf, empty", pdf, "", `failed damaged`},
+		{"pdf, references in a circle", pdf, strings.ReplaceAll(onePage("Tides"), "/Kids [4 0 R ]", "/Kids [2 0 R ]"), `failed damaged`},
+		{"pdf, many pages", pdf, document("", slices.Repeat([]string{"Tides"}, 200)...), `done of 200 1200 bytes, 200 blocks`},
+
+		{"docx", docx, word(paragraph("Tides") + paragraph("come &amp; go")), `done "Tides\ncome & go\n"`},
+		{"docx, headings", docx, word(`<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>`), `done "## Tides\n"`},
+		{"docx, a table", docx, word(`<w:tbl><w:tr><w:tc>` + paragraph("a") + `</w:tc><w:tc>` + paragraph("b") + `</w:tc></w:tr></w:tbl>`), `done "a \tb\n"`},
+		{"docx, tabs, breaks, deleted text and fields", docx, word(`<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:delText>no</w:delText><w:instrText>PAGE</w:instrText></w:r></w:p>`), `done "a\tb\nc\n"`},
+		{"docx, a text for old versions", docx, word(`<w:p><mc:AlternateContent xmlns:mc="m"><mc:Choice><w:t>a</w:t></mc:Choice><mc:Fallback><w:t>a</w:t></mc:Fallback></mc:AlternateContent></w:p>`), `done "a\n"`},
+		{"docx, footnotes", docx, zipped(append(wordParts(paragraph("Tides")),
+			entry{"word/_rels/document.xml.rels", relations("footnotes", "footnotes.xml")},
+			entry{"word/footnotes.xml", `<w:footnotes ` + wordSpace + `>` + paragraph("Moon") + `</w:footnotes>`})), `done "Tides\nMoon\n"`},
+		{"docx without text", docx, word(""), `done`},
+		{"docx, cut", docx, cut(zipped(simpleWord)), `failed damaged`},
+		{"docx, its XML is cut", docx, zipped(office("word/document.xml", entry{"word/document.xml", head + `<w:document ` + wordSpace + `><w:body><w:p>`})), `failed damaged`},
+		{"docx, the text is missing", docx, zipped(office("word/document.xml")), `failed damaged`},
+		{"docx, encrypted", docx, ole(), `failed encrypted`},
+		{"docx, encrypted entries", docx, encryptedZip(simpleWord), `failed encrypted`},
+		{"docx, a workbook", docx, simpleSheet, `failed damaged`},
+		{"docx, a presentation", docx, zipped(simpleSlides), `failed damaged`},
+		{"docx, another archive", docx, zipped([]entry{{"a.txt", "a"}}), `failed damaged`},
+		{"docx, a text", docx, "Tides", `failed damaged`},
+		{"docx, nested", docx, word(deep), `failed too_complex`},
+		{"docx, entities", docx, zipped(office("word/document.xml", entry{"word/document.xml", entities})), `failed too_complex`},
+		{"docx, an entity of HTML", docx, word(paragraph("&nbsp;")), `failed damaged`},
+		{"docx, a bomb", docx, zipped(append(simpleWord[:len(simpleWord):len(simpleWord)], entry{"x", large})), `failed too_complex`},
+		{"docx, a bomb in the text", docx, word(paragraph(large)), `failed too_complex`},
+		{"docx, many entries", docx, zipped(manyEntries(simpleWord[:len(simpleWord):len(simpleWord)])), `failed too_complex`},
+		{"docx, links in the archive", docx, zipped(simpleWord, symlinks), `failed damaged`},
+		{"docx, two entries of a name", docx, zipped(append(simpleWord[:len(simpleWord):len(simpleWord)], simpleWord[2])), `failed damaged`},
+		{"docx, invalid characters", docx, word("<w:p><w:r><w:t>a\x01b</w:t></w:r></w:p>"), `failed damaged`},
+
+		{"odt", odt, zipped(openParts(`<text:h text:outline-level="1">Tides</text:h><text:p>come<text:s text:c="2"/>and<text:tab/>go</text:p>`)), `done "# Tides\ncome  and\tgo\n"`},
+		{"odt, a table", odt, zipped(openParts(`<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`)), `done "a \tb\n"`},
+		{"odt, deleted text", odt, zipped(openParts(`<text:tracked-changes><text:p>no</text:p></text:tracked-changes><text:p>yes</text:p>`)), `done "yes\n"`},
+		{"odt, cut", odt, cut(zipped(simpleOpen)), `failed damaged`},
+		{"odt, encrypted", odt, zipped(append(simpleOpen, locked)), `failed encrypted`},
+		{"odt, a bomb", odt, zipped(openParts("<text:p>" + large + "</text:p>")), `failed too_complex`},
+		{"odt, a Word document", odt, zipped(simpleWord), `failed damaged`},
+
+		{"pptx", pptx, zipped(simpleSlides), `done of 2 slide 1 "Tides\n" slide 2 "Ebb\n"`},
+		{"pptx, notes", pptx, zipped(append(slideParts("Tides"),
+			entry{"ppt/slides/_rels/slide1.xml.rels", relations("notesSlide", "../notesSlides/n.xml")},
+			entry{"ppt/notesSlides/n.xml", `<p:notes xmlns:p="p" xmlns:a="a"><a:p><a:t>Speak</a:t></a:p></p:notes>`})), `done of 1 slide 1 "Tides\nSpeak\n"`},
+		{"pptx without slides", pptx, zipped(slideParts()), `done`},
+		{"pptx, cut", pptx, cut(zipped(simpleSlides)), `failed damaged`},
+		{"pptx, encrypted", pptx, encryptedZip(simpleSlides), `failed encrypted`},
+		{"pptx, a bomb", pptx, zipped(slideParts(large)), `failed too_complex`},
+		{"pptx, a Word document", pptx, zipped(simpleWord), `failed damaged`},
+
+		{"xlsx", xlsx, simpleSheet, `done of 2 sheet 1 (A) "x\t1\t2.5\n\ty\n" sheet 2 (B) "TRUE\n"`},
+		{"xlsx, cut", xlsx, cut(simpleSheet), `failed damaged`},
+		{"xlsx, encrypted", xlsx, ole(), `failed encrypted`},
+		{"xlsx, a bomb", xlsx, zipped([]entry{{"xl/workbook.xml", large}}), `failed too_complex`},
+		{"xlsx, a Word document", xlsx, zipped(simpleWord), `failed damaged`},
+		{"xlsx, a text", xlsx, "a,b", `failed damaged`},
+
+		{"epub", epub, zipped(simpleBook), `done of 2 chapter 1 (One) "# One\n\nTides\n" chapter 2 (T) "Ebb\n"`},
+		{"epub, encrypted fonts", epub, zipped(append(bookParts("<p>Tides</p>"), fonts)), `done of 1 chapter 1 (T) "Tides\n"`},
+		{"epub, encrypted", epub, zipped(append(bookParts("<p>Tides</p>"), encrypted)), `failed encrypted`},
+		{"epub, cut", epub, cut(zipped(simpleBook)), `failed damaged`},
+		{"epub, a bomb", epub, zipped(bookParts(large)), `failed too_complex`},
+		{"epub, a Word document", epub, zipped(simpleWord), `failed damaged`},
+
+		{"html", "text/html", `<!DOCTYPE html><title>T</title><style>p{}</style><script>alert(1)</script><h1>Tides</h1><p>come <b>and</b> <a href="https://e.org/">go</a>`, `done "# Tides\n\ncome **and** [go](https://e.org/)\n"`},
+		{"html, a dangerous link", "text/html", `<a href="javascript:alert(1)">go</a>`, `done "[go]()\n"`},
+		{"html, a table", "text/html", `<table><tr><th>a<th>b<tr><td>1<td>2</table>`, `done "| a | b |\n|---|---|\n| 1 | 2 |\n"`},
+		{"html, another encoding", "text/html", "<meta charset=iso-8859-1><p>caf\xE9", `done "café\n"`},
+		{"html, cut", "text/html", `<p>Tides<di`, `done "Tides\n"`},
+		{"html, nested", "text/html", strings.Repeat("<div>", 10_000), `failed too_complex`},
+
+		{"text", "text/plain", "Tides\r\ncome\rand go\n", `done "Tides\ncome\nand go\n"`},
+		{"text, empty", "text/plain", "", `done`},
+		{"text, long", "text/plain", longText, fmt.Sprintf("done truncated %d bytes, 0 blocks", extract.MaxText)},
+		{"text, Latin-1", "text/plain", "caf\xE9", `done "café"`},
+		{"text, UTF-8 with a mark", "text/plain", "\xEF\xBB\xBFcafé", `done "café"`},
+		{"text, UTF-16, little-endian", "text/plain", utf16Text(binary.LittleEndian, true, "潮汐"), `done "潮汐"`},
+		{"text, UTF-16, big-endian", "text/plain", utf16Text(binary.BigEndian, true, "café"), `done "café"`},
+		{"text, UTF-16 without a mark", "text/plain", utf16Text(binary.LittleEndian, false, "Tides come"), `done "Tides come"`},
+		{"text, invalid bytes and NUL", "text/plain", "潮汐\xFF\x00\x1B.", "done \"潮汐\uFFFD\uFFFD .\""},
+		{"csv", "text/csv", "a,b\n1,2\n", `done "a,b\n1,2\n"`},
+		{"json", "application/json", `{"a": 1}`, `done "{\"a\": 1}"`},
+		{"markdown", "text/markdown", "# Tides", `done "# Tides"`},
+		{"source code", "text/x-go", "package a", `done "package a"`},
+		{"svg", "image/svg+xml", "<svg/>", `done "<svg/>"`},
+		{"yaml", "application/yaml", "a: 1", `done "a: 1"`},
+
+		{"png", "image/png", picture("png", 3, 2), `none 3x2`},
+		{"jpeg", "image/jpeg", picture("jpeg", 3, 2), `none 3x2`},
+		{"gif", "image/gif", picture("gif", 3, 2), `none 3x2`},
+		{"webp", "image/webp", picture("webp", 3, 2), `none 3x2`},
+		{"png, cut", "image/png", picture("png", 3, 2)[:20], `failed damaged`},
+		{"png, a gif", "image/png", picture("gif", 3, 2), `failed damaged`},
+		{"jpeg, a text", "image/jpeg", "Tides", `failed damaged`},
+		{"heic", "image/heic", "....ftypheic", `none`},
+		{"sound", "audio/mpeg", "ID3", `none`},
+		{"archive", "application/zip", zipped(simpleWord), `none`},
+		{"unknown type", "application/x-unknown", "x", `none`},
+	}
+	e := extract.New(command("read")...)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x, err := readWith(t, e, c.content, c.mediaType)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summary(x); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if (x.Tokens > 0) != (x.Text != "") {
+				t.Errorf("%d tokens in %d bytes", x.Tokens, len(x.Text))
+			}
+		})
+	}
+}
