@@ -60,7 +60,7 @@ func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
 		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files},
+		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback: db.Feedback,
 		Search:   db.Search,
@@ -76,12 +76,14 @@ type owners struct {
 	conversationOwners
 	passkeyOwners
 	fileOwners
+	uploadOwners
 }
 
 type (
 	conversationOwners = *conversations.Store
 	passkeyOwners      = *accounts.Passkeys
 	fileOwners         = *files.Store
+	uploadOwners       = *files.Sessions
 )
 
 // Sessions stores sessions. auth.Sessions has the methods that authentication needs.

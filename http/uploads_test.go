@@ -123,7 +123,7 @@ func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
 	if left := w.objectKeys("q/"); len(left) != 1 {
 		t.Errorf("before the reaper: %v", left)
 	}
-	if err := w.DB.Files.Reap(t.Context()); err != nil {
+	if err := w.DB.Uploads.Reap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.objectKeys("q/"); len(left) != 0 {
@@ -281,11 +281,11 @@ func TestMalwareIsNeverReadable(t *testing.T) {
 	if published, kept := w.objectKeys("f/"), w.objectKeys("q/"); len(published) != 0 || len(kept) != 1 {
 		t.Errorf("published %v, in quarantine %v", published, kept)
 	}
-	if err := w.DB.Files.Reap(t.Context()); err != nil || len(w.objectKeys("q/")) != 1 {
+	if err := w.DB.Uploads.Reap(t.Context()); err != nil || len(w.objectKeys("q/")) != 1 {
 		t.Errorf("the quarantine ends too early: %v", err)
 	}
 	w.database.Admin(t, `update uploads set reap_at = now()`)
-	if err := w.DB.Files.Reap(t.Context()); err != nil || len(w.objectKeys("q/")) != 0 {
+	if err := w.DB.Uploads.Reap(t.Context()); err != nil || len(w.objectKeys("q/")) != 0 {
 		t.Errorf("the quarantine does not end: %v", err)
 	}
 	if !slices.Contains(w.events(c.account.AccountID), "file.infected") {

@@ -58,6 +58,7 @@ type Stores struct {
 	Exports       *exports.Store
 	Imports       *imports.Store
 	Files         *files.Store
+	Uploads       *files.Sessions
 	Erasures      *erasure.Store
 	Feed          *feed.Store
 	Search        *search.Store
@@ -86,7 +87,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Search = search.New(db)
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
-	s.Files = files.New(db, s.queue, config.Objects, config.FileQuota)
+	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares)
@@ -114,12 +115,12 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Files.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {
-		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Files.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
+		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
 	}
 	if s.hasObjects && workers.ReadText != nil {
 		kinds = append(kinds, s.Files.ExtractJob(workers.ReadText))

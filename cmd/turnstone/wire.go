@@ -181,7 +181,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 // hostUploads creates the host of the node's upload sessions.
 func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
-		Node: node, Runtime: runtime, Store: s.db.Files, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Guard: s.guardFiles(), Logger: s.log,
+		Node: node, Runtime: runtime, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Guard: s.guardFiles(), Logger: s.log,
 	})
 	return s.uploads
 }

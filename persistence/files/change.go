@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -163,6 +164,9 @@ const (
 	deletedNameSQL = `select object_name from files where account_id = @account and file_id = @file and deleted_at is not null`
 	purgeFileSQL   = `delete from files where account_id = @account and file_id = @file and deleted_at is not null`
 )
+
+// PurgeJob returns the job that deletes the bytes of deleted files.
+func (s *Store) PurgeJob() jobs.Job { return jobs.New(s.purge) }
 
 // purge deletes the bytes of a deleted file, and then its row. It can be repeated.
 func (s *Store) purge(ctx context.Context, job PurgeArgs) error {

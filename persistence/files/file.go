@@ -9,10 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"turnstone/persistence/jobs"
+	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
+
+// Store stores files. Its methods may be called from any goroutine.
+type Store struct {
+	db      *pg.DB
+	queue   *jobs.Queue
+	objects objects.Store
+}
+
+// New returns a store whose bytes are in an object store; nil: it can list files, but neither read nor delete them.
+func New(db *pg.DB, queue *jobs.Queue, objects objects.Store) *Store {
+	return &Store{db, queue, objects}
+}
 
 const fileColumns = `
 	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at,
@@ -152,15 +166,8 @@ func (s *Store) Files(ctx context.Context, account protocol.AccountID, ids []pro
 }
 
 const (
-	ownsUploadSQL = `select true from uploads where account_id = $1 and upload_id = $2`
-	ownsFileSQL   = `select true from files where account_id = $1 and file_id = $2 and deleted_at is null`
+	ownsFileSQL = `select true from files where account_id = $1 and file_id = $2 and deleted_at is null`
 )
-
-// OwnsUpload returns protocol.CodeNotFound unless the account has the session.
-func (s *Store) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
-	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsUploadSQL, account, id)
-	return err
-}
 
 // OwnsFile returns protocol.CodeNotFound unless the account has the file.
 func (s *Store) OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error {

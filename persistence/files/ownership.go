@@ -48,18 +48,18 @@ const (
 
 // ClaimPending makes a node the owner of a session that accepts content. In any other state, the error is a conflict with
 // the session, or protocol.CodeUploadExpired.
-func (s *Store) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Sessions) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, claimPendingSQL, account, id, node)
 }
 
 // SeizeUpload makes a node the owner of a session that has not ended, whatever its owner.
-func (s *Store) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Sessions) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, seizeUploadSQL, account, id, node)
 }
 
 // claim runs a claim. A claim whose reply was lost is harmless: a session that waits for content has an owner without an
 // actor, and the next request claims it again.
-func (s *Store) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
+func (s *Sessions) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
 	args := pgx.NamedArgs{"account": account, "upload": id, "node": node}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.Exec(ctx, lockUploadSQL, args); err != nil {
@@ -91,7 +91,7 @@ func (s *Store) claim(ctx context.Context, sql string, account protocol.AccountI
 
 // LoadUpload reads a session that a node has claimed; turnlog.ErrFenced if the session has ended or has another owner or
 // epoch.
-func (s *Store) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
 	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
 		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "node": node, "epoch": claim.Epoch})
 	if err != nil {
@@ -131,18 +131,18 @@ const (
 )
 
 // ClaimDue claims at most limit sessions whose owner has ended, and as many whose lifetime is over.
-func (s *Store) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
+func (s *Sessions) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
 }
 
 // OwnUploads lists the sessions that a node works on.
-func (s *Store) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
+func (s *Sessions) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
 }
 
 // ReclaimUpload raises the epoch of a session whose actor is gone; turnlog.ErrFenced if the session has ended or has
 // another owner or epoch.
-func (s *Store) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
+func (s *Sessions) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
 	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 	if err != nil {
 		return uploadlog.Claimed{}, err
@@ -153,7 +153,7 @@ func (s *Store) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node
 	return claims[0], nil
 }
 
-func (s *Store) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
+func (s *Sessions) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[uploadlog.Claimed])

@@ -29,12 +29,9 @@ func (reapArgs) Kind() string { return "reap_uploads" }
 
 // ReapJob returns the job that deletes the objects of sessions that have ended: the content in quarantine and, if there
 // is no file, what was published before its commit failed.
-func (s *Store) ReapJob() jobs.Job {
+func (s *Sessions) ReapJob() jobs.Job {
 	return jobs.New(func(ctx context.Context, _ reapArgs) error { return s.Reap(ctx) }).Every(reapInterval, reapArgs{})
 }
-
-// PurgeJob returns the job that deletes the bytes of deleted files.
-func (s *Store) PurgeJob() jobs.Job { return jobs.New(s.purge) }
 
 const (
 	reapDueSQL = `select account_id, upload_id from uploads where reap_at <= now() order by reap_at limit $1`
@@ -48,7 +45,7 @@ type ended struct {
 }
 
 // Reap deletes the objects of all sessions that are due.
-func (s *Store) Reap(ctx context.Context) error {
+func (s *Sessions) Reap(ctx context.Context) error {
 	for {
 		rows, err := s.db.Engine.Query(ctx, reapDueSQL, reapRows)
 		if err != nil {
@@ -69,7 +66,7 @@ func (s *Store) Reap(ctx context.Context) error {
 	}
 }
 
-func (s *Store) reap(ctx context.Context, one ended) error {
+func (s *Sessions) reap(ctx context.Context, one ended) error {
 	type row struct {
 		ObjectName string
 		State      protocol.UploadState
@@ -100,4 +97,6 @@ const expireUploadsSQL = `
 	where u.account_id = x.account_id and u.upload_id = x.upload_id`
 
 // Expire deletes the sessions that ended a week ago.
-func (s *Store) Expire(ctx context.Context) error { return s.db.DeleteExpired(ctx, expireUploadsSQL) }
+func (s *Sessions) Expire(ctx context.Context) error {
+	return s.db.DeleteExpired(ctx, expireUploadsSQL)
+}

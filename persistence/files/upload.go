@@ -31,20 +31,20 @@ type Quota struct {
 // DefaultQuota is the quota of a service that configures none.
 var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000}
 
-// Store stores upload sessions and files. Its methods may be called from any goroutine.
-type Store struct {
+// Sessions stores upload sessions. Its methods may be called from any goroutine.
+type Sessions struct {
 	db      *pg.DB
 	queue   *jobs.Queue
 	objects objects.Store
 	quota   Quota
 }
 
-// New returns a store whose bytes are in an object store; nil: it can list files, but not delete them.
-func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quota) *Store {
+// NewSessions returns a store whose bytes are in an object store.
+func NewSessions(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quota) *Sessions {
 	if quota == (Quota{}) {
 		quota = DefaultQuota
 	}
-	return &Store{db, queue, objects, quota}
+	return &Sessions{db, queue, objects, quota}
 }
 
 // uploadColumns show a session whose lifetime is over as expired, also before a node has ended it.
@@ -89,7 +89,7 @@ func scanUpload(row pgx.CollectableRow) (*protocol.Upload, error) {
 const getUploadSQL = `select ` + uploadColumns + ` from uploads where account_id = @account and upload_id = @upload`
 
 // Upload reads a session.
-func (s *Store) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
+func (s *Sessions) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	u, err := pg.Row(ctx, s.db, account, scanUpload, getUploadSQL, pgx.NamedArgs{"account": account, "upload": id})
 	if err != nil {
 		return nil, fmt.Errorf("reading an upload: %w", err)
@@ -103,7 +103,7 @@ const framesSQL = `
 	order by first_sequence`
 
 // UploadFrames returns the events of a session after a sequence, one per line. last is the sequence of the last of them.
-func (s *Store) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
+func (s *Sessions) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
 	type batch struct {
 		First, Last int64
 		Frames      []byte
@@ -138,7 +138,7 @@ const (
 
 // CreateUpload stores a new session with its first events, and the response to an idempotent request. The errors are
 // protocol.CodeNotFound for the conversation or the project, a conflict with an archived project, and those of a quota.
-func (s *Store) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
+func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
 	args := pgx.NamedArgs{
 		"account": spec.AccountID, "upload": spec.UploadID, "filename": spec.Filename, "media": spec.MediaType, "size": spec.Size, "hash": spec.SHA256,
 		"purpose": string(spec.Purpose), "conversation": spec.ConversationID, "project": spec.ProjectID, "session": spec.SessionID, "object": spec.ObjectName,
@@ -200,7 +200,7 @@ func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.U
 }
 
 // checkQuota locks the totals of the account, and returns an error if a new session of a size exceeds a limit.
-func (s *Store) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
+func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
 	var bytes, count, reserved, sessions int64
 	if err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions); err != nil {
 		return fmt.Errorf("reading what an account stores: %w", err)
@@ -244,3 +244,11 @@ func reapAfter(failure *protocol.UploadFailure) time.Duration {
 }
 
 const quarantineTime = 7 * 24 * time.Hour
+
+const ownsUploadSQL = `select true from uploads where account_id = $1 and upload_id = $2`
+
+// OwnsUpload returns protocol.CodeNotFound unless the account has the session.
+func (s *Sessions) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsUploadSQL, account, id)
+	return err
+}

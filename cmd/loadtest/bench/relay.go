@@ -78,13 +78,9 @@ const (
 	beginWithin = 60 * time.Second
 )
 
-// relayed runs n streams, with a token per interval, through the service or through the proxy, and measures them.
-func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp, over time.Duration) (w window, err error) {
-	return b.relayedBeside(ctx, service, n, interval, ramp, over, func() error { return nil })
-}
-
-// relayedBeside is relayed with other work beside it, which measured ends.
-func (b *bench) relayedBeside(ctx context.Context, service bool, n int, interval, ramp, over time.Duration, measured func() error) (w window, err error) {
+// relayed runs n streams, with a token per interval, through the service or through the proxy, and measures them. It ends
+// other work beside them with the functions in measured.
+func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp, over time.Duration, measured ...func() error) (w window, err error) {
 	text := load.Script{Tokens: load.Endless, Interval: interval}.String()
 	address, request := b.site.Proxy.Address, func(int) []byte { return load.CompletionRequest(b.site.Proxy.Address, text) }
 	if service {
@@ -107,7 +103,10 @@ func (b *bench) relayedBeside(ctx context.Context, service bool, n int, interval
 		return w, err
 	}
 	w, err = b.measureSide(ctx, rec, over, service)
-	if err = errors.Join(err, measured()); err != nil {
+	for _, end := range measured {
+		err = errors.Join(err, end())
+	}
+	if err != nil {
 		return w, err
 	}
 	if err := b.site.EndTurns(ctx); err != nil {

@@ -17,14 +17,17 @@ import (
 	"turnstone/protocol/clock"
 )
 
+// uploadBench measures uploads.
+type uploadBench struct{ *bench }
+
 // uploads measures P13: the speed and the memory of a large upload, and how much many uploads delay the tokens of live
 // turns.
-func (b *bench) uploads(ctx context.Context) error {
+func (b uploadBench) uploads(ctx context.Context) error {
 	return errors.Join(b.largeUpload(ctx), b.uploadsBesideTurns(ctx))
 }
 
 // largeUpload compares an upload with the bare server that hashes and stores a body, in alternating rounds.
-func (b *bench) largeUpload(ctx context.Context) error {
+func (b uploadBench) largeUpload(ctx context.Context) error {
 	size := int64(b.pickCount(1<<30, 32<<20))
 	accounts, err := b.site.EnsureAccounts(ctx, 1)
 	if err != nil {
@@ -181,7 +184,7 @@ func upload(ctx context.Context, a *load.Account, size int64) error {
 }
 
 // uploadsBesideTurns compares the delay of the tokens of live turns with and without uploads beside them.
-func (b *bench) uploadsBesideTurns(ctx context.Context) error {
+func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 	turns, uploads, size := b.pickCount(200, 20), b.pickCount(50, 5), int64(b.pickCount(8<<20, 1<<20))
 	over := b.pickDuration(8*time.Second, 3*time.Second)
 	accounts, err := b.site.EnsureAccounts(ctx, uploads)
@@ -197,7 +200,7 @@ func (b *bench) uploadsBesideTurns(ctx context.Context) error {
 				count = uploads
 			}
 			sent, stop := repeatUploads(ctx, accounts[:count], size)
-			w, err := b.relayedBeside(ctx, true, turns, load.TokenInterval, time.Second, over, stop)
+			w, err := b.relayed(ctx, true, turns, load.TokenInterval, time.Second, over, stop)
 			if err = errors.Join(err, stop()); err != nil {
 				return err
 			}
