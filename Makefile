@@ -159,11 +159,12 @@ go:
 # package=file or command that proves that it is installed
 POSTGRES := postgresql-15=/usr/lib/postgresql/1[5-9]/bin/postgres
 REDIS    := redis-server=redis-server
+POPPLER  := poppler-utils=pdftotext
 
 debian-run:
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)'
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl
 
 FORCE:

@@ -1097,6 +1097,7 @@ export interface paths {
          *     - `feedback`: The feedback on a response was set or removed. `id` is the message.
          *     - `upload`: An upload session was created, or its state changed. `state` is the state of the session.
          *     - `file`: A file was added, renamed or deleted, or its projects changed. `version` is the version of the file.
+         *     - `file_text`: The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text.
          *     - `share`: A share was created or revoked.
          *     - `account`: The email address or the display name of the account changed. `id` is the account.
          *     - `settings`: The settings of the account changed. `id` is the account; `version` is the version of the settings.
@@ -1139,7 +1140,7 @@ export interface paths {
         };
         /**
          * Get a file
-         * @description Returns the detected type, the size, the hash and the verdict of the malware scanner.
+         * @description Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture.
          */
         get: operations["getFile"];
         put?: never;
@@ -1170,6 +1171,26 @@ export interface paths {
          * @description Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.
          */
         get: operations["getFileContent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/files/{file_id}/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the text of a file
+         * @description Returns a range of the text of a file, and the pages, sheets, slides or chapters in it. Offsets and lengths are bytes of UTF-8, and a range never cuts a character. The text is read after the upload: until then, its state is `pending`. A picture, a sound and an archive have none, and a document that is encrypted or damaged, or that the service cannot read, is `failed` with a reason. Of a long text, the first 4 MiB are kept.
+         */
+        get: operations["getFileText"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2871,10 +2892,20 @@ export interface components {
             created_at: string;
             file_id: string;
             filename: string;
+            /**
+             * Format: int64
+             * @description Of a picture, in pixels; null if it is not known.
+             */
+            height: number | null;
             /** @enum {string} */
             kind: "document" | "text" | "image" | "audio" | "archive" | "other";
             /** @description The media type that was detected in the content. */
             media_type: string;
+            /**
+             * Format: int64
+             * @description The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read.
+             */
+            pages: number | null;
             /** @description The projects that the file belongs to. */
             project_ids: string[];
             scan: components["schemas"]["FileScan"];
@@ -2885,10 +2916,20 @@ export interface components {
              * @description In bytes.
              */
             size: number;
+            /**
+             * @description The state of the text: GET …/text returns it, and the reason of a failure.
+             * @enum {string}
+             */
+            text_state: "pending" | "done" | "none" | "failed";
             /** Format: date-time */
             updated_at: string;
             /** Format: int64 */
             version: number;
+            /**
+             * Format: int64
+             * @description Of a picture, in pixels; null if it is not known.
+             */
+            width: number | null;
         };
         FileScan: {
             /** Format: date-time */
@@ -3805,6 +3846,68 @@ export interface components {
             turn_id: string;
             /** @enum {string} */
             type: "input" | "cancel" | "approval" | "withdraw" | "apply_now";
+        };
+        TextBlock: {
+            /** @enum {string} */
+            kind: "page" | "sheet" | "slide" | "chapter";
+            /**
+             * Format: int64
+             * @description In bytes. A block without text is left out.
+             */
+            length: number;
+            /**
+             * Format: int64
+             * @description The byte of the text at which the block starts.
+             */
+            offset: number;
+            /**
+             * Format: int64
+             * @description The number of the page, sheet, slide or chapter.
+             */
+            page: number;
+            /** @description The name of the sheet or the title of the chapter, if it has one. */
+            title?: string;
+        };
+        TextRange: {
+            /** @description The blocks that have a part in the range. */
+            blocks: components["schemas"]["TextBlock"][];
+            file_id: string;
+            /**
+             * Format: int64
+             * @description The offset of the next range; null at the end.
+             */
+            next_offset: number | null;
+            /**
+             * Format: int64
+             * @description The byte at which the range starts. It is smaller than the requested one if that was inside of a character.
+             */
+            offset: number;
+            /**
+             * Format: int64
+             * @description The number of pages, sheets, slides or chapters; null if the type has none.
+             */
+            pages: number | null;
+            /**
+             * @description Why the content could not be read, if the state is failed.
+             * @enum {string|null}
+             */
+            reason: "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | null;
+            /**
+             * Format: int64
+             * @description Of the whole text, in bytes of UTF-8.
+             */
+            size: number;
+            /** @enum {string} */
+            state: "pending" | "done" | "none" | "failed";
+            /** @description The range. */
+            text: string;
+            /**
+             * Format: int64
+             * @description The estimated number of tokens of the whole text.
+             */
+            tokens: number;
+            /** @description The content has more text than the service keeps. */
+            truncated: boolean;
         };
         TokenBudget: {
             /**
@@ -20379,8 +20482,10 @@ export interface operations {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
+                     *           "pages": 1,
                      *           "project_ids": [
                      *             "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *           ],
@@ -20391,8 +20496,10 @@ export interface operations {
                      *           },
                      *           "sha256": "a sha256",
                      *           "size": 1,
+                     *           "text_state": "pending",
                      *           "updated_at": "2026-03-01T12:30:15.250Z",
-                     *           "version": 3
+                     *           "version": 3,
+                     *           "width": 1
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -20548,8 +20655,10 @@ export interface operations {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",
+                     *       "pages": 1,
                      *       "project_ids": [
                      *         "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *       ],
@@ -20560,8 +20669,10 @@ export interface operations {
                      *       },
                      *       "sha256": "a sha256",
                      *       "size": 1,
+                     *       "text_state": "pending",
                      *       "updated_at": "2026-03-01T12:30:15.250Z",
-                     *       "version": 3
+                     *       "version": 3,
+                     *       "width": 1
                      *     }
                      */
                     "application/json": components["schemas"]["File"];
@@ -20962,8 +21073,10 @@ export interface operations {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",
+                     *       "pages": 1,
                      *       "project_ids": [
                      *         "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *       ],
@@ -20974,8 +21087,10 @@ export interface operations {
                      *       },
                      *       "sha256": "a sha256",
                      *       "size": 1,
+                     *       "text_state": "pending",
                      *       "updated_at": "2026-03-01T12:30:15.250Z",
-                     *       "version": 3
+                     *       "version": 3,
+                     *       "width": 1
                      *     }
                      */
                     "application/json": components["schemas"]["File"];
@@ -21450,6 +21565,199 @@ export interface operations {
             };
         };
     };
+    getFileText: {
+        parameters: {
+            query?: {
+                /** @description The maximum length of the range, in bytes. */
+                limit?: number;
+                /** @description The byte at which the range starts. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "blocks": [
+                     *         {
+                     *           "kind": "page",
+                     *           "length": 1,
+                     *           "offset": 1,
+                     *           "page": 1,
+                     *           "title": "Six times seven"
+                     *         }
+                     *       ],
+                     *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "next_offset": 1,
+                     *       "offset": 1,
+                     *       "pages": 1,
+                     *       "reason": "encrypted",
+                     *       "size": 1,
+                     *       "state": "pending",
+                     *       "text": "What is 6*7?",
+                     *       "tokens": 1,
+                     *       "truncated": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TextRange"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getAttachmentStates: {
         parameters: {
             query?: never;
@@ -21490,8 +21798,10 @@ export interface operations {
                      *             "created_at": "2026-03-01T12:30:15.250Z",
                      *             "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "filename": "a filename",
+                     *             "height": 1,
                      *             "kind": "document",
                      *             "media_type": "a media type",
+                     *             "pages": 1,
                      *             "project_ids": [
                      *               "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *             ],
@@ -21502,8 +21812,10 @@ export interface operations {
                      *             },
                      *             "sha256": "a sha256",
                      *             "size": 1,
+                     *             "text_state": "pending",
                      *             "updated_at": "2026-03-01T12:30:15.250Z",
-                     *             "version": 3
+                     *             "version": 3,
+                     *             "width": 1
                      *           },
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "state": "ready"
@@ -21779,8 +22091,10 @@ export interface operations {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
+                     *           "pages": 1,
                      *           "project_ids": [
                      *             "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *           ],
@@ -21791,8 +22105,10 @@ export interface operations {
                      *           },
                      *           "sha256": "a sha256",
                      *           "size": 1,
+                     *           "text_state": "pending",
                      *           "updated_at": "2026-03-01T12:30:15.250Z",
-                     *           "version": 3
+                     *           "version": 3,
+                     *           "width": 1
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -25049,8 +25365,10 @@ export interface operations {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
+                     *           "pages": 1,
                      *           "project_ids": [
                      *             "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *           ],
@@ -25061,8 +25379,10 @@ export interface operations {
                      *           },
                      *           "sha256": "a sha256",
                      *           "size": 1,
+                     *           "text_state": "pending",
                      *           "updated_at": "2026-03-01T12:30:15.250Z",
-                     *           "version": 3
+                     *           "version": 3,
+                     *           "width": 1
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -25252,8 +25572,10 @@ export interface operations {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",
+                     *       "pages": 1,
                      *       "project_ids": [
                      *         "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *       ],
@@ -25264,8 +25586,10 @@ export interface operations {
                      *       },
                      *       "sha256": "a sha256",
                      *       "size": 1,
+                     *       "text_state": "pending",
                      *       "updated_at": "2026-03-01T12:30:15.250Z",
-                     *       "version": 3
+                     *       "version": 3,
+                     *       "width": 1
                      *     }
                      */
                     "application/json": components["schemas"]["File"];

@@ -1,0 +1,157 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"turnstone/actors/uploads"
+	"turnstone/persistence"
+	"turnstone/persistence/files"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+)
+
+// readTexts runs the jobs of the world with a reader of texts until the test ends.
+func (w *world) readTexts(read files.ReadText) {
+	w.t.Helper()
+	jobs, err := w.DB.StartJobs(w.t.Context(), persistence.JobWorkers{ReadText: read})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := jobs.Close(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// text returns a range of the text of a file.
+func (c *client) text(file *protocol.File, query string) *protocol.TextRange {
+	c.t.Helper()
+	var text protocol.TextRange
+	c.expect(200, "GET", "/files/"+file.FileID.String()+"/text"+query, nil).into(c.t, &text)
+	return &text
+}
+
+// awaitText waits until the text of a file was read, and returns the file.
+func (c *client) awaitText(file *protocol.File) *protocol.File {
+	c.t.Helper()
+	var now protocol.File
+	storetest.Eventually(c.t, func() bool {
+		c.expect(200, "GET", "/files/"+file.FileID.String(), nil).into(c.t, &now)
+		return now.TextState != protocol.TextPending
+	})
+	return &now
+}
+
+func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("the content")
+	if pending := c.text(file, ""); file.TextState != protocol.TextPending || pending.State != protocol.TextPending || pending.Text != "" || pending.NextOffset != nil || pending.Blocks == nil {
+		t.Errorf("%+v, %+v", file, pending)
+	}
+	// 100,000 characters of three bytes in three pages, and a chunk that ends inside of a character.
+	const pages, perPage = 3, 100_000
+	x := &protocol.Extraction{State: protocol.TextDone, Pages: pages, Tokens: 42, Truncated: true, Text: strings.Repeat("潮", pages*perPage/3)}
+	for i := range pages {
+		x.Blocks = append(x.Blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: i + 1, Offset: i * perPage, Length: perPage})
+	}
+	x.Blocks[1].Offset, x.Blocks[1].Length = 99_999, 100_001
+	w.readTexts(func(_ context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+		if raw, err := io.ReadAll(content); err != nil || string(raw) != "the content" || mediaType != "text/plain" {
+			t.Errorf("%q of the type %s, %v", raw, mediaType, err)
+		}
+		return x, nil
+	})
+	if file = c.awaitText(file); file.TextState != protocol.TextDone || file.Pages == nil || *file.Pages != pages || file.Width != nil {
+		t.Errorf("%+v", file)
+	}
+	var whole strings.Builder
+	seen := map[int]bool{}
+	for offset := 0; ; {
+		part := c.text(file, fmt.Sprintf("?offset=%d&limit=10000", offset))
+		if part.Offset != offset || len(part.Text) > 10_000 || part.Size != len(x.Text) || part.Tokens != 42 || !part.Truncated {
+			t.Fatalf("%d: %+v", offset, part)
+		}
+		for _, b := range part.Blocks {
+			if seen[b.Page] = true; b.Offset >= offset+len(part.Text) || b.Offset+b.Length <= offset {
+				t.Errorf("block %+v in the range from %d", b, offset)
+			}
+		}
+		whole.WriteString(part.Text)
+		if part.NextOffset == nil {
+			break
+		}
+		offset = *part.NextOffset
+	}
+	if whole.String() != x.Text || len(seen) != pages {
+		t.Errorf("%d bytes, pages %v", whole.Len(), seen)
+	}
+	if within := c.text(file, "?offset=4&limit=4"); within.Offset != 3 || within.Text != "潮" || *within.NextOffset != 6 {
+		t.Errorf("%+v", within)
+	}
+	if end := c.text(file, "?offset=4000000"); end.Text != "" || end.NextOffset != nil || end.Offset != len(x.Text) {
+		t.Errorf("%+v", end)
+	}
+	for _, query := range []string{"?offset=-1", "?limit=3", "?limit=262145", "?offset=4194305", "?offset=a"} {
+		c.expect(422, "GET", "/files/"+file.FileID.String()+"/text"+query, nil)
+	}
+	w.client().register("b@example.com").expect(404, "GET", "/files/"+file.FileID.String()+"/text", nil)
+	if kinds := query[string](w, `select state from feed_items where kind = 'file_text'`); len(kinds) != 1 || kinds[0] != "done" {
+		t.Errorf("the feed has %v", kinds)
+	}
+}
+
+func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	encrypted := c.storeFile("encrypted")
+	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextEncrypted}, nil
+	})
+	if file := c.awaitText(encrypted); file.TextState != protocol.TextFailed {
+		t.Errorf("%+v", file)
+	}
+	if text := c.text(encrypted, ""); text.Reason == nil || *text.Reason != protocol.TextEncrypted {
+		t.Errorf("%+v", text)
+	}
+}
+
+func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("hostile")
+	var calls atomic.Int32
+	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+		calls.Add(1)
+		return nil, errors.New("the reader crashed")
+	})
+	c.awaitText(file)
+	if text := c.text(file, ""); calls.Load() != 3 || text.State != protocol.TextFailed || *text.Reason != protocol.TextUnreadable {
+		t.Errorf("%d calls, %+v", calls.Load(), text)
+	}
+}
+
+func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file, other := c.storeFile("deleted"), c.storeFile("other")
+	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
+	w.readTexts(func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+		if raw, err := io.ReadAll(content); err != nil || string(raw) != "other" {
+			t.Errorf("%q was read, %v", raw, err)
+		}
+		return &protocol.Extraction{State: protocol.TextDone, Text: "other"}, nil
+	})
+	c.awaitText(other)
+	c.expect(404, "GET", "/files/"+file.FileID.String()+"/text", nil)
+	storetest.Eventually(t, func() bool {
+		return len(query[string](w, `select kind from river.river_job where kind = 'extract_file' and state <> 'completed'`)) == 0
+	})
+}
