@@ -1,8 +1,11 @@
 package http
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	stdhttp "net/http"
 	"net/http/httptest"
 	"os"
@@ -545,4 +548,21 @@ func TestAFileIsDeletedWhileItIsAddedToAProject(t *testing.T) {
 	all.Wait()
 	wantField(t, u.do(200, "GET", "/projects/"+project, nil), "file_count", 0.0)
 	wantField(t, u.do(200, "GET", path, nil), "data.0", nil)
+}
+
+func TestAnExportHasTheContentsOfFiles(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	u := signUp(t, w)
+	file := u.storeFile("The tide comes in.")
+	archive := u.do(200, "GET", "/account/export", nil).body
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"files/" + file.FileID.String(): "The tide comes in.", "files.json": `"path":"files/` + file.FileID.String() + `"`} {
+		text, err := fs.ReadFile(files, path)
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v", path, text, err)
+		}
+	}
 }

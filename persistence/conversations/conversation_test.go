@@ -168,22 +168,31 @@ func TestPutCreatesRepeatsAndReplacesUnderTheVersionRule(t *testing.T) {
 	read(t, db, other, id)
 }
 
-func TestPutNeverChangesWhetherAConversationIsTemporary(t *testing.T) {
+func TestPutChangesWhetherAConversationIsTemporaryOnlyWhileItIsUnused(t *testing.T) {
 	db := pgtest.New(t)
 	account := pgtest.Account(t, db)
 	yes, no := true, false
 	for _, first := range []*bool{nil, &no, &yes} {
-		id := protocol.NewConversationID()
-		want := first == &yes
-		c, created, err := db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Temporary: first}, nil)
-		if err != nil || !created || c.Temporary != want || (c.ExpiresAt != nil) != want {
-			t.Fatalf("created %v %+v (%v), want temporary %v", created, c, err, want)
-		}
-		other := !want
-		_, _, err = db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Temporary: &other}, &c.Version)
-		storetest.WantCode(t, err, protocol.CodeConflict)
-		if c := read(t, db, account, id); c.Temporary != want || c.Version != 1 {
-			t.Errorf("after a refused change: %+v", c)
+		for _, title := range []string{"", "Used"} {
+			id := protocol.NewConversationID()
+			want := first == &yes
+			c, created, err := db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Title: title, Temporary: first}, nil)
+			if err != nil || !created || c.Temporary != want || (c.ExpiresAt != nil) != want {
+				t.Fatalf("created %v %+v (%v), want temporary %v", created, c, err, want)
+			}
+			other, version := !want, int64(2)
+			_, _, err = db.Conversations.PutConversation(t.Context(), account, id, &conversations.ConversationWrite{Title: title, Temporary: &other}, &c.Version)
+			if title == "" {
+				want = other
+			} else {
+				version = 1
+			}
+			if code := protocol.CodeOf(err); (err == nil) != (title == "") || err != nil && code != protocol.CodeConflict {
+				t.Errorf("with the title %q: %v", title, err)
+			}
+			if c := read(t, db, account, id); c.Temporary != want || c.Version != version || (c.ExpiresAt != nil) != want {
+				t.Errorf("with the title %q: %+v", title, c)
+			}
 		}
 	}
 }

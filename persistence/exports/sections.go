@@ -24,6 +24,7 @@ var sections = []struct {
 	{"projects", (*Store).allProjects},
 	{"instructions", (*Store).allInstructions},
 	{"shares", (*Store).allShares},
+	{"files", (*Store).allFiles},
 	{"usage", (*Store).allUsage},
 }
 

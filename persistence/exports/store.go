@@ -10,6 +10,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -25,11 +26,12 @@ type Store struct {
 	followUps     *followups.Store
 	projects      *projects.Store
 	shares        *shares.Store
+	files         *files.Store
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store) *Store {
-	return &Store{db, accounts, conversations, followUps, projects, shares}
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, files *files.Store) *Store {
+	return &Store{db, accounts, conversations, followUps, projects, shares, files}
 }
 
 // consistency is the text of the manifest; doc.go explains it.
