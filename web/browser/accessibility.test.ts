@@ -392,7 +392,8 @@ describe("the size of controls", () => {
         await sidebar(page).getByRole("link").nth(2).waitFor();
         expect(await undersizedControls(page), "the drawer").toEqual([]);
       }
-      for (const path of ["/", "/settings", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41"]) {
+      await account.storeFile("tides.txt");
+      for (const path of ["/", "/settings", "/library", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41"]) {
         await page.goto(url + path);
         await page.getByRole("heading", { level: 1 }).waitFor();
         expect(await undersizedControls(page), path).toEqual([]);

@@ -1,6 +1,13 @@
 // A proxy between a browser and the service, for tests of network faults: it can drop connections, refuse new ones, and
-// withhold or change events.
-import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+// withhold events and the rest of uploads, or change events.
+import {
+  createServer,
+  request,
+  type ClientRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TurnEvent } from "../src/generated/events";
 
@@ -8,6 +15,7 @@ export class FaultProxy {
   readonly #server: Server;
   #accepting = true;
   #withheldFrom: RegExp | null = null;
+  #bodiesHeld = false;
   readonly #waiting = new Set<() => void>();
   #change: (event: TurnEvent) => TurnEvent = (event) => event;
 
@@ -49,8 +57,14 @@ export class FaultProxy {
     this.#withheldFrom = from;
   }
 
+  /** Withholds the rest of every content that is being uploaded, until release. */
+  holdBodies(): void {
+    this.#bodiesHeld = true;
+  }
+
   release(): void {
     this.#withheldFrom = null;
+    this.#bodiesHeld = false;
     for (const resume of this.#waiting) resume();
     this.#waiting.clear();
   }
@@ -76,7 +90,21 @@ export class FaultProxy {
     });
     upstream.on("error", () => res.destroy());
     res.on("close", () => upstream.destroy());
-    req.pipe(upstream);
+    if (this.#bodiesHeld && req.method === "PUT") void this.#body(req, upstream);
+    else req.pipe(upstream);
+  }
+
+  /** Forwards the first piece of a body, and the rest after release. */
+  async #body(req: IncomingMessage, upstream: ClientRequest): Promise<void> {
+    try {
+      for await (const piece of req) {
+        upstream.write(piece);
+        if (this.#bodiesHeld) await new Promise<void>((resume) => this.#waiting.add(resume));
+      }
+      upstream.end();
+    } catch {
+      upstream.destroy(); // the browser has disconnected
+    }
   }
 
   /** Forwards the events of a stream one by one. */

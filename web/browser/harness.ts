@@ -142,6 +142,19 @@ export class Account {
     return response;
   }
 
+  /** Uploads a text as a file of the library. */
+  async storeFile(filename: string, content = `The tides of ${filename}.\n`): Promise<void> {
+    const media_type = "application/octet-stream";
+    const session = { filename, media_type, size: content.length, purpose: "library" };
+    const created = await this.request("POST", "/files/uploads", session);
+    const { upload_id } = (await created.json()) as { upload_id: string };
+    const path = `/files/uploads/${upload_id}/content`;
+    const headers = { "Content-Type": media_type, Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url };
+    const response = await fetch(url + path, { method: "PUT", headers, body: content });
+    countRefusal(response.status, "PUT", path);
+    if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`);
+  }
+
   async read<T>(path: string): Promise<T> {
     return (await (await this.request("GET", path)).json()) as T;
   }

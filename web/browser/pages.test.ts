@@ -199,12 +199,17 @@ describe("every page", () => {
         { uuid: "1", name: "Winds", chat_messages: [] },
         { uuid: "2", name: "Tides", chat_messages: [{ uuid: "3", sender: "human", text: "Why?" }] },
       ]);
+      await account.storeFile("tides.txt");
+      const project = await account.request("POST", "/projects", { name: "Coast" });
+      const { project_id } = (await project.json()) as { project_id: string };
       const visit = await BrowserWindow.open("/", account, options);
       await composer(visit.page).waitFor();
       await checkPage(visit.page, `start-${kind}`);
       for (const [path, name] of [
         [`/c/${conversation}`, "conversation"],
         ["/settings", "settings"],
+        ["/library", "library"],
+        [`/p/${project_id}`, "project"],
         ["/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "not-found"],
       ] as const) {
         await visit.page.goto(new URL(path, visit.page.url()).href);
@@ -215,6 +220,15 @@ describe("every page", () => {
             await visit.page.locator("[data-scroll]").evaluate((element) => element.clientHeight),
             "height of the transcript",
           ).toBeGreaterThan(120);
+        }
+        if (name === "library") {
+          const [chooser] = await Promise.all([
+            visit.page.waitForEvent("filechooser"),
+            visit.page.getByRole("button", { name: "Upload files" }).click(),
+          ]);
+          await chooser.setFiles({ name: "nothing.txt", mimeType: "text/plain", buffer: Buffer.from("") });
+          await visit.page.getByRole("list", { name: "Uploads" }).waitFor();
+          await visit.page.getByRole("list", { name: "Files" }).waitFor();
         }
         if (name === "settings") {
           await visit.page.getByRole("list", { name: "Shared links" }).waitFor();

@@ -41,6 +41,11 @@ const project = createRoute({
   path: "/p/$project",
   component: lazyRouteComponent(() => import("./pages/project"), "ProjectPage"),
 });
+const library = createRoute({
+  getParentRoute: () => root,
+  path: "/library",
+  component: lazyRouteComponent(() => import("./pages/library"), "LibraryPage"),
+});
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
@@ -48,7 +53,7 @@ const settings = createRoute({
 });
 
 const router = createRouter({
-  routeTree: root.addChildren([chat.addChildren([start, conversation]), project, settings]),
+  routeTree: root.addChildren([chat.addChildren([start, conversation]), project, library, settings]),
   scrollRestoration: false,
   defaultErrorComponent: ErrorPage,
 });

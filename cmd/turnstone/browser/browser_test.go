@@ -11,7 +11,7 @@ import (
 
 // generous contains limits that only tests of these limits reach.
 var generous = []string{
-	"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000",
+	"TURNSTONE_LIMIT_SIGNIN=6000/1m burst 1000", "TURNSTONE_LIMIT_WRITES=60000/1m burst 10000", "TURNSTONE_LIMIT_UPLOADS=6000/1m burst 1000",
 	"TURNSTONE_LIMIT_CHAT=6000/1m burst 1000", "TURNSTONE_LIMIT_READS=60000/1m burst 10000", "TURNSTONE_LIMIT_REPLAYS=60000/1m burst 10000",
 }
 

@@ -52,6 +52,12 @@ describe("what an item of the feed makes outdated", () => {
       expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);
   });
 
+  test("the lists of files and the projects, if a file changed; nothing, if an upload did", () => {
+    for (const type of ["file.changed", "file.deleted"])
+      expect(outdatedBy(item(type), nothing)).toEqual([["files"], ["project"]]);
+    expect(outdatedBy(item("upload.changed"), nothing)).toEqual([]);
+  });
+
   test("the session, if the name or the address of the account changed", () => {
     expect(outdatedBy(item("account.changed"), nothing)).toEqual([["session"]]);
   });

@@ -1,9 +1,9 @@
 // The imports of the account in TanStack Query's cache, and the upload of a file to import.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { create } from "zustand";
-import { api, body, fetchSession, Refusal, type Schemas } from "./client";
-import { readRefusal, unreachable } from "./problem";
+import { api, body, Refusal, type Schemas } from "./client";
 import { refetchInAllTabs } from "./queries";
+import { sendFile } from "./send-file";
 import { noticeSignOut } from "./session-state";
 
 export type Import = Schemas["Import"];
@@ -103,47 +103,18 @@ export async function uploadImport(file: File): Promise<void> {
   stop = new AbortController();
   const { signal } = stop;
   useUpload.setState({ current: { name: file.name, size: file.size, sent: 0, cancelling: false }, outcome: null });
-  window.addEventListener("beforeunload", preventUnload);
   try {
-    // In addition to the token, this checks the session before the whole file is sent.
-    const { csrf_token } = await fetchSession();
-    const { import_id } = await post(file, csrf_token, signal);
+    const onProgress = (sent: number) => update({ sent });
+    // The service recognises the format by the content.
+    const { import_id } = await sendFile<Import>("POST", "/account/imports", file, { signal, onProgress });
     end("stored", 0, import_id);
   } catch (error) {
     noticeSignOut(error);
     if (signal.aborted || useUpload.getState().current?.cancelling === true) end("cancelled");
     else end(...outcomeOf(error));
   } finally {
-    window.removeEventListener("beforeunload", preventUnload);
     void refetchInAllTabs("imports");
   }
-}
-
-function preventUnload(event: Event): void {
-  event.preventDefault();
-}
-
-/** Sends the file. Not with fetch, which reports no progress of an upload. */
-function post(file: File, token: string, signal: AbortSignal): Promise<Import> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const request = new XMLHttpRequest();
-    request.open("POST", "/account/imports");
-    // The service recognises the format by the content.
-    request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.setRequestHeader("X-CSRF-Token", token);
-    request.upload.onprogress = ({ loaded }) => update({ sent: Math.min(loaded, file.size) });
-    request.onload = () => {
-      const { status, responseText } = request;
-      if (status < 300) return resolve(JSON.parse(responseText) as Import);
-      const headers = { "Retry-After": request.getResponseHeader("Retry-After") ?? "" };
-      void readRefusal(new Response(responseText, { status, headers })).then(reject);
-    };
-    request.onerror = () => reject(unreachable());
-    request.onabort = () => reject(unreachable());
-    signal.addEventListener("abort", () => request.abort(), { once: true });
-    request.send(file);
-  });
 }
 
 function outcomeOf(error: unknown): [kind: UploadOutcome["kind"], retryAt?: number] {

@@ -82,6 +82,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         { label: t("pages.new"), icon: "add", keys: keysOf("new"), run: () => requestAction("new") },
         { label: t("pages.keys.sidebar"), icon: "panel", keys: keysOf("sidebar"), run: () => requestAction("sidebar") },
         { label: t("pages.keys.code"), icon: "copy", keys: keysOf("code"), run: () => requestAction("code") },
+        { label: t("library.title"), icon: "file", run: () => void navigate({ to: "/library" }) },
         { label: t("pages.settings.title"), icon: "settings", run: () => void navigate({ to: "/settings" }) },
         {
           label: t("pages.keys.title"),

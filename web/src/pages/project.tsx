@@ -1,4 +1,4 @@
-// The page of a project: its state, its instructions and its conversations.
+// The page of a project: its state, its instructions, its files and its conversations.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
@@ -23,6 +23,7 @@ import { uniqueConversations } from "../sidebar/groups";
 import { RenameProjectDialog } from "../sidebar/project-name-dialog";
 import { NotFound } from "./not-found";
 import { DeleteProjectDialog } from "./project-delete";
+import { ProjectFiles } from "./project-files";
 import { Instructions } from "./project-instructions";
 import { PageTitle } from "./title";
 
@@ -62,6 +63,7 @@ export function ProjectPage() {
         {project.state !== "deleted" && (
           <>
             <Instructions key={id} project={project} />
+            <ProjectFiles key={`files of ${id}`} project={project} />
             <ProjectConversations project={project} />
           </>
         )}

@@ -65,6 +65,9 @@ export function Content({ current, onHide, onOpen }: SidebarProps) {
         >
           <Label icon="search">{t("pages.palette.open")}</Label>
         </button>
+        <Link to="/library" onClick={onOpen} activeProps={{ className: "bg-hover font-medium" }} className={entry}>
+          <Label icon="file">{t("library.title")}</Label>
+        </Link>
       </div>
       <Projects onOpen={onOpen} />
       <Conversations current={current} onOpen={onOpen} />

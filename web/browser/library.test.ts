@@ -1,0 +1,334 @@
+// Tests of the library and of the files of a project: uploads, the list, and what can be done with a file.
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectAccessibleInBothColorSchemes } from "./axe";
+import { expectFocus, intercept, recordAnnouncements, refusal } from "./conversation-page";
+import { FaultProxy } from "./fault-proxy";
+import { Account, BrowserWindow, phone, withBrowser } from "./harness";
+
+withBrowser();
+
+const files = (page: Page) => page.getByRole("list", { name: "Files" });
+const uploads = (page: Page) => page.getByRole("list", { name: "Uploads" });
+const row = (page: Page, name: string) => files(page).getByRole("listitem").filter({ hasText: name });
+const upload = (page: Page, name: string) => uploads(page).getByRole("listitem").filter({ hasText: name });
+const names = (page: Page) => files(page).getByRole("listitem").locator("p:first-child").allInnerTexts();
+
+interface Chosen {
+  name: string;
+  mimeType: string;
+  buffer: Buffer;
+}
+
+const text = (name: string, content = `The tides of ${name}.\n`, mimeType = "text/plain"): Chosen => ({
+  name,
+  mimeType,
+  buffer: Buffer.from(content),
+});
+
+/** The EICAR test file, from pieces, so that no scanner reports this source. */
+const testMalware = () =>
+  text(
+    "invoice.txt",
+    ["X5O!P%@AP[4\\PZX54(P^)7CC)7}", "$EICAR", "-STANDARD-ANTIVIRUS-", "TEST-FILE!", "$H+H*"].join(""),
+  );
+
+/** Chooses files as a user does, with the button. */
+async function choose(page: Page, ...chosen: Chosen[]): Promise<void> {
+  const button = page.getByRole("button", { name: "Upload files" });
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), button.click()]);
+  await chooser.setFiles(chosen);
+}
+
+interface StoredFile {
+  file_id: string;
+  filename: string;
+  version: number;
+  project_ids: string[];
+}
+
+const listed = async (account: Account) => (await account.read<{ data: StoredFile[] }>("/files")).data;
+
+async function newProject(account: Account, name: string): Promise<string> {
+  const made = await account.request("POST", "/projects", { name });
+  return ((await made.json()) as { project_id: string }).project_id;
+}
+
+describe("uploads", () => {
+  test("3 several files are uploaded at once; one with malware and one of another type do not block the others", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await page.getByText("No files yet").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "an empty library");
+    const heard = await recordAnnouncements(page);
+    await choose(
+      page,
+      text("tides.txt"),
+      testMalware(),
+      text("moon.md"),
+      text("surf.mp4", "0000", "video/mp4"),
+      text("nothing.txt", ""),
+    );
+    await row(page, "tides.txt").waitFor();
+    await row(page, "moon.md").waitFor();
+    await upload(page, "invoice.txt").getByText("The scanner found malware in this file.").waitFor();
+    await upload(page, "surf.mp4").getByText("Files of this type can't be uploaded.").waitFor();
+    await upload(page, "nothing.txt").getByText("This file is empty.").waitFor();
+    expect(await uploads(page).getByRole("listitem").count()).toBe(3);
+    await page.getByText("This server has only a test scanner: files are not protected from malware.").waitFor();
+    await expect
+      .poll(async () => (await heard()).map((one) => one.text))
+      .toContain("2 files uploaded. 3 files weren't uploaded.");
+    expect((await listed(account)).map((one) => one.filename).sort()).toEqual(["moon.md", "tides.txt"]);
+    await expectAccessibleInBothColorSchemes(page, "the library with refused uploads");
+    await page.getByRole("button", { name: "Remove from the list: surf.mp4" }).press("Enter");
+    await upload(page, "surf.mp4").waitFor({ state: "detached" });
+    await expectFocus(page.getByRole("button", { name: "Upload files" }));
+    await visit.close();
+  });
+
+  test("3 at most three files are sent at a time, with progress; a cancelled one is cancelled on the server", async () => {
+    const account = await Account.register();
+    const network = await FaultProxy.start();
+    const visit = await BrowserWindow.open("/library", account, { proxy: network.proxy });
+    const { page } = visit;
+    await page.getByText("No files yet").waitFor();
+    network.holdBodies();
+    const created = page.waitForResponse((one) => one.url().endsWith("/files/uploads") && one.status() === 201);
+    const large = "The tide comes in, and the tide goes out again.\n".repeat(100_000);
+    await choose(page, ...["a.txt", "b.txt", "c.txt", "d.txt"].map((name) => text(name, large)));
+    const { upload_id } = (await (await created).json()) as { upload_id: string };
+    for (const name of ["a.txt", "b.txt", "c.txt"]) {
+      const progress = page.getByRole("progressbar", { name: `Uploading ${name}` });
+      await expect.poll(async () => Number(await progress.getAttribute("aria-valuenow"))).toBeGreaterThan(0);
+    }
+    await upload(page, "d.txt").getByText("Waiting").waitFor();
+    await upload(page, "a.txt")
+      .getByText(/ of 4\.6 MB$/)
+      .waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the library while files are sent");
+    const { filename } = await account.read<{ filename: string }>(`/files/uploads/${upload_id}`);
+    await page.getByRole("button", { name: `Cancel upload: ${filename}` }).press("Enter");
+    await upload(page, filename).waitFor({ state: "detached" });
+    await expectFocus(page.getByRole("button", { name: "Upload files" }));
+    await page.getByRole("progressbar", { name: "Uploading d.txt" }).waitFor();
+    expect(await account.read(`/files/uploads/${upload_id}`)).toMatchObject({ state: "cancelled" });
+    network.release();
+    await uploads(page).waitFor({ state: "detached", timeout: 30_000 });
+    await expect
+      .poll(() => names(page).then((found) => found.sort()))
+      .toEqual(["a.txt", "b.txt", "c.txt", "d.txt"].filter((name) => name !== filename));
+    await visit.close();
+    await network.close();
+  });
+
+  test("3 after a lost connection the same upload is continued in place", async () => {
+    const account = await Account.register();
+    const network = await FaultProxy.start();
+    const visit = await BrowserWindow.open("/library", account, { proxy: network.proxy });
+    const { page } = visit;
+    await page.getByText("No files yet").waitFor();
+    network.holdBodies();
+    const sessions: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "PUT") sessions.push(request.url());
+    });
+    await choose(page, text("tides.txt", "The tide comes in, and the tide goes out again.\n".repeat(100_000)));
+    const progress = page.getByRole("progressbar", { name: "Uploading tides.txt" });
+    await expect.poll(async () => Number(await progress.getAttribute("aria-valuenow"))).toBeGreaterThan(0);
+    network.cut();
+    await upload(page, "tides.txt").getByText("The connection was lost.").waitFor();
+    network.release();
+    network.restore();
+    await upload(page, "tides.txt").getByRole("button", { name: "Try again" }).press("Enter");
+    await row(page, "tides.txt").waitFor({ timeout: 30_000 });
+    expect(sessions.length).toBe(2);
+    expect(sessions[1]).toBe(sessions[0]);
+    expect((await listed(account)).length).toBe(1);
+    await visit.close();
+    await network.close();
+  });
+
+  test("39 an expired upload is sent again in a new session; other refusals name their remedy", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await page.getByText("No files yet").waitFor();
+    const creations = await intercept(page, "POST", /\/files\/uploads$/);
+    const contents = await intercept(page, "PUT", /\/content$/);
+    await choose(page, text("tides.txt"));
+    const keys: string[] = [];
+    const create = async () => {
+      await expect.poll(() => creations.length).toBe(1);
+      const [creation] = creations.splice(0);
+      keys.push((await creation!.request().allHeaders())["idempotency-key"]!);
+      return creation!;
+    };
+    const one = upload(page, "tides.txt");
+    const again = (name: string) => one.getByRole("button", { name }).press("Enter");
+    const quota = "The account can store 12 more bytes, and the file has 24.";
+    await (await create()).fulfill(refusal(413, "too_large", quota));
+    await one.getByText("This file is too large.").waitFor();
+    await one.getByText(quota).waitFor();
+    await again("Send again");
+    await (await create()).fulfill(refusal(503, "unavailable"));
+    await one.getByText("Files can't be uploaded right now.").waitFor();
+    await again("Try again");
+    await (await create()).fulfill(refusal(429, "rate_limited", "Slow down.", { "Retry-After": "3600" }));
+    await one.getByText("Too many uploads for now.").waitFor();
+    const wait = one.getByRole("button", { name: /^Try again in (60:00|59:\d\d)/ });
+    await expect.poll(() => wait.getAttribute("aria-disabled")).toBe("true");
+    // The same request was repeated after the 503, with its key; after the 413 it was another one.
+    expect(new Set(keys).size).toBe(2);
+    expect(keys[2]).toBe(keys[1]);
+    await page.getByRole("button", { name: "Remove from the list: tides.txt" }).press("Enter");
+
+    await choose(page, text("tides.txt"));
+    await (await create()).continue();
+    await expect.poll(() => contents.length).toBe(1);
+    const first = contents.pop()!;
+    await first.fulfill(refusal(410, "upload_expired"));
+    await one.getByText("The upload wasn't finished in time.").waitFor();
+    await again("Send again");
+    await (await create()).continue();
+    await expect.poll(() => contents.length).toBe(1);
+    const second = contents.pop()!;
+    expect(second.request().url()).not.toBe(first.request().url());
+    await second.continue();
+    await row(page, "tides.txt").waitFor();
+    await visit.close();
+  });
+
+  test("3 files that are dropped on the page are uploaded, and the page says so while they are dragged", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await page.getByText("No files yet").waitFor();
+    const drag = (type: "dragover" | "drop") =>
+      page.evaluate((type) => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File(["The tides.\n"], "dropped.txt"));
+        document.body.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+      }, type);
+    await drag("dragover");
+    await page.getByText("Drop files to upload them").waitFor();
+    await drag("drop");
+    await row(page, "dropped.txt").waitFor();
+    await page.getByText("Drop files to upload them").waitFor({ state: "detached" });
+    await visit.close();
+  });
+});
+
+describe("the library", () => {
+  test("30 the list can be searched, filtered, sorted and downloaded; another window sees changes", async () => {
+    const account = await Account.register();
+    await account.storeFile("tides.txt", "short\n");
+    await account.storeFile("moon.txt", "a longer text\n");
+    await account.storeFile("data.html", "<!doctype html><html><body>longest of all of them</body></html>\n");
+    const visit = await BrowserWindow.open("/library", account);
+    const other = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await expect.poll(() => names(other.page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await page.getByLabel("Sort by").selectOption("Name");
+    await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await page.getByLabel("Sort by").selectOption("Largest first");
+    await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await page.getByLabel("Kind").selectOption("Text and code");
+    await expect.poll(() => names(page)).toEqual(["moon.txt", "tides.txt"]);
+    await page.getByLabel("Search by name").fill("TIDE");
+    await expect.poll(() => names(page)).toEqual(["tides.txt"]);
+    await page.getByLabel("Search by name").fill("no such file");
+    await page.getByText("No files match.").waitFor();
+    await page.getByRole("button", { name: "Show all files" }).press("Enter");
+    await expect.poll(async () => (await names(page)).length).toBe(3);
+
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      row(page, "tides.txt").getByRole("link", { name: "Download: tides.txt" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("tides.txt");
+    expect(readFileSync(await download.path(), "utf8")).toBe("short\n");
+
+    await page.getByRole("button", { name: "Actions: tides.txt" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Rename" }).press("Enter");
+    const name = page.getByRole("dialog", { name: "Rename file" }).getByLabel("Name");
+    await expectFocus(name);
+    // Another device renames it first.
+    const { file_id } = (await listed(account)).find((one) => one.filename === "tides.txt")!;
+    await account.request("PATCH", `/files/${file_id}`, { filename: "waves.txt" });
+    await name.fill("currents.txt");
+    await name.press("Enter");
+    await page.getByText("Another device changed this file. Its name is now “waves.txt”.").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the dialog that renames a file");
+    await name.press("Enter");
+    await row(page, "currents.txt").waitFor();
+    await row(other.page, "currents.txt").waitFor();
+    await expectFocus(page.getByRole("button", { name: "Actions: currents.txt" }));
+
+    await page.getByRole("button", { name: "Actions: currents.txt" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+    const question = page.getByRole("dialog", { name: "Delete “currents.txt”?" });
+    await question.getByText("Deletes the file on all devices. You can't undo this.").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the dialog that deletes a file");
+    await question.getByRole("button", { name: "Delete" }).press("Enter");
+    await row(page, "currents.txt").waitFor({ state: "detached" });
+    await row(other.page, "currents.txt").waitFor({ state: "detached" });
+    await expectFocus(page.getByRole("button", { name: "Upload files" }));
+    await other.close();
+    await visit.close();
+  });
+
+  test("30 the next page of a long list is loaded at its end", async () => {
+    const account = await Account.register();
+    for (let at = 0; at < 55; at++) await account.storeFile(`file ${String(at).padStart(2, "0")}.txt`);
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await row(page, "file 54.txt").waitFor();
+    expect((await names(page)).length).toBe(50);
+    await row(page, "file 05.txt").scrollIntoViewIfNeeded();
+    await expect.poll(async () => (await names(page)).length).toBe(55);
+    await visit.close();
+  });
+});
+
+describe("the files of a project", () => {
+  test("29 a file is added to a project and removed from it, from the library and on the page of the project", async () => {
+    const account = await Account.register();
+    const project = await newProject(account, "Coast");
+    await account.storeFile("tides.txt");
+    const visit = await BrowserWindow.open("/library", account, { viewport: phone, hasTouch: true, isMobile: true });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Actions: tides.txt" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Projects…" }).press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Projects of “tides.txt”" });
+    await dialog.getByRole("checkbox", { name: "Coast" }).check();
+    await expect.poll(async () => (await listed(account))[0]!.project_ids).toEqual([project]);
+    await expectAccessibleInBothColorSchemes(page, "the projects of a file");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await row(page, "tides.txt").getByRole("link", { name: "Coast" }).click();
+    await page.waitForURL(`**/p/${project}`);
+    await row(page, "tides.txt").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "a project with a file");
+    await page.getByRole("button", { name: "Remove from project: tides.txt" }).press("Enter");
+    await row(page, "tides.txt").waitFor({ state: "detached" });
+    expect((await listed(account))[0]!.project_ids).toEqual([]);
+
+    await page.getByRole("button", { name: "Add from library" }).press("Enter");
+    const adding = page.getByRole("dialog", { name: "Add files from your library" });
+    await adding.getByRole("button", { name: "Add tides.txt" }).press("Enter");
+    await adding.getByRole("button", { name: "Added tides.txt" }).waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the dialog that adds files");
+    await page.keyboard.press("Escape");
+    await row(page, "tides.txt").waitFor();
+
+    await choose(page, text("moon.txt"));
+    await row(page, "moon.txt").waitFor();
+    expect((await listed(account)).map((one) => one.project_ids)).toEqual([[project], [project]]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    await visit.close();
+  });
+});

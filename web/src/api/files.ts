@@ -1,0 +1,101 @@
+// The files of the account in TanStack Query's cache, and the requests that change them.
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { api, body, type Schemas } from "./client";
+import { refetchInAllTabs } from "./queries";
+
+export type StoredFile = Schemas["File"];
+export type FileKind = StoredFile["kind"];
+
+export const fileKinds = ["document", "text", "image", "audio", "archive", "other"] as const satisfies FileKind[];
+export const fileSorts = ["newest", "name", "size"] as const;
+export type FileSort = (typeof fileSorts)[number];
+
+/** The longest searched part of a name, and the longest name of a file, in characters. */
+export const maxQuery = 160;
+export const maxFilename = 255;
+
+/** The engine of a service without a malware scanner, which detects only a test file. */
+const testEngine = "test-signatures";
+
+export const isScanned = ({ scan }: StoredFile): boolean => scan.engine !== testEngine;
+
+export interface FileFilter {
+  /** A part of the name; empty: any name. */
+  query: string;
+  kind: FileKind | "all";
+  sort: FileSort;
+}
+
+const page = (cursor: string | null, limit: number) => ({ limit, ...(cursor === null ? {} : { cursor }) });
+
+/** The files of the library that match a filter; the previous ones while those of another filter are loading. */
+export const filesQuery = ({ query, kind, sort }: FileFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["files", "library", query, kind, sort],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) =>
+      body(
+        api.GET("/files", {
+          params: {
+            query: {
+              sort,
+              ...(query === "" ? {} : { q: query }),
+              ...(kind === "all" ? {} : { kind }),
+              ...page(pageParam, 50),
+            },
+          },
+        }),
+      ),
+    getNextPageParam: (last) => last.next_cursor,
+    placeholderData: (before) => before,
+    refetchOnMount: "always",
+    refetchOnWindowFocus: "always",
+  });
+
+/** The files of a project, newest first. */
+export const projectFilesQuery = (id: string) =>
+  infiniteQueryOptions({
+    queryKey: ["files", "project", id],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) =>
+      body(
+        api.GET("/projects/{project_id}/files", {
+          params: { path: { project_id: id }, query: page(pageParam, 50) },
+        }),
+      ),
+    getNextPageParam: (last) => last.next_cursor,
+    refetchOnMount: "always",
+    refetchOnWindowFocus: "always",
+  });
+
+/** Returns the files of the loaded pages. A file that was added or renamed between two requests may be on two pages. */
+export const uniqueFiles = (pages: readonly { data: readonly StoredFile[] }[]): StoredFile[] => [
+  ...new Map(pages.flatMap(({ data }) => data).map((one) => [one.file_id, one])).values(),
+];
+
+/** The address from which the browser downloads a file. */
+export const contentPath = ({ file_id }: StoredFile): string => `/files/${file_id}/content`;
+
+/** Refetches the lists of files, in all tabs. */
+export const filesChanged = (): Promise<void> => refetchInAllTabs("files");
+
+const ifMatch = (version: number) => ({ "If-Match": `"v${version}"` });
+
+/** Renames a file. It is refused with 409 if the file has changed since that version. */
+export const renameFile = (file_id: string, version: number, filename: string): Promise<StoredFile> =>
+  body(
+    api.PATCH("/files/{file_id}", {
+      params: { path: { file_id }, header: ifMatch(version) },
+      body: { filename },
+    }),
+  );
+
+export const deleteFile = (file_id: string): Promise<unknown> =>
+  api.DELETE("/files/{file_id}", { params: { path: { file_id } } });
+
+/** Adds a file to a project. The request can be repeated. */
+export const addToProject = (file_id: string, project_id: string): Promise<StoredFile> =>
+  body(api.POST("/projects/{project_id}/files", { params: { path: { project_id }, header: {} }, body: { file_id } }));
+
+export const removeFromProject = (file_id: string, project_id: string): Promise<unknown> =>
+  api.DELETE("/projects/{project_id}/files/{file_id}", { params: { path: { project_id, file_id } } });

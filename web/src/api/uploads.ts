@@ -1,0 +1,200 @@
+// Sends the files that the user has chosen. The uploads continue while the user visits other pages of the app.
+import { create } from "zustand";
+import { api, body, Refusal } from "./client";
+import { filesChanged } from "./files";
+import { sendFile } from "./send-file";
+import { noticeSignOut } from "./session-state";
+import {
+  declaredType,
+  isOpen,
+  problemOfRefusal,
+  problemOfSession,
+  restarted,
+  startable,
+  type QueuedUpload,
+  type UploadProblem,
+  type UploadSession,
+} from "./upload-queue";
+
+/** How long the service waits for a change of a session. */
+const wait = "20s";
+/** How many times another request may be sending the content of a session before this one gives up. */
+const maxConflicts = 5;
+
+interface Uploads {
+  list: readonly QueuedUpload[];
+  /** How the uploads of the last round have ended, once none is open. */
+  ended: { uploaded: number; stopped: number };
+}
+
+export const useUploads = create<Uploads>(() => ({ list: [], ended: { uploaded: 0, stopped: 0 } }));
+
+/** The signals that end running uploads, by upload. */
+const stops = new Map<string, AbortController>();
+let uploaded = 0;
+
+const listed = (id: string): QueuedUpload | undefined => useUploads.getState().list.find((one) => one.id === id);
+
+function change(id: string, changes: Partial<QueuedUpload>): void {
+  useUploads.setState(({ list }) => ({ list: list.map((one) => (one.id === id ? { ...one, ...changes } : one)) }));
+}
+
+function remove(id: string): void {
+  useUploads.setState(({ list }) => ({ list: list.filter((one) => one.id !== id) }));
+}
+
+/** Adds files to the queue. project: the project whose files they become; null: none. */
+export function addUploads(files: Iterable<File>, project: string | null): void {
+  const added = [...files].map((file): QueuedUpload => {
+    const empty = file.size === 0; // the service refuses it
+    return {
+      id: crypto.randomUUID(),
+      key: crypto.randomUUID(),
+      file,
+      project,
+      session: null,
+      state: empty ? "stopped" : "waiting",
+      sent: 0,
+      problem: empty ? { kind: "empty", detail: "", retryAt: 0 } : null,
+    };
+  });
+  useUploads.setState(({ list }) => ({ list: [...list, ...added] }));
+  advance();
+}
+
+/** Starts an upload again that has stopped. */
+export function retryUpload(id: string): void {
+  const upload = listed(id);
+  if (upload?.state !== "stopped") return;
+  change(
+    id,
+    restarted(upload, () => crypto.randomUUID()),
+  );
+  advance();
+}
+
+/** Cancels an upload, or removes one that has stopped. */
+export function cancelUpload(id: string): void {
+  const upload = listed(id);
+  const stop = stops.get(id);
+  if (stop !== undefined) {
+    change(id, { state: "cancelling" });
+    return stop.abort();
+  }
+  remove(id);
+  if (upload?.session != null) void discard(upload.session);
+}
+
+/** Starts as many waiting uploads as may run, and reports how all have ended if none is left. */
+function advance(): void {
+  const { list } = useUploads.getState();
+  for (const { id } of startable(list)) void run(id);
+  if (list.some(isOpen)) return;
+  useUploads.setState({ ended: { uploaded, stopped: list.length } });
+  uploaded = 0;
+}
+
+async function run(id: string): Promise<void> {
+  const stop = new AbortController();
+  stops.set(id, stop);
+  change(id, { state: "sending", sent: 0 });
+  try {
+    const session = await transfer(id, stop.signal);
+    if (session.state === "ready") {
+      uploaded++;
+      await filesChanged().catch(() => {});
+      remove(id);
+    } else change(id, { state: "stopped", problem: problemOfSession(session) });
+  } catch (error) {
+    noticeSignOut(error);
+    if (stop.signal.aborted) await end(id);
+    else change(id, { state: "stopped", problem: await explain(error, listed(id)) });
+  } finally {
+    stops.delete(id);
+    advance();
+  }
+}
+
+/** Creates the session of an upload unless it has one, and sends its content. Returns the session in its final state. */
+async function transfer(id: string, signal: AbortSignal): Promise<UploadSession> {
+  const upload = listed(id);
+  if (upload === undefined) throw new Error("the upload was removed");
+  let session = upload.session === null ? await createSession(upload) : await getSession(upload.session, "0s", signal);
+  change(id, { session: session.upload_id });
+  for (let conflicts = 0; ;) {
+    signal.throwIfAborted();
+    switch (session.state) {
+      case "pending":
+        change(id, { state: "sending", sent: 0 });
+        try {
+          session = await sendContent(upload, session.upload_id, signal);
+        } catch (error) {
+          // Another request sends the content, for example an earlier one whose connection the service does not know to
+          // be lost, or the session has ended.
+          if (!(error instanceof Refusal) || error.status !== 409 || ++conflicts > maxConflicts) throw error;
+          session = await getSession(session.upload_id, "0s", signal);
+        }
+        break;
+      case "receiving":
+      case "scanning":
+        change(id, { state: "checking" });
+        session = await getSession(session.upload_id, wait, signal);
+        break;
+      default:
+        return session;
+    }
+  }
+}
+
+/** Not aborted by a cancel: the session has to be known, so that it can be ended. */
+const createSession = ({ file, project, key }: QueuedUpload): Promise<UploadSession> =>
+  body(
+    api.POST("/files/uploads", {
+      params: { header: { "Idempotency-Key": key } },
+      body: {
+        filename: file.name,
+        media_type: declaredType(file),
+        size: file.size,
+        ...(project === null ? { purpose: "library" } : { purpose: "project", project_id: project }),
+      },
+    }),
+  );
+
+const getSession = (upload_id: string, wait: string, signal: AbortSignal): Promise<UploadSession> =>
+  body(api.GET("/files/uploads/{upload_id}", { params: { path: { upload_id }, query: { wait } }, signal }));
+
+const sendContent = ({ id, file }: QueuedUpload, session: string, signal: AbortSignal): Promise<UploadSession> =>
+  sendFile("PUT", `/files/uploads/${session}/content`, file, {
+    signal,
+    onProgress: (sent) => change(id, { sent }),
+    onSent: () => change(id, { state: "checking" }),
+  });
+
+/** Ends an upload that the user has cancelled. */
+async function end(id: string): Promise<void> {
+  const session = listed(id)?.session ?? null;
+  if (session !== null) await discard(session);
+  remove(id);
+}
+
+/** Cancels a session. If that fails, the session expires by itself; if it has become a file, the file stays. */
+async function discard(upload_id: string): Promise<void> {
+  try {
+    await api.DELETE("/files/uploads/{upload_id}", { params: { path: { upload_id } } });
+  } catch (error) {
+    noticeSignOut(error);
+    await filesChanged().catch(() => {});
+  }
+}
+
+/** Returns why an upload has stopped. For a file that cannot be read, the browser reports only a lost connection. */
+async function explain(error: unknown, upload: QueuedUpload | undefined): Promise<UploadProblem> {
+  const problem = problemOfRefusal(error, Date.now());
+  if (problem.kind !== "connection_lost" || upload === undefined) return problem;
+  try {
+    await upload.file.slice(0, 1).arrayBuffer();
+    return problem;
+  } catch {
+    return { ...problem, kind: "unreadable" };
+  }
+}

@@ -1,0 +1,168 @@
+// A list of files, each with a link to download it and a menu. The next page is loaded when the end becomes visible.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useEffectEvent, useRef, useState, type ReactNode } from "react";
+import { contentPath, type FileKind, type StoredFile } from "../api/files";
+import { projectQuery, projectsQuery } from "../api/projects";
+import { IconButton } from "../controls/button";
+import { Icon, type IconName } from "../controls/icon";
+import { Menu, MenuItem } from "../controls/menu";
+import { ShowMore } from "../controls/show-more";
+import { useLocalization } from "../messages/localization";
+import { byteSize } from "./byte-size";
+import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
+
+const icons: Record<FileKind, IconName> = {
+  document: "file",
+  text: "fileText",
+  image: "image",
+  audio: "music",
+  archive: "archive",
+  other: "file",
+};
+
+interface FileListProps {
+  files: readonly StoredFile[];
+  /** The project whose files are listed, with the button that removes one; absent: the library. */
+  project?: { readOnly: boolean; onRemove: (file: StoredFile) => void };
+  hasNextPage: boolean;
+  isFetchingNextPage: boolean;
+  isFetchNextPageError: boolean;
+  fetchNextPage: () => Promise<unknown>;
+}
+
+export function FileList({ files, project, ...next }: FileListProps) {
+  const { t } = useLocalization();
+  const [dialog, setDialog] = useState<{ kind: "rename" | "delete" | "projects"; id: string } | null>(null);
+  const list = useRef<HTMLUListElement>(null);
+  const onClose = () => setDialog(null);
+  // The item of the menu that opened the dialog no longer exists, and after a deletion its row does not either.
+  const returnTo = (deleted = false) =>
+    document.querySelector<HTMLElement>(deleted ? "[data-upload]" : `[data-menu-of="${dialog?.id}"]`);
+  // The file as it is now: another device may change it while the dialog is open.
+  const file = files.find((one) => one.file_id === dialog?.id);
+  return (
+    <div>
+      <ul
+        ref={list}
+        tabIndex={-1}
+        aria-label={t("library.files")}
+        className="divide-y divide-line rounded-lg border border-line bg-raised outline-none"
+      >
+        {files.map((one) => (
+          <Row key={one.file_id} file={one} inProject={project !== undefined}>
+            {project === undefined ? (
+              <Menu
+                align="end"
+                trigger={
+                  <IconButton data-menu-of={one.file_id} icon="dots" label={t("library.menu")} target={one.filename} />
+                }
+              >
+                <MenuItem icon="edit" onSelect={() => setDialog({ kind: "rename", id: one.file_id })}>
+                  {t("pages.rename.do")}
+                </MenuItem>
+                <MenuItem icon="folder" onSelect={() => setDialog({ kind: "projects", id: one.file_id })}>
+                  {t("library.projects")}
+                </MenuItem>
+                <MenuItem icon="trash" danger onSelect={() => setDialog({ kind: "delete", id: one.file_id })}>
+                  {t("pages.delete.do")}
+                </MenuItem>
+              </Menu>
+            ) : (
+              !project.readOnly && (
+                <IconButton
+                  icon="close"
+                  label={t("library.project.remove")}
+                  target={one.filename}
+                  onClick={() => {
+                    list.current?.focus(); // the pressed button will be removed
+                    project.onRemove(one);
+                  }}
+                />
+              )
+            )}
+          </Row>
+        ))}
+      </ul>
+      <NextPage {...next} />
+      {file !== undefined && dialog?.kind === "rename" && <RenameFileDialog {...{ file, onClose, returnTo }} />}
+      {file !== undefined && dialog?.kind === "projects" && <FileProjectsDialog {...{ file, onClose, returnTo }} />}
+      {file !== undefined && dialog?.kind === "delete" && <DeleteFileDialog {...{ file, onClose, returnTo }} />}
+    </div>
+  );
+}
+
+/** Loads the next page when its button becomes visible; after a failure, when the button is pressed. */
+function NextPage({ isFetchNextPageError, ...next }: Omit<FileListProps, "files" | "project">) {
+  const { t } = useLocalization();
+  const end = useRef<HTMLDivElement>(null);
+  const { hasNextPage, isFetchingNextPage } = next;
+  const reached = useEffectEvent(() => {
+    if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) void next.fetchNextPage();
+  });
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && reached());
+    if (end.current !== null) observer.observe(end.current);
+    return () => observer.disconnect();
+    // A new page may leave the end visible.
+  }, [hasNextPage, isFetchingNextPage]);
+  return (
+    <div ref={end}>
+      <ShowMore label={t("pages.archive.more")} {...next} />
+    </div>
+  );
+}
+
+/** children: the buttons at its end. inProject: whether the list is that of one project. */
+function Row({ file, inProject, children }: { file: StoredFile; inProject: boolean; children: ReactNode }) {
+  const { t, intl } = useLocalization();
+  const { filename, kind, size, created_at, project_ids } = file;
+  return (
+    <li className="flex items-center gap-3 py-1.5 ps-4 pe-2 text-sm">
+      <span className="text-soft">
+        <Icon name={icons[kind]} />
+      </span>
+      <div className="min-w-0 grow">
+        <p className="font-medium wrap-anywhere">
+          <bdi>{filename}</bdi>
+        </p>
+        <p className="flex flex-wrap gap-x-3 text-soft">
+          <span>{byteSize(intl, size)}</span>
+          <span>{intl.formatDate(created_at, { dateStyle: "medium" })}</span>
+          {!inProject && project_ids.map((id) => <ProjectLink key={id} id={id} />)}
+        </p>
+      </div>
+      <a
+        href={contentPath(file)}
+        download=""
+        aria-label={`${t("library.download")}: ${filename}`}
+        data-tooltip={t("library.download")}
+        className="inline-flex size-9 shrink-0 items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11"
+      >
+        <Icon name="download" />
+      </a>
+      {children}
+    </li>
+  );
+}
+
+/** A link to a project, which is usually among the loaded active ones. */
+function ProjectLink({ id }: { id: string }) {
+  const { data: active } = useInfiniteQuery(projectsQuery("active"));
+  const listed = active?.pages.flatMap((page) => page.data).find((one) => one.project_id === id);
+  const { data: fetched } = useQuery({ ...projectQuery(id), enabled: active !== undefined && listed === undefined });
+  const project = listed ?? fetched;
+  if (project === undefined || project.state === "deleted") return null;
+  return (
+    <Link
+      to="/p/$project"
+      params={{ project: id }}
+      className="-my-0.5 inline-flex min-h-6 max-w-full items-center gap-1 hover:underline"
+    >
+      <Icon name="folder" size={14} />
+      <span dir="auto" className="truncate">
+        {project.name}
+      </span>
+    </Link>
+  );
+}
