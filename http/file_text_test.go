@@ -138,6 +138,21 @@ func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
 	}
 }
 
+func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("hostile")
+	w.database.Admin(t, `update file_texts set attempts = 10`)
+	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+		t.Error("the content was read again")
+		return nil, errors.New("unexpected")
+	})
+	c.awaitText(file)
+	if text := c.text(file, ""); text.State != protocol.TextFailed || *text.Reason != protocol.TextUnreadable {
+		t.Errorf("%+v", text)
+	}
+}
+
 func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")

@@ -167,7 +167,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.search = search.New(s.Search, s.Projects, keys)
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 	s.files = files.New(files.Config{
-		Uploads: s.Uploads, Store: s.Files, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
+		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
 		MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
 	})
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})

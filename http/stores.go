@@ -50,6 +50,7 @@ type Stores struct {
 	Feed                 feed.Store
 	Search               search.Store
 	Files                httpfiles.Store
+	FileTexts            httpfiles.Texts
 	ProjectFiles         httpfiles.Projects
 	Portability          portability.Stores
 	Owners               router.Owners
@@ -66,7 +67,7 @@ func NewStores(db *persistence.Stores) Stores {
 		Search:   db.Search,
 		Feed:     db.Feed,
 		Shares:   db.Shares,
-		Files:    db.Files, ProjectFiles: db.Files,
+		Files:    db.Files, FileTexts: db.FileTexts, ProjectFiles: db.Files,
 		Portability: portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 	}
 }

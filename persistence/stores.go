@@ -58,6 +58,7 @@ type Stores struct {
 	Exports       *exports.Store
 	Imports       *imports.Store
 	Files         *files.Store
+	FileTexts     *files.Texts
 	Uploads       *files.Sessions
 	Erasures      *erasure.Store
 	Feed          *feed.Store
@@ -88,6 +89,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
+	s.FileTexts = files.NewTexts(db, s.Files)
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)
@@ -123,7 +125,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
 	}
 	if s.hasObjects && workers.ReadText != nil {
-		kinds = append(kinds, s.Files.ExtractJob(workers.ReadText))
+		kinds = append(kinds, s.FileTexts.ExtractJob(workers.ReadText))
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))

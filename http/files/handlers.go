@@ -31,9 +31,13 @@ type Store interface {
 	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
 	ListFiles(ctx context.Context, account protocol.AccountID, filter *files.Filter, after *files.Position, limit int) (page []protocol.File, next *files.Position, err error)
 	Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error)
-	Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error)
 	Rename(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, name string) (*protocol.File, error)
 	Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error
+}
+
+// Texts stores the texts of files; see package persistence/files.
+type Texts interface {
+	Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error)
 }
 
 // Projects stores which files belong to a project; see package persistence/files.
@@ -57,6 +61,7 @@ const (
 type Config struct {
 	Uploads       Uploads
 	Store         Store
+	Texts         Texts
 	Projects      Projects
 	ProjectReader ProjectReader
 	Streams       *router.Streams

@@ -125,7 +125,7 @@ type textInput struct {
 }
 
 func (h *Handlers) getText(ctx context.Context, in *textInput) (*resource.Body[*protocol.TextRange], error) {
-	text, err := h.Store.Text(ctx, router.CallerOf(ctx).AccountID, in.FileID, in.Offset, in.Limit)
+	text, err := h.Texts.Text(ctx, router.CallerOf(ctx).AccountID, in.FileID, in.Offset, in.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,15 @@ import (
 	"turnstone/protocol"
 )
 
+// Texts stores the texts of files. Its methods may be called from any goroutine.
+type Texts struct {
+	db    *pg.DB
+	files *Store
+}
+
+// NewTexts returns a store of the texts of files.
+func NewTexts(db *pg.DB, files *Store) *Texts { return &Texts{db, files} }
+
 // A file from before its text was read has none.
 const getTextSQL = `
 	select coalesce(t.state, 'none'), t.reason, t.pages, coalesce(t.truncated, false), coalesce(t.size, 0), coalesce(t.tokens, 0)
@@ -30,7 +39,7 @@ const chunksSQL = `
 
 // Text reads at most limit bytes of the text of a file from an offset. The range starts and ends between two characters,
 // so it may start up to three bytes earlier and end up to three bytes earlier.
-func (s *Store) Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error) {
+func (s *Texts) Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error) {
 	args := pgx.NamedArgs{"account": account, "file": id, "offset": offset, "end": offset + limit}
 	r := &protocol.TextRange{FileID: id, Blocks: []protocol.TextBlock{}}
 	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
@@ -175,17 +184,21 @@ func (ExtractArgs) InsertOpts() river.InsertOpts {
 const extractTimeout = 2 * time.Minute
 
 // ExtractJob returns the job that reads the texts of files.
-func (s *Store) ExtractJob(read ReadText) jobs.Job {
+func (s *Texts) ExtractJob(read ReadText) jobs.Job {
 	return jobs.NewLong(extractTimeout, func(ctx context.Context, args ExtractArgs) error { return s.extract(ctx, read, args) })
 }
 
-// maxReads limits the attempts to read a content whose reader fails.
-const maxReads = 3
+const (
+	// maxReads limits the attempts to read a content whose reader fails.
+	maxReads = 3
+	// maxBegun limits all attempts, those included that ended with the process.
+	maxBegun = 10
+)
 
 // extract reads the text of a file and stores it. It can be repeated: a text that was stored stays.
-func (s *Store) extract(ctx context.Context, read ReadText, job ExtractArgs) error {
+func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) error {
 	args := pgx.NamedArgs{"account": job.AccountID, "file": job.FileID}
-	content, err := s.openForText(ctx, job)
+	content, err := s.open(ctx, job)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
 		return nil // the file was deleted
 	}
@@ -204,26 +217,30 @@ func (s *Store) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	if err != nil {
 		return fmt.Errorf("beginning to read a file: %w", err)
 	}
-	source := &counted{Reader: content}
-	x, err := read(ctx, source, begun.MediaType)
+	unreadable := &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
+	if begun.Attempts > maxBegun {
+		return s.storeText(ctx, args, job.AccountID, unreadable)
+	}
+	from := &source{Reader: content}
+	x, err := read(ctx, from, begun.MediaType)
 	switch {
 	case err == nil:
-	case source.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:
+	case from.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:
 		return fmt.Errorf("reading the text of a file: %w", err)
 	default:
-		x = &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
+		x = unreadable
 	}
 	return s.storeText(ctx, args, job.AccountID, x)
 }
 
-// counted remembers the failure of a content.
-type counted struct {
+// source remembers the failure of a content.
+type source struct {
 	io.Reader
 	err error
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *source) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
@@ -231,16 +248,16 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *Store) openForText(ctx context.Context, job ExtractArgs) (io.ReadCloser, error) {
-	file, err := s.File(ctx, job.AccountID, job.FileID)
+func (s *Texts) open(ctx context.Context, job ExtractArgs) (io.ReadCloser, error) {
+	file, err := s.files.File(ctx, job.AccountID, job.FileID)
 	if err != nil {
 		return nil, err
 	}
-	return s.Open(ctx, job.AccountID, job.FileID, 0, file.Size)
+	return s.files.Open(ctx, job.AccountID, job.FileID, 0, file.Size)
 }
 
 // storeText stores what was read, unless another run of the job has stored it.
-func (s *Store) storeText(ctx context.Context, args pgx.NamedArgs, account protocol.AccountID, x *protocol.Extraction) error {
+func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account protocol.AccountID, x *protocol.Extraction) error {
 	args["state"], args["reason"], args["pages"], args["width"], args["height"] = string(x.State), string(x.Reason), x.Pages, x.Width, x.Height
 	args["size"], args["tokens"], args["truncated"] = len(x.Text), x.Tokens, x.Truncated
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
