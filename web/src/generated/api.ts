@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Export the account
-         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the preferences and the usage. Attachments are named. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
+         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
          */
         get: operations["exportAccount"];
         put?: never;
