@@ -100,6 +100,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"shares", w.shares},
 				{"usage", w.usage},
 				{"export and import", w.portability},
+				{"files", w.files},
 				{"search", w.search},
 				{"the feed", w.feed},
 				{"write a conversation", w.write},
@@ -626,6 +627,49 @@ func (w *walk) portability() {
 	if !strings.HasPrefix(string(text.Body), "# "+walkedTitle) {
 		w.t.Errorf("an export as Markdown starts with %.80s", text.Body)
 	}
+}
+
+// files uploads a text, reads it in every form, and deletes it.
+func (w *walk) files() {
+	const text = "The tide comes in."
+	project := w.call("createProject", nil, map[string]any{"name": "With files"}).Text(w.t, http.StatusCreated, "project_id")
+	start := func() args {
+		body := map[string]any{"filename": "tide.txt", "media_type": "text/plain", "size": len(text), "purpose": "library"}
+		return args{"upload_id": w.call("createUpload", nil, body).Text(w.t, http.StatusCreated, "upload_id")}
+	}
+	w.call("cancelUpload", start(), nil).Text(w.t, http.StatusOK, "upload_id")
+	upload := start()
+	if state := w.call("getUpload", upload, nil).Text(w.t, http.StatusOK, "state"); state != "pending" {
+		w.t.Errorf("a new upload is %s", state)
+	}
+	ready := w.call("putUploadContent", upload, client.Content(text))
+	id := ready.Text(w.t, http.StatusOK, "file_id")
+	w.call("followUpload", args{"upload_id": upload["upload_id"], "after": fmt.Sprint(ready.Value(w.t, http.StatusOK, "last_sequence"))}, nil).Want(w.t, http.StatusNoContent, nil)
+	file := args{"file_id": id}
+	if content := w.call("getFileContent", file, nil); string(content.Body) != text {
+		w.t.Errorf("the content is %q", content.Body)
+	}
+	sitetest.Eventually(w.t, "the text is read", func() bool {
+		return w.call("getFileText", file, nil).Text(w.t, http.StatusOK, "state") == "done"
+	})
+	w.call("renameFile", file, map[string]any{"filename": "ebb.txt"}).Value(w.t, http.StatusOK)
+	if name := w.call("getFile", file, nil).Text(w.t, http.StatusOK, "filename"); name != "ebb.txt" {
+		w.t.Errorf("the file is called %s", name)
+	}
+	in := args{"project_id": project}
+	w.call("addProjectFile", in, map[string]any{"file_id": id}).Value(w.t, http.StatusOK)
+	states := w.call("getAttachmentStates", nil, map[string]any{"file_ids": []any{id}})
+	for name, found := range map[string]string{
+		"list": w.call("listFiles", nil, nil).Text(w.t, http.StatusOK, "data", 0, "file_id"), "picker": w.call("pickFiles", args{"q": "EBB"}, nil).Text(w.t, http.StatusOK, "data", 0, "file_id"),
+		"project": w.call("listProjectFiles", in, nil).Text(w.t, http.StatusOK, "data", 0, "file_id"), "states": states.Text(w.t, http.StatusOK, "data", 0, "file_id"),
+	} {
+		if found != id {
+			w.t.Errorf("the %s has %s, want %s", name, found, id)
+		}
+	}
+	w.call("removeProjectFile", args{"project_id": project, "file_id": id}, nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("deleteFile", file, nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("getFile", file, nil).Text(w.t, http.StatusNotFound, "code")
 }
 
 func (w *walk) search() {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+	"turnstone/protocol/client"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -145,6 +147,9 @@ func (g *specClient) send(t *testing.T, id string, parameters args, body any) (*
 	ctx, cancel := context.WithTimeout(t.Context(), sitetest.ProcessTimeout)
 	t.Cleanup(cancel)
 	after, _ := strconv.ParseInt(cmp.Or(parameters["Last-Event-ID"], parameters["after"], "0"), 10, 64) // 0 if the test sends garbage
+	if _, raw := body.(client.Content); raw {
+		headers = append(headers, "Content-Type", protocol.OctetStream)
+	}
 	s, a, err := g.OpenStream(ctx, o.method, path, body, after, headers...)
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
@@ -205,7 +210,12 @@ func (o *operation) address(parameters args, token string) (path string, headers
 // checkRequest returns an error if the document does not allow the request body.
 func (g *specClient) checkRequest(o *operation, body any) error {
 	request := object(o.node["requestBody"])
+	_, raw := body.(client.Content)
 	switch {
+	case raw && object(request["content"])[protocol.OctetStream] == nil:
+		return fmt.Errorf("the document does not describe a raw body")
+	case raw:
+		return nil
 	case body == nil && request["required"] == true:
 		return fmt.Errorf("a body is required")
 	case body == nil:

@@ -89,7 +89,10 @@ func (h *Handlers) fileRoutes() []route.Route {
 }
 
 func documentDownload(_ huma.API, op *huma.Operation) {
-	content := map[string]*huma.MediaType{protocol.OctetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	content := map[string]*huma.MediaType{}
+	for _, media := range append([]string{protocol.OctetStream}, safeTypes...) {
+		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
 	headers := map[string]*huma.Param{}
 	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges"} {
 		headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}

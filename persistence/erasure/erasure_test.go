@@ -106,8 +106,6 @@ func populate(w *storetest.World) {
 		`insert into file_texts (account_id, file_id, state, size) select account_id, file_id, 'done', 12 from files where account_id = $1`,
 		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
 		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1)`,
-		`insert into file_texts (account_id, file_id, state, size) select account_id, file_id, 'done', 12 from files where account_id = $1`,
-		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
 		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
 	} {
 		w.Database.Admin(w.T, sql, w.Account)

@@ -21383,6 +21383,16 @@ export interface operations {
                 content: {
                     /** @example a */
                     "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
                 };
             };
             /** @description The range. */
@@ -21399,6 +21409,16 @@ export interface operations {
                 content: {
                     /** @example a */
                     "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
                 };
             };
             /** @description Unauthorized. Codes: `unauthenticated`. */
