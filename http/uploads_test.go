@@ -552,3 +552,25 @@ func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
 		t.Errorf("the audit has %v", w.events(c.account.AccountID))
 	}
 }
+
+func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	for range 20 {
+		u := c.startUpload(10)
+		statuses := make([]int, 6)
+		var all sync.WaitGroup
+		for i := range statuses {
+			device := c.twin()
+			all.Go(func() { statuses[i] = device.do("DELETE", u.Path(), nil).status })
+		}
+		all.Wait()
+		slices.Sort(statuses)
+		if !slices.Equal(statuses, []int{200, 409, 409, 409, 409, 409}) {
+			t.Errorf("the responses are %v", statuses)
+		}
+		if current := c.upload(u); current.State != protocol.UploadCancelled {
+			t.Errorf("%+v", current)
+		}
+	}
+}

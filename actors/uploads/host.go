@@ -160,33 +160,50 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 // errGone means that the session's actor has ended: the outcome is in the store.
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
-// Cancel ends a session for its user. The error is that of SeizeUpload.
+// Cancel ends a session for its user. The error is that of SeizeUpload. Of several cancels at the same time, one ends the
+// session.
 func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
+	for {
+		switch err := h.tryCancel(ctx, account, id); {
+		case err == nil:
+			return h.Store.Upload(context.WithoutCancel(ctx), account, id)
+		case errors.Is(err, errEnded):
+			return nil, h.conflictNow(ctx, account, id)
+		case errors.Is(err, turnlog.ErrFenced): // another command has claimed the session since
+		default:
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, errGone
+		}
+	}
+}
+
+// tryCancel passes a cancel to the actor of the session, or starts one for it. The error is turnlog.ErrFenced if the session
+// got another owner or epoch in the meantime.
+func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	reply := make(chan error, 1)
 	if !h.send(account, id, cancelUpload{reply}) {
 		claim, err := h.Store.SeizeUpload(ctx, account, id, h.Node)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if h.spawn(claim, cancelUpload{reply}) == nil {
-			return nil, errGone
+		switch {
+		case h.spawn(claim, cancelUpload{reply}) != nil:
+		case h.Draining():
+			return errGone
+		default: // there is an actor of a later claim
+			return turnlog.ErrFenced
 		}
 	}
-	var err error
 	select {
-	case err = <-reply:
+	case err := <-reply:
+		return err
 	case <-ctx.Done():
-		return nil, errGone
+		return errGone
 	}
-	switch {
-	case errors.Is(err, errEnded):
-		return nil, h.conflictNow(ctx, account, id)
-	case err != nil:
-		return nil, err
-	}
-	return h.Store.Upload(context.WithoutCancel(ctx), account, id)
 }
 
 // Upload reads a session. If atMost is positive, it waits up to that time for a change of a session that has not ended.

@@ -11,6 +11,7 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -97,7 +98,11 @@ func (s *session) Undecided() bool { return s.batch == nil || len(s.batch.Events
 
 // Decide implements shell.Behavior.
 func (s *session) Decide(message any, status shell.Status) func(error) {
-	if status != shell.Active {
+	switch cancel, is := message.(cancelUpload); {
+	case is && status == shell.Finished:
+		cancel.reply <- errEnded
+		return nil
+	case status != shell.Active:
 		s.Refuse(message)
 		return nil
 	}
@@ -187,7 +192,7 @@ func (s *session) Refuse(message any) {
 	case receive:
 		message.refuse(errGone)(nil)
 	case cancelUpload:
-		message.reply <- errEnded
+		message.reply <- turnlog.ErrFenced
 	case interrupted, received:
 		s.reception.refuse(errEnded)(nil)
 	}
