@@ -12,7 +12,7 @@ import (
 
 // Host runs actors other than turns on a node, under its lease. The node calls Adopt from one goroutine.
 type Host interface {
-	// Adopt takes over the work whose owner has ended. The node calls it after each renewal of its lease, unless it
+	// Adopt takes over work from nodes that have ended. The node calls it after each renewal of its lease, unless it
 	// drains. It must not take longer than ctx.
 	Adopt(ctx context.Context) error
 	// Drain refuses new work, waits up to grace for the work in progress, and ends the rest at a persisted boundary.
@@ -23,7 +23,7 @@ type Host interface {
 	Stop()
 }
 
-// NewHost creates a host for a node, whose actors run on runtime.
+// NewHost creates a host for a node. The host starts its actors on runtime.
 type NewHost func(node protocol.NodeID, runtime *shell.Runtime) Host
 
 // hosts are the hosts of a node.

@@ -106,8 +106,8 @@ func (k *leaseKeeper) runRound(now time.Time) error {
 	return errors.Join(n.hosts.adopt(ctx), k.startStalledQueues(ctx))
 }
 
-// startStalledQueues starts stalled queues, if this round checks for them. The first round does: a node that stopped has
-// left queues whose turns ended while it drained, and a process that is restarted often may not reach a later round.
+// startStalledQueues starts stalled queues, if this round checks for them. The first round does: the previous process
+// may have drained and left queues stalled, and a process that is restarted often may not reach a later round.
 func (k *leaseKeeper) startStalledQueues(ctx context.Context) error {
 	if k.untilQueues > 0 {
 		k.untilQueues--

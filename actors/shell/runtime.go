@@ -17,7 +17,7 @@ func NewRuntime(log *zap.Logger, workers int) *Runtime {
 	return &Runtime{system: NewSystem(log), dispatcher: NewDispatcher(workers)}
 }
 
-// Spawn starts an actor whose name begins with prefix.
+// Spawn starts an actor. Its name is prefix and a number.
 func (r *Runtime) Spawn(prefix string, s *Shell) *actor.PID {
 	props := actor.PropsFromProducer(func() actor.Actor { return s }, actor.WithDispatcher(r.dispatcher))
 	return r.system.Root.SpawnPrefix(props, prefix)

@@ -234,7 +234,7 @@ func (b *Batch) Deadline() {
 	b.Effects = append(b.Effects, StopWork)
 }
 
-// Adopt continues a session whose owner has ended.
+// Adopt continues a session after the node that owned it has ended.
 func (b *Batch) Adopt() {
 	switch b.state {
 	case protocol.UploadReceiving:

@@ -57,7 +57,7 @@ type Host struct {
 	missing  map[protocol.UploadID]int32 // epochs of the own sessions that had no actor in the last round
 	draining bool
 	stopped  bool
-	idle     chan struct{} // closed when no session runs; nil: nobody waits
+	idle     chan struct{} // nil unless Drain waits; closed when no session runs
 }
 
 // entry is the entry of an actor.

@@ -27,12 +27,12 @@ type Store interface {
 	LoadUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
 	// AppendUpload stores a batch, and the file that it creates. A repeat of a stored batch succeeds without an effect.
 	AppendUpload(ctx context.Context, batch *uploadlog.Append) error
-	// ClaimDue claims at most limit sessions whose owner has ended, or whose lifetime is over.
+	// ClaimDue claims the work of nodes that have ended, and sessions that have expired; at most limit of each.
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]Claimed, error)
 	// OwnUploads lists the sessions that a node works on, for comparison with its actors.
 	OwnUploads(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// ReclaimUpload raises the epoch of a session whose actor is gone; turnlog.ErrFenced if the session has ended or has
-	// another owner or epoch.
+	// ReclaimUpload raises the epoch of a session of this node that has no actor. The error is turnlog.ErrFenced if the
+	// session has ended or has another owner or epoch.
 	ReclaimUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
 	// Upload reads a session.
 	Upload(ctx context.Context, account protocol.AccountID, upload protocol.UploadID) (*protocol.Upload, error)

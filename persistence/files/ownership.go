@@ -130,7 +130,7 @@ const (
 	returning account_id, upload_id, owner_epoch`
 )
 
-// ClaimDue claims at most limit sessions whose owner has ended, and as many whose lifetime is over.
+// ClaimDue claims the work of nodes that have ended, and sessions that have expired; at most limit of each.
 func (s *Sessions) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
 }
@@ -140,8 +140,8 @@ func (s *Sessions) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uplo
 	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
 }
 
-// ReclaimUpload raises the epoch of a session whose actor is gone; turnlog.ErrFenced if the session has ended or has
-// another owner or epoch.
+// ReclaimUpload raises the epoch of a session of this node that has no actor. The error is turnlog.ErrFenced if the
+// session has ended or has another owner or epoch.
 func (s *Sessions) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
 	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 	if err != nil {

@@ -107,7 +107,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	for n < len(p) {
 		if len(l.rest) == 0 {
 			l.n++
-			l.rest = fmt.Appendf(l.rest[:0], "%012d The tide comes in twice a day, and nobody has ever had to ask it to come in. ----------\n", l.n)
+			l.rest = fmt.Appendf(l.rest[:0], "%012d The tide comes in twice a day, at about the same hour as on the day before. -----------\n", l.n)
 		}
 		copied := copy(p[n:], l.rest)
 		n, l.rest = n+copied, l.rest[copied:]

@@ -5,8 +5,8 @@
 // for the model and for a tool with a side effect. Its clients start, steer and cancel turns, write drafts and
 // titles, repeat requests, read events from any position, and fill follow-up queues that the service drains.
 // Meanwhile faults are injected several times a second: kill -9, SIGTERM and pauses of the service, including a
-// paused process that resumes after a successor has taken over its turns; immediate stops of Postgres; COMMITs and
-// single statements whose replies are lost; Redis stopped or frozen; model connections that are reset.
+// paused process that resumes after a successor has taken over its turns; immediate stops of Postgres; lost replies to
+// COMMITs and to single statements; Redis stopped or frozen; model connections that are reset.
 //
 // It works in rounds. At the end of a round the faults stop, all turns end, and the records of the clients, the model
 // and the tool are compared with the database (check_test.go, queue_check_test.go, linear_test.go). A run that finds

@@ -72,7 +72,7 @@ func (c *checker) checkItem(item storedFollowUp, turns []*loggedTurn) {
 	case item.State == protocol.FollowUpHeld:
 		c.fail(notAtRest, "follow-up %s is still held", item.ID)
 	case item.State == protocol.FollowUpCancelled:
-		c.fail(lost, "follow-up %s was cancelled by nobody", item.ID)
+		c.fail(lost, "follow-up %s was cancelled, although no client cancelled it", item.ID)
 	case item.State == protocol.FollowUpStarted && len(turns) == 0:
 		c.fail(lost, "follow-up %s was started, but no turn is stored", item.ID)
 	case len(turns) == 1 && turns[0].Question != item.Content:
