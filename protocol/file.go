@@ -15,6 +15,9 @@ const (
 	FileOther    FileKind = "other"
 )
 
+// HasText reports whether the text of such a file can be read.
+func (k FileKind) HasText() bool { return k == FileDocument || k == FileText || k == FileImage }
+
 // FileKinds lists every kind.
 var FileKinds = []FileKind{FileDocument, FileText, FileImage, FileAudio, FileArchive, FileOther}
 

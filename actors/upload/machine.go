@@ -234,14 +234,19 @@ func (b *Batch) Deadline() {
 	b.Effects = append(b.Effects, StopWork)
 }
 
+// Restarted is the failure of a reception whose node has ended or drains.
+func Restarted() *protocol.UploadFailure {
+	return &protocol.UploadFailure{
+		Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",
+	}
+}
+
 // Adopt continues a session after the node that owned it has ended.
 func (b *Batch) Adopt() {
 	switch b.state {
 	case protocol.UploadReceiving:
 		b.received = 0
-		b.move(protocol.UploadAdopted, &protocol.UploadFailure{
-			Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",
-		})
+		b.move(protocol.UploadAdopted, Restarted())
 	case protocol.UploadScanning:
 		b.Effects = append(b.Effects, StartScan)
 	}

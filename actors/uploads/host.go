@@ -103,11 +103,6 @@ func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id proto
 	if h.Draining() {
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is shutting down. Send the file again.", RetryAfter: 1}
 	}
-	if current, err := h.Store.Upload(ctx, account, id); err != nil {
-		return nil, err
-	} else if current.State != protocol.UploadPending {
-		return nil, uploadlog.Conflict(current)
-	}
 	if err := h.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -178,9 +178,7 @@ func (s *session) decidePublication(b *upload.Batch, result published) {
 // a scan is repeated by the next owner.
 func (s *session) release() {
 	if s.machine.State() == protocol.UploadReceiving {
-		s.reception.interrupt(&protocol.UploadFailure{
-			Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",
-		})
+		s.reception.interrupt(upload.Restarted())
 		return
 	}
 	s.shell.Post()(shell.Release{})

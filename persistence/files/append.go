@@ -113,7 +113,7 @@ func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
 	if err != nil {
 		return nil, err
 	}
-	failure, err := failureText(b.Failure)
+	failure, err := jsonText(b.Failure)
 	if err != nil {
 		return nil, err
 	}

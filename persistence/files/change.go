@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 )
 
 const (
@@ -176,7 +177,7 @@ func (s *Store) purge(ctx context.Context, job PurgeArgs) error {
 		return nil // an earlier run has finished, or the account is erased
 	}
 	if err == nil {
-		err = s.objects.Delete(ctx, objectKey(job.AccountID, name))
+		err = s.objects.Delete(ctx, uploadlog.ObjectKey(job.AccountID, name))
 	}
 	if err == nil {
 		_, err = s.db.Exec(ctx, job.AccountID, purgeFileSQL, args)

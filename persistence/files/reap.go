@@ -19,10 +19,6 @@ const (
 	reapRows     = 100
 )
 
-func objectKey(account protocol.AccountID, name string) string {
-	return uploadlog.ObjectKey(account, name)
-}
-
 type reapArgs struct{}
 
 func (reapArgs) Kind() string { return "reap_uploads" }
@@ -83,7 +79,7 @@ func (s *Sessions) reap(ctx context.Context, one ended) error {
 		return err
 	}
 	if session.State != protocol.UploadReady {
-		if err := s.objects.Delete(ctx, objectKey(one.AccountID, session.ObjectName)); err != nil {
+		if err := s.objects.Delete(ctx, uploadlog.ObjectKey(one.AccountID, session.ObjectName)); err != nil {
 			return err
 		}
 	}

@@ -153,10 +153,9 @@ const (
 	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
 )
 
-// firstTextState returns the state of the text of a new file: a sound and an archive have none.
+// firstTextState returns the state of the text of a new file.
 func firstTextState(kind protocol.FileKind) protocol.TextState {
-	switch kind {
-	case protocol.FileDocument, protocol.FileText, protocol.FileImage:
+	if kind.HasText() {
 		return protocol.TextPending
 	}
 	return protocol.TextNone

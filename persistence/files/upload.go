@@ -3,7 +3,6 @@ package files
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -220,19 +219,12 @@ func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args p
 // retryQuota is the Retry-After of a refusal that only the account itself can end, in seconds.
 const retryQuota = 60
 
-// failureText encodes a failure for the database; nil: none.
-func failureText(failure *protocol.UploadFailure) (*string, error) { return jsonText(failure) }
-
-func jsonText[T any](value *T) (*string, error) {
+// jsonText encodes a value for a column of type json; nil: null.
+func jsonText[T any](value *T) ([]byte, error) {
 	if value == nil {
-		return nil, nil //nolint:nilnil // null
+		return nil, nil
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("encoding for the database: %w", err)
-	}
-	encoded := string(text)
-	return &encoded, nil
+	return pg.JSONText(value)
 }
 
 // reapAfter is how long the objects of a session that has ended stay: malware stays in quarantine for examination.

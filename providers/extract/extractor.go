@@ -36,7 +36,7 @@ func New(command ...string) *Extractor {
 // Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
 // error means that another attempt may succeed.
 func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string) (*protocol.Extraction, error) {
-	if !readable(mediaType) {
+	if !protocol.KindOf(mediaType).HasText() {
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	}
 	var reader string

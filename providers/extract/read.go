@@ -30,15 +30,6 @@ var documents = map[string]func(*text, content) error{
 
 const pdf = "application/pdf"
 
-// readable reports whether a content of a media type has a text or a size that can be read.
-func readable(mediaType string) bool {
-	switch protocol.KindOf(mediaType) {
-	case protocol.FileDocument, protocol.FileText, protocol.FileImage:
-		return true
-	}
-	return false
-}
-
 // Read reads a content of any type other than PDF. A content that cannot be read is a result, too.
 func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
 	c := content{of, size}
@@ -47,7 +38,7 @@ func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
 		return readPicture(c, mediaType)
 	case isDocument:
 		return readInto(read, c)
-	case readable(mediaType):
+	case protocol.KindOf(mediaType).HasText():
 		return readInto(readText, c)
 	}
 	return &protocol.Extraction{State: protocol.TextNone}
