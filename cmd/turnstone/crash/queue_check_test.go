@@ -42,7 +42,7 @@ func (c *checker) checkQueues() {
 			}
 		}
 		c.checkStartOrder(conversation, started)
-		c.checkPlaces(conversation, items)
+		c.checkPositions(conversation, items)
 	}
 	c.checkOrigins(queues)
 }
@@ -57,7 +57,7 @@ type startedItem struct {
 func (c *checker) turnsOf(item storedFollowUp) (turns []*loggedTurn) {
 	token := turnToken.FindString(item.Content)
 	for _, turn := range c.logs {
-		if turn.FollowUp == item.ID || token != "" && turnToken.FindString(turn.Question) == token {
+		if turn.FollowUp == item.ID || slices.Contains(c.text[token], turn) {
 			turns = append(turns, turn)
 		}
 	}
@@ -98,9 +98,9 @@ func (c *checker) checkStartOrder(conversation string, items []startedItem) {
 	}
 }
 
-// checkPlaces checks that the items have the order in which they were added. A client adds one after the other; a
+// checkPositions checks that the items have the order in which they were added. A client adds one after the other; a
 // replayed response says nothing about when its item was added.
-func (c *checker) checkPlaces(conversation string, items []storedFollowUp) {
+func (c *checker) checkPositions(conversation string, items []storedFollowUp) {
 	at := map[string]int{}
 	for n, item := range items {
 		at[item.ID] = n
@@ -110,7 +110,7 @@ func (c *checker) checkPlaces(conversation string, items []storedFollowUp) {
 		if o.Kind != opEnqueue || o.Conversation != conversation || !o.acknowledged() || o.Replayed {
 			continue
 		}
-		if place, stored := at[o.ID]; stored && last.ID != "" && place < at[last.ID] {
+		if position, stored := at[o.ID]; stored && last.ID != "" && position < at[last.ID] {
 			c.fail(brokenOrder, "queue of %s: follow-up %s was added after %s but is before it", conversation, o.ID, last.ID)
 		}
 		last = o

@@ -20,7 +20,7 @@ const (
 	// clients, and they must leave the service time for the others.
 	queuePause = 500 * time.Millisecond
 	looksEach  = 6 // pauses between two looks at a queue
-	// queueRest is how long at most a queue stays empty.
+	// queueRest is the longest time that a queue stays empty before it is filled again.
 	queueRest = 15 * time.Second
 	// queueTimeout is how long clients wait for their queues after the faults have stopped. By then every turn has been taken
 	// over, and the service has looked for stalled queues several times.
@@ -58,8 +58,8 @@ func (a *run) queueClients(round int) (all []*queueClient) {
 	return all
 }
 
-// run fills the queue, and again some time after it was drained if another returns true. After the end of the round it
-// waits until the queue is empty, at most queueTimeout.
+// run fills the queue. When the queue is drained, run waits, and fills it again while another returns true. After the
+// end of the round it waits until the queue is empty, at most queueTimeout.
 func (c *queueClient) run(another func() bool) {
 	late, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer cancel()
