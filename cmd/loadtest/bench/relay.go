@@ -78,9 +78,9 @@ const (
 	beginWithin = 60 * time.Second
 )
 
-// relayed runs n streams, with a token per interval, through the service or through the proxy, and measures them. It ends
-// other work beside them with the functions in measured.
-func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp, over time.Duration, measured ...func() error) (w window, err error) {
+// relayed runs n streams, with a token per interval, through the service or through the proxy, and measures them. It calls
+// the functions in after when the measurement is over.
+func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp, over time.Duration, after ...func() error) (w window, err error) {
 	text := load.Script{Tokens: load.Endless, Interval: interval}.String()
 	address, request := b.site.Proxy.Address, func(int) []byte { return load.CompletionRequest(b.site.Proxy.Address, text) }
 	if service {
@@ -103,7 +103,7 @@ func (b *bench) relayed(ctx context.Context, service bool, n int, interval, ramp
 		return w, err
 	}
 	w, err = b.measureSide(ctx, rec, over, service)
-	for _, end := range measured {
+	for _, end := range after {
 		err = errors.Join(err, end())
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,10 @@ func (b uploadBench) largeUpload(ctx context.Context) error {
 	table := figures.NewTable("round", "server", "s", "MB/s", "memory at rest MB", "at most MB")
 	for round := range b.rounds {
 		for _, service := range alternate(round) {
+			var file *protocol.FileID
 			name, pid, send := "baseline", b.site.File.PID(), func() error { return putBaseline(ctx, b.site.File.Address, size) }
 			if service {
-				name, pid, send = "turnstone", b.site.Service.PID(), func() error { return upload(ctx, accounts[0], size) }
+				name, pid, send = "turnstone", b.site.Service.PID(), func() (err error) { file, err = upload(ctx, accounts[0], size); return err }
 			}
 			rest, err := site.SettledMemory(ctx, pid)
 			if err != nil {
@@ -52,6 +54,11 @@ func (b uploadBench) largeUpload(ctx context.Context) error {
 			most, failed := watch()
 			if err := errors.Join(err, failed); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
+			}
+			if file != nil {
+				if err := deleteFile(ctx, accounts[0], *file); err != nil {
+					return err
+				}
 			}
 			if speed := float64(size) / took / 1e6; service {
 				ours, grown = append(ours, speed), append(grown, float64(most-rest)/(1<<20))
@@ -95,53 +102,23 @@ func watchMemory(ctx context.Context, pid int) (stop func() (most int64, err err
 	}
 }
 
-// lines is an endless text of numbered lines.
-type lines struct {
-	n    int
-	rest []byte
-}
-
-// Read implements io.Reader.
-func (l *lines) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) {
-		if len(l.rest) == 0 {
-			l.n++
-			l.rest = fmt.Appendf(l.rest[:0], "%012d The tide comes in twice a day, at about the same hour as on the day before. -----------\n", l.n)
-		}
-		copied := copy(p[n:], l.rest)
-		n, l.rest = n+copied, l.rest[copied:]
-	}
-	return n, nil
-}
-
 // block is a part of the text that is sent repeatedly, so that making the text costs the sender nothing.
 var block = sync.OnceValue(func() []byte {
-	b := make([]byte, 1<<20)
-	_, _ = io.ReadFull(&lines{}, b) // endless
-	return b
+	const size = 1 << 20
+	var b []byte
+	for n := 1; len(b) < size; n++ {
+		b = fmt.Appendf(b, "%012d The tide comes in twice a day, at about the same hour as on the day before. -----------\n", n)
+	}
+	return b[:size]
 })
 
 // repeated is a reader of size bytes that repeats block.
 func repeated(size int64) io.Reader {
 	var parts []io.Reader
 	for at := int64(0); at < size; at += int64(len(block())) {
-		parts = append(parts, &once{block()[:min(int64(len(block())), size-at)]})
+		parts = append(parts, bytes.NewReader(block()[:min(int64(len(block())), size-at)]))
 	}
 	return io.MultiReader(parts...)
-}
-
-// once reads a slice without copying more than it is asked for.
-type once struct{ rest []byte }
-
-// Read implements io.Reader.
-func (o *once) Read(p []byte) (int, error) {
-	if len(o.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, o.rest)
-	o.rest = o.rest[n:]
-	return n, nil
 }
 
 func putBaseline(ctx context.Context, address string, size int64) error {
@@ -164,23 +141,27 @@ func putBaseline(ctx context.Context, address string, size int64) error {
 	return nil
 }
 
-// upload uploads a text, and deletes its file.
-func upload(ctx context.Context, a *load.Account, size int64) error {
+// upload uploads a text.
+func upload(ctx context.Context, a *load.Account, size int64) (*protocol.FileID, error) {
 	var u protocol.Upload
 	err := a.API.Do(ctx, client.Request{Method: http.MethodPost, Path: "/files/uploads", Body: map[string]any{
 		"filename": "load.txt", "media_type": "text/plain", "size": size, "purpose": "library",
 	}}, &u)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	content := client.Request{Method: http.MethodPut, Path: u.Path() + "/content", Body: client.Body{Reader: repeated(size), Size: size}, Header: http.Header{"Content-Type": {"text/plain"}}}
 	if err := a.API.Do(ctx, content, &u); err != nil {
-		return err
+		return nil, err
 	}
 	if u.FileID == nil {
-		return fmt.Errorf("the upload ended %s: %+v", u.State, u.Failure)
+		return nil, fmt.Errorf("the upload ended %s: %+v", u.State, u.Failure)
 	}
-	return a.API.Do(ctx, client.Request{Method: http.MethodDelete, Path: "/files/" + u.FileID.String()}, nil)
+	return u.FileID, nil
+}
+
+func deleteFile(ctx context.Context, a *load.Account, id protocol.FileID) error {
+	return a.API.Do(ctx, client.Request{Method: http.MethodDelete, Path: "/files/" + id.String()}, nil)
 }
 
 // uploadsBesideTurns compares the delay of the tokens of live turns with and without uploads beside them.
@@ -199,9 +180,10 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 			if beside {
 				count = uploads
 			}
-			sent, stop := repeatUploads(ctx, accounts[:count], size)
-			w, err := b.relayed(ctx, true, turns, load.TokenInterval, time.Second, over, stop)
-			if err = errors.Join(err, stop()); err != nil {
+			stop := repeatUploads(ctx, accounts[:count], size)
+			w, err := b.relayed(ctx, true, turns, load.TokenInterval, time.Second, over, func() error { _, err := stop(); return err })
+			rate, _ := stop() // err has its error
+			if err != nil {
 				return err
 			}
 			if beside {
@@ -209,7 +191,7 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 			} else {
 				without = append(without, w.Delay.P50)
 			}
-			table.Add(round+1, count, float64(sent())*float64(size)/w.took.Seconds()/1e6, w.rate(), w.Delay.P50, w.Delay.P99, w.Delay.Max, w.gaps, w.othersCPUs)
+			table.Add(round+1, count, rate*float64(size)/1e6, w.rate(), w.Delay.P50, w.Delay.P99, w.Delay.Max, w.gaps, w.othersCPUs)
 			b.Say("  %s", table.Last())
 		}
 	}
@@ -218,22 +200,28 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 	return nil
 }
 
-// repeatUploads uploads one file after the other for each account, until stop is called. Further calls of stop have no effect.
-// sent is the number of files.
-func repeatUploads(ctx context.Context, accounts []*load.Account, size int64) (sent func() int, stop func() error) {
+// repeatUploads uploads one file after the other for each account, until stop is called. stop returns the rate in files
+// per second; further calls return the same.
+func repeatUploads(ctx context.Context, accounts []*load.Account, size int64) (stop func() (rate float64, err error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	files, failures := 0, []error(nil)
+	began := time.Now()
 	for _, a := range accounts {
 		all.Go(func() {
-			for ctx.Err() == nil {
-				err := upload(ctx, a, size)
+			for {
+				file, err := upload(ctx, a, size)
+				if err == nil {
+					err = deleteFile(ctx, a, *file)
+				}
 				if ctx.Err() != nil {
 					return
 				}
 				mu.Lock()
-				if files++; err != nil {
+				if err == nil {
+					files++
+				} else {
 					failures = append(failures, err)
 				}
 				mu.Unlock()
@@ -243,9 +231,10 @@ func repeatUploads(ctx context.Context, accounts []*load.Account, size int64) (s
 			}
 		})
 	}
-	return func() int { return files }, func() error {
+	return sync.OnceValues(func() (float64, error) {
+		took := time.Since(began)
 		cancel()
 		all.Wait()
-		return errors.Join(failures...)
-	}
+		return float64(files) / took.Seconds(), errors.Join(failures...)
+	})
 }

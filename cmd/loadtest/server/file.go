@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 
 	"turnstone/cmd/loadtest/console"
 )
@@ -22,21 +23,24 @@ type File struct {
 // Run serves until ctx ends.
 func (c File) Run(ctx context.Context, p *console.Console) error {
 	return serveBaseline(ctx, p, c.Listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		hash, err := c.store(r.Body)
+		file, err := os.CreateTemp(c.Folder, "baseline-")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_, _ = io.WriteString(w, hash) // the client may have disconnected
+		defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }() // the folder is temporary
+		hash, err := store(file, r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(hash))) // the client waits for nothing after it
+		_, _ = io.WriteString(w, hash)                            // the client may have disconnected
+		_ = http.NewResponseController(w).Flush()
 	}))
 }
 
-func (c File) store(body io.Reader) (hash string, err error) {
-	file, err := os.CreateTemp(c.Folder, "baseline-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+func store(file *os.File, body io.Reader) (hash string, err error) {
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, sum), body); err != nil {
 		return "", err
