@@ -102,7 +102,7 @@ function SessionGate({ children }: { children: ReactNode }) {
     if (failure.current !== null) return <Unreachable refusal={failure.current} again={refetchSession} />;
     return null;
   }
-  // What is loaded after the feed has started needs not be loaded again.
+  // What is loaded after the feed has started need not be loaded again.
   if (!feedStarted) return null;
   return (
     <>

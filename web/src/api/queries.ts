@@ -170,7 +170,9 @@ export function startQueries(): void {
   changeChannel = new BroadcastChannel("turnstone-changes");
   changeChannel.onmessage = ({ data }: MessageEvent<readonly string[]>) => void refetch(data);
   queryClient.getQueryCache().subscribe((event) => {
-    if (event.type === "updated" && event.action.type === "fetch") lastFetchOf.set(event.query, ++fetches);
+    if (event.type !== "updated" || event.action.type !== "fetch") return;
+    // The next page of a list says nothing about the others.
+    if (event.action.meta?.fetchMore === undefined) lastFetchOf.set(event.query, ++fetches);
   });
   focusManager.subscribe((focused) => void (focused && refetch(conversationsQuery.queryKey)));
   // Cancelled first: a query that waits for its next retry would continue to wait.

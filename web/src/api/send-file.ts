@@ -11,8 +11,8 @@ interface Options {
 }
 
 /**
- * Sends a file and returns the body of the response. The browser reads the file while it sends it. Throws a Refusal, also
- * if the signal aborts the request. The browser asks the user before it leaves the page.
+ * Sends a file and returns the body of the response. The browser reads the file while it sends it. Throws a Refusal if the
+ * request fails. The browser asks the user before it leaves the page.
  */
 export async function sendFile<Response>(
   method: "POST" | "PUT",
@@ -36,7 +36,13 @@ export async function sendFile<Response>(
       request.upload.onload = () => onSent?.();
       request.onload = () => {
         const { status, responseText } = request;
-        if (status < 300) return resolve(JSON.parse(responseText) as Response);
+        if (status < 300) {
+          try {
+            return resolve(JSON.parse(responseText) as Response);
+          } catch {
+            return reject(unreachable()); // not a response of the service
+          }
+        }
         const headers = { "Retry-After": request.getResponseHeader("Retry-After") ?? "" };
         void readRefusal(new globalThis.Response(responseText, { status, headers })).then(reject);
       };

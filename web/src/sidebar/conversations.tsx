@@ -56,7 +56,7 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
         lines={lines}
         current={current}
         onOpen={onOpen}
-        more={list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null}
+        more={list.hasNextPage && !list.isFetching ? () => void list.fetchNextPage() : null}
       />
     </>
   );
@@ -88,7 +88,7 @@ interface LinesProps {
   lines: readonly Line[];
   current: string | null;
   onOpen: () => void;
-  /** Loads the next page; null: there is none, or it is being loaded. */
+  /** Loads the next page; null: there is none, or the list is being fetched: another fetch would cancel that one. */
   more: (() => void) | null;
 }
 

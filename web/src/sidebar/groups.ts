@@ -1,4 +1,4 @@
-// The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone. Pure.
+// The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone.
 import type { Conversation } from "../api/client";
 import { partsOf, repetitions } from "../api/conversation-pages";
 
