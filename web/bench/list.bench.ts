@@ -1,6 +1,6 @@
 // Measures the list of an account with 100,000 conversations: frames while it is scrolled, with pages that load meanwhile
-// and after all of them are loaded, and what changes cost then. The baseline is a list of the same rows without any code,
-// which is scrolled in turn.
+// and after all of them are loaded, and what changes cost then. The baseline is a plain list of the same rows, which is scrolled in
+// turn with it.
 import { cpus } from "node:os";
 import type { CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, test } from "vitest";
@@ -116,8 +116,8 @@ test("a list of 100,000 conversations scrolls without dropped frames", async () 
       },
     ],
     `An account with ${conversations.toLocaleString("en")} conversations; headless Chromium, ${cpus().length} processors that the service and Postgres share; \`make bench-web\`. ` +
-      `The list is scrolled by ${step} pixels in each frame, in ${rounds} rounds of ${frames} frames. In turn, the same rows without any code are scrolled, ` +
-      "all of them in the document: the figure in brackets. A figure holds if it is within its budget or not worse than that, because other work on the processors delays both.",
+      `The list is scrolled by ${step} pixels in each frame, in ${rounds} rounds of ${frames} frames. In turn with it, a plain list of the same rows is scrolled, whose figures are in brackets. ` +
+      "Frame times, dropped frames and tasks hold if they are within their budgets or not worse than those of the plain list, because other work on the processors delays both.",
   );
 });
 

@@ -76,7 +76,7 @@ describe("uploads", () => {
     await upload(page, "invoice.txt").getByText("The scanner found malware in this file.").waitFor();
     await upload(page, "surf.mp4").getByText("Files of this type can't be uploaded.").waitFor();
     await upload(page, "nothing.txt").getByText("This file is empty.").waitFor();
-    expect(await uploads(page).getByRole("listitem").count()).toBe(3);
+    await expect.poll(() => uploads(page).getByRole("listitem").count()).toBe(3);
     await page.getByText("This server has only a test scanner: files are not protected from malware.").waitFor();
     await expect
       .poll(async () => (await heard()).map((one) => one.text))
@@ -224,18 +224,18 @@ describe("uploads", () => {
 describe("the library", () => {
   test("30 the list can be searched, filtered, sorted and downloaded; another window sees changes", async () => {
     const account = await Account.register();
+    await account.storeFile("moon.txt", "The longest text of all of them, although the page has more markup.\n");
+    await account.storeFile("data.html", "<!doctype html><html><body>A page</body></html>\n");
     await account.storeFile("tides.txt", "short\n");
-    await account.storeFile("moon.txt", "a longer text\n");
-    await account.storeFile("data.html", "<!doctype html><html><body>longest of all of them</body></html>\n");
     const visit = await BrowserWindow.open("/library", account);
     const other = await BrowserWindow.open("/library", account);
     const { page } = visit;
-    await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
-    await expect.poll(() => names(other.page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await expect.poll(() => names(page)).toEqual(["tides.txt", "data.html", "moon.txt"]);
+    await expect.poll(() => names(other.page)).toEqual(["tides.txt", "data.html", "moon.txt"]);
     await page.getByLabel("Sort by").selectOption("Name");
     await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
     await page.getByLabel("Sort by").selectOption("Largest first");
-    await expect.poll(() => names(page)).toEqual(["data.html", "moon.txt", "tides.txt"]);
+    await expect.poll(() => names(page)).toEqual(["moon.txt", "data.html", "tides.txt"]);
     await page.getByLabel("Kind").selectOption("Text and code");
     await expect.poll(() => names(page)).toEqual(["moon.txt", "tides.txt"]);
     await page.getByLabel("Search by name").fill("TIDE");
@@ -278,6 +278,27 @@ describe("the library", () => {
     await row(other.page, "currents.txt").waitFor({ state: "detached" });
     await expectFocus(page.getByRole("button", { name: "Upload files" }));
     await other.close();
+    await visit.close();
+  });
+
+  test("30 the dialog of a file that another device deletes stays and explains it", async () => {
+    const account = await Account.register();
+    await account.storeFile("moon.txt");
+    await account.storeFile("tides.txt");
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    await page.getByRole("button", { name: "Actions: tides.txt" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Rename" }).press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Rename file" });
+    await dialog.getByLabel("Name").fill("currents.txt");
+    const { file_id } = (await listed(account)).find((one) => one.filename === "tides.txt")!;
+    await account.request("DELETE", `/files/${file_id}`);
+    await expect.poll(() => page.locator("[data-menu-of]").count()).toBe(1);
+    await dialog.getByLabel("Name").press("Enter");
+    await dialog.getByText("This file was deleted on another device.").waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    expect(await names(page)).toEqual(["moon.txt"]);
     await visit.close();
   });
 

@@ -26,21 +26,21 @@ interface FileListProps {
   /** The project whose files are listed, with the button that removes one; absent: the library. */
   project?: { readOnly: boolean; onRemove: (file: StoredFile) => void };
   hasNextPage: boolean;
-  isFetchingNextPage: boolean;
+  isFetching: boolean;
   isFetchNextPageError: boolean;
   fetchNextPage: () => Promise<unknown>;
 }
 
 export function FileList({ files, project, ...next }: FileListProps) {
   const { t } = useLocalization();
-  const [dialog, setDialog] = useState<{ kind: "rename" | "delete" | "projects"; id: string } | null>(null);
+  const [dialog, setDialog] = useState<{ kind: "rename" | "delete" | "projects"; opened: StoredFile } | null>(null);
   const list = useRef<HTMLUListElement>(null);
   const onClose = () => setDialog(null);
   // The item of the menu that opened the dialog no longer exists, and after a deletion its row does not either.
   const returnTo = (deleted = false) =>
-    document.querySelector<HTMLElement>(deleted ? "[data-upload]" : `[data-menu-of="${dialog?.id}"]`);
-  // The file as it is now: another device may change it while the dialog is open.
-  const file = files.find((one) => one.file_id === dialog?.id);
+    document.querySelector<HTMLElement>(deleted ? "[data-upload]" : `[data-menu-of="${dialog?.opened.file_id}"]`);
+  // Another device may change the file while the dialog is open. If it is no longer listed, the dialog explains why.
+  const file = files.find((one) => one.file_id === dialog?.opened.file_id) ?? dialog?.opened;
   return (
     <div>
       <ul
@@ -58,13 +58,13 @@ export function FileList({ files, project, ...next }: FileListProps) {
                   <IconButton data-menu-of={one.file_id} icon="dots" label={t("library.menu")} target={one.filename} />
                 }
               >
-                <MenuItem icon="edit" onSelect={() => setDialog({ kind: "rename", id: one.file_id })}>
+                <MenuItem icon="edit" onSelect={() => setDialog({ kind: "rename", opened: one })}>
                   {t("pages.rename.do")}
                 </MenuItem>
-                <MenuItem icon="folder" onSelect={() => setDialog({ kind: "projects", id: one.file_id })}>
+                <MenuItem icon="folder" onSelect={() => setDialog({ kind: "projects", opened: one })}>
                   {t("library.projects")}
                 </MenuItem>
-                <MenuItem icon="trash" danger onSelect={() => setDialog({ kind: "delete", id: one.file_id })}>
+                <MenuItem icon="trash" danger onSelect={() => setDialog({ kind: "delete", opened: one })}>
                   {t("pages.delete.do")}
                 </MenuItem>
               </Menu>
@@ -93,22 +93,23 @@ export function FileList({ files, project, ...next }: FileListProps) {
 }
 
 /** Loads the next page when its button becomes visible; after a failure, when the button is pressed. */
-function NextPage({ isFetchNextPageError, ...next }: Omit<FileListProps, "files" | "project">) {
+function NextPage({ isFetching, isFetchNextPageError, ...next }: Omit<FileListProps, "files" | "project">) {
   const { t } = useLocalization();
   const end = useRef<HTMLDivElement>(null);
-  const { hasNextPage, isFetchingNextPage } = next;
+  const { hasNextPage } = next;
   const reached = useEffectEvent(() => {
-    if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) void next.fetchNextPage();
+    // Another fetch would cancel one that is in progress.
+    if (hasNextPage && !isFetching && !isFetchNextPageError) void next.fetchNextPage();
   });
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && reached());
     if (end.current !== null) observer.observe(end.current);
     return () => observer.disconnect();
     // A new page may leave the end visible.
-  }, [hasNextPage, isFetchingNextPage]);
+  }, [hasNextPage, isFetching]);
   return (
     <div ref={end}>
-      <ShowMore label={t("pages.archive.more")} {...next} />
+      <ShowMore label={t("pages.archive.more")} isFetchingNextPage={isFetching} {...next} />
     </div>
   );
 }
