@@ -51,25 +51,26 @@ func (s space) check() error {
 	return nil
 }
 
-// diskGuard watches the disk of a private Postgres. While too little space is free, new turns are refused. Live turns
-// continue, follow-ups that were already accepted into a queue still start, and reads are served. A disk whose free
-// space cannot be read counts as full.
+// diskGuard watches the disk of a private Postgres, or of the local object store. While too little space is free, it
+// refuses new turns, or new files. Live turns continue, follow-ups that were already accepted into a queue still start,
+// and reads are served. A disk whose free space cannot be read counts as full.
 //
 // Concurrency: its methods may be called from any goroutine.
 type diskGuard struct {
 	// Set by newDiskGuard.
 	read func() (space, error)
 	now  func() time.Time
+	what string // that is refused, for the log
 	log  *zap.Logger
 
 	mu   sync.Mutex
 	at   time.Time // guarded by mu: time of the last reading
 	last space     // guarded by mu
-	err  error     // guarded by mu: why new turns are refused; nil: they are not
+	err  error     // guarded by mu: why what is refused; nil: it is not
 }
 
-func newDiskGuard(folder string, log *zap.Logger) *diskGuard {
-	return &diskGuard{read: func() (space, error) { return readSpace(folder) }, now: time.Now, log: log.Named("disk")}
+func newDiskGuard(folder, what string, log *zap.Logger) *diskGuard {
+	return &diskGuard{read: func() (space, error) { return readSpace(folder) }, now: time.Now, what: what, log: log.Named("disk")}
 }
 
 // check returns the last reading, or a new one if that is older than diskReadingAge. It logs each change between full
@@ -88,9 +89,9 @@ func (g *diskGuard) check() (space, error) {
 	}
 	switch {
 	case previous == nil && g.err != nil:
-		g.log.Error("the disk is nearly full: new turns are refused", zap.Error(g.err))
+		g.log.Error("the disk is nearly full: "+g.what+" are refused", zap.Error(g.err))
 	case previous != nil && g.err == nil:
-		g.log.Info("the disk has free space again: turns can start", zap.Uint64("free_mib", g.last.free>>20))
+		g.log.Info("the disk has free space again: "+g.what+" are accepted", zap.Uint64("free_mib", g.last.free>>20))
 	}
 	return g.last, g.err
 }
@@ -175,7 +176,7 @@ func (s *service) guardFiles() func() error {
 	if s.config.Stores.S3Bucket != "" {
 		return nil
 	}
-	guard := newDiskGuard(s.config.Service.DataDir+"/"+objectsFolder, s.log)
+	guard := newDiskGuard(s.config.Service.DataDir+"/"+objectsFolder, "new files", s.log)
 	return func() error {
 		if _, err := guard.check(); err != nil {
 			return &protocol.Error{

@@ -34,7 +34,7 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 	const gib = 1 << 30
 	log, lines := observer.New(zap.InfoLevel)
 	found, failure, reads, now := space{}, error(nil), 0, time.Unix(0, 0)
-	guard := newDiskGuard("", zap.New(log))
+	guard := newDiskGuard("", "new turns", zap.New(log))
 	guard.read = func() (space, error) { reads++; return found, failure }
 	guard.now = func() time.Time { return now }
 	started := &startedTurns{}
@@ -111,9 +111,14 @@ func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	}
 	over := u.Ledger.Plan()
 	refused := u.Do(t, http.MethodPost, "/chat", sitetest.NewChatBody("one more")).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
-	over()
 	if refused.RetryAfter != 30*time.Second || !strings.Contains(refused.Detail, "disk") {
 		t.Errorf("a start on a full disk: %v, retry after %s", refused, refused.RetryAfter)
+	}
+	file := map[string]any{"filename": "a.txt", "media_type": "text/plain", "size": 1, "purpose": "library"}
+	refused = u.Do(t, http.MethodPost, "/files/uploads", file).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+	over()
+	if refused.RetryAfter != 30*time.Second || !strings.Contains(refused.Detail, "New files are refused") {
+		t.Errorf("a file on a full disk: %v, retry after %s", refused, refused.RetryAfter)
 	}
 	var conversations protocol.List[protocol.Conversation]
 	u.Get(t, "/conversations", &conversations)
@@ -127,8 +132,11 @@ func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	sitetest.Eventually(t, "the service is ready again", func() bool { status, _ := sitetest.Readiness(t, d.Internal); return status == http.StatusOK })
 	wantDisk(t, d, http.StatusOK, "ok", "0")
 	u.Chat(t, sitetest.NewChatBody("Hello again.")).ReadToEnd(t)
-	if n := strings.Count(p.Stderr(), "\tdisk\t"); n != 1 {
-		t.Errorf("the full disk was logged %d times, want 1:\n%s", n, p.Stderr())
+	u.Do(t, http.MethodPost, "/files/uploads", file).Want(t, http.StatusCreated, nil)
+	for _, what := range []string{"new turns", "new files"} {
+		if n := strings.Count(p.Stderr(), "\tdisk\tthe disk is nearly full: "+what+" are refused"); n != 1 {
+			t.Errorf("the log has %d lines about %s, want 1:\n%s", n, what, p.Stderr())
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 		}
 	}()
 	if folder.database != "" {
-		s.disk = newDiskGuard(folder.database, log)
+		s.disk = newDiskGuard(folder.database, "new turns", log)
 		s.probes["disk"] = s.disk.probe
 	}
 	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openModel} {
