@@ -411,6 +411,18 @@ func (c *client) rawUpload(address string, u *protocol.Upload, length string) ne
 	return conn
 }
 
+// halfUpload starts an upload of 10 bytes, sends the first half of its content, and waits until the service receives it.
+func (c *client) halfUpload(address string) (*protocol.Upload, net.Conn) {
+	c.t.Helper()
+	u := c.startUpload(10)
+	conn := c.rawUpload(address, u, "Content-Length: 10")
+	if _, err := io.WriteString(conn, "01234"); err != nil {
+		c.t.Fatal(err)
+	}
+	storetest.Eventually(c.t, func() bool { return c.upload(u).State == protocol.UploadReceiving })
+	return u, conn
+}
+
 func statusOf(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
@@ -492,10 +504,7 @@ func TestASecondWriterIsRefusedAndTheFirstContinues(t *testing.T) {
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
-	u := c.startUpload(10)
-	first := c.rawUpload(server.Listener.Addr().String(), u, "Content-Length: 10")
-	_, _ = io.WriteString(first, "01234")
-	storetest.Eventually(t, func() bool { return c.upload(u).State == protocol.UploadReceiving })
+	u, first := c.halfUpload(server.Listener.Addr().String())
 	if resp := c.send(409, u, "0123456789"); resp.Code != protocol.CodeConflict || !strings.Contains(string(resp.body), `"state":"receiving"`) {
 		t.Errorf("%s", resp.body)
 	}
@@ -511,10 +520,7 @@ func TestACancelEndsAReceptionAtOnce(t *testing.T) {
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
-	u := c.startUpload(10)
-	conn := c.rawUpload(server.Listener.Addr().String(), u, "Content-Length: 10")
-	_, _ = io.WriteString(conn, "01234")
-	storetest.Eventually(t, func() bool { return c.upload(u).State == protocol.UploadReceiving })
+	u, conn := c.halfUpload(server.Listener.Addr().String())
 	c.expect(200, "DELETE", u.Path(), nil)
 	if status := statusOf(t, conn); status != "409" {
 		t.Errorf("the writer gets %s", status)
