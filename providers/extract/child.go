@@ -13,14 +13,16 @@ import (
 )
 
 // Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a
-// protocol.Extraction as JSON. With the path of pdftotext, it restricts the process and becomes pdftotext, so that no
-// process below this one has to be limited; that prints the text.
+// protocol.Extraction as JSON. With the path of pdftotext, it restricts the process and becomes a shell, which becomes
+// pdftotext, so that no process below this one has to be limited; that prints the text. The shell limits the address space,
+// because a Go process must not: its runtime has reserved more already, and ends the process when it cannot have more.
 func Child(stdin *os.File, stdout io.Writer, mediaType, reader string) error {
 	if reader != "" {
-		if err := restrict(maxReaderSize); err != nil {
+		if err := restrict(unix.RLIM_INFINITY); err != nil {
 			return err
 		}
-		return syscall.Exec(reader, append([]string{pdftotext}, pdftotextArguments...), nil) //nolint:gosec // Extractor names the program
+		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; exec "$0" "$@"`, maxReaderSize>>10), reader}
+		return syscall.Exec("/bin/sh", append(limited, pdftotextArguments...), nil) //nolint:gosec // Extractor names the program
 	}
 	if err := restrict(maxSpace); err != nil {
 		return err

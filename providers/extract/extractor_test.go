@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,28 @@ func TestAChildHasNoEnvironmentAndNoNetwork(t *testing.T) {
 func TestAMissingProgramIsAnError(t *testing.T) {
 	if x, err := readWith(t, extract.New("/nonexistent/turnstone"), "x", "text/plain"); err == nil {
 		t.Errorf("%+v", x)
+	}
+}
+
+func TestTheProcessThatBecomesPdftotextKeepsItsAddressSpace(t *testing.T) {
+	e := extract.New(command("watch")...)
+	for range 10 { // the moment is short
+		if x, err := readWith(t, e, onePage("Tides"), "application/pdf"); err != nil || x.Text != "Tides\n" {
+			t.Fatalf("%+v, %v", x, err)
+		}
+	}
+}
+
+func TestPdftotextIsLimited(t *testing.T) {
+	program := "#!/bin/sh\necho $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)\n"
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "pdftotext"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
+	if err != nil || x.Text != "1048576 30 64 0 0\n" {
+		t.Errorf("%+v, %v", x, err)
 	}
 }
 

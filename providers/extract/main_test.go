@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"turnstone/providers/extract"
 )
@@ -22,11 +23,24 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// watchSpace ends this process as soon as its address space is limited: its runtime might need more at that moment.
+func watchSpace() {
+	for {
+		var space unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_AS, &space); err != nil || space.Cur != unix.RLIM_INFINITY {
+			os.Exit(2)
+		}
+	}
+}
+
 var allocated [][]byte // keeps what a child allocates
 
 // child behaves as its first argument says.
 func child(behaviour, mediaType, reader string) int {
 	switch behaviour {
+	case "watch":
+		go watchSpace()
+		fallthrough
 	case "read":
 		if err := extract.Child(os.Stdin, os.Stdout, mediaType, reader); err != nil {
 			fmt.Fprintln(os.Stderr, err)
