@@ -173,10 +173,20 @@ func (c *testConfig) hostUploads(t *testing.T, with uploads.Config) actors.NewHo
 		if with.Scanner == nil {
 			with.Scanner = signatures.Scanner{}
 		}
+		if with.Inspector == nil {
+			with.Inspector = noInspector{}
+		}
 		host := uploads.New(with)
 		c.Uploads = host
 		return host
 	}
+}
+
+// noInspector finds no content encrypted. The tests of the whole program use the real one.
+type noInspector struct{}
+
+func (noInspector) Encrypted(context.Context, func() (io.ReadCloser, error), string) (bool, error) {
+	return false, nil
 }
 
 // use replaces the database.

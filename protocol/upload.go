@@ -24,8 +24,8 @@ const (
 	UploadRestarted        UploadFailureCode = "service_restarted"   // interrupted: the node that received the content has ended
 	UploadMalware          UploadFailureCode = "malware"             // rejected
 	UploadContentMismatch  UploadFailureCode = "content_mismatch"    // rejected: the content is not of the declared type
-	UploadEncrypted        UploadFailureCode = "encrypted"           // rejected: the content cannot be inspected
-	UploadUnscannable      UploadFailureCode = "unscannable"         // rejected: larger than the malware scanner accepts
+	UploadEncrypted        UploadFailureCode = "encrypted"           // rejected: the content needs a password, so it cannot be inspected
+	UploadUnscannable      UploadFailureCode = "unscannable"         // rejected: the malware scanner cannot inspect all of it
 	UploadNoVerdict        UploadFailureCode = "scanner_unavailable" // failed: the malware scanner gave no verdict in time
 	UploadContentLost      UploadFailureCode = "content_lost"        // failed: the stored content is missing or damaged
 	UploadTimeOver         UploadFailureCode = "expired"             // expired
@@ -65,6 +65,7 @@ func (u *Upload) Path() string { return "/files/uploads/" + u.UploadID.String() 
 // ScanVerdict is the definite result of a malware scanner for all bytes of a content.
 type ScanVerdict struct {
 	Clean     bool
-	Signature string // the engine's name for the malware; empty when clean
+	Signature string            // the engine's name for what it found; empty when clean
+	Refusal   UploadFailureCode // why the content is not clean: UploadMalware, UploadEncrypted or UploadUnscannable; empty when clean
 	Engine    string
 }

@@ -79,7 +79,8 @@ const (
 	StartScan
 	// RetryScan is StartScan after a pause.
 	RetryScan
-	// Publish makes the clean content available. Its end comes back as Published or PublishFailed.
+	// Publish makes the clean content available, unless it is encrypted. Its end comes back as Published, Encrypted or
+	// PublishFailed.
 	Publish
 	// RetryPublish is Publish after a pause.
 	RetryPublish
@@ -173,10 +174,22 @@ func (b *Batch) Scanned(verdict protocol.ScanVerdict) {
 		b.clean = verdict.Engine
 		b.Effects = append(b.Effects, Publish)
 	default:
-		b.move(protocol.UploadRefused, &protocol.UploadFailure{
-			Code: protocol.UploadMalware, Detail: "The malware scanner reported the file. It is not available.",
-		})
+		b.refuse(verdict.Refusal)
 	}
+}
+
+// refuse ends the session because of what its content is. A verdict without a reason counts as malware.
+func (b *Batch) refuse(code protocol.UploadFailureCode) {
+	failure := &protocol.UploadFailure{Code: code}
+	switch code {
+	case protocol.UploadEncrypted:
+		failure.Detail = "The file needs a password. Remove the password and send the file again in a new upload."
+	case protocol.UploadUnscannable:
+		failure.Detail = "The malware scanner cannot inspect all of the file."
+	default:
+		failure.Code, failure.Detail = protocol.UploadMalware, "The malware scanner reported the file. It is not available."
+	}
+	b.move(protocol.UploadRefused, failure)
 }
 
 // ScanFailed reports that there is no verdict. An error with CodeTooLarge or CodeNotFound is final; any other one may
@@ -185,9 +198,7 @@ func (b *Batch) ScanFailed(code protocol.Code) {
 	switch {
 	case b.state != protocol.UploadScanning:
 	case code == protocol.CodeTooLarge:
-		b.move(protocol.UploadRefused, &protocol.UploadFailure{
-			Code: protocol.UploadUnscannable, Detail: "The file is larger than the malware scanner accepts.",
-		})
+		b.refuse(protocol.UploadUnscannable)
 	case code == protocol.CodeNotFound:
 		b.contentLost()
 	default:
@@ -210,6 +221,14 @@ func (b *Batch) Published(kind protocol.FileKind) {
 		FileID: protocol.DeriveFileID(b.spec.UploadID), ObjectName: b.spec.ObjectName, Kind: kind, Engine: b.clean,
 	}
 	b.move(protocol.UploadAccepted, nil)
+}
+
+// Encrypted reports that the clean content cannot be read without a password.
+func (b *Batch) Encrypted() {
+	if b.state != protocol.UploadScanning || b.clean == "" {
+		return
+	}
+	b.refuse(protocol.UploadEncrypted)
 }
 
 // PublishFailed reports that the content could not be made available.

@@ -50,6 +50,12 @@ var triggers = []struct {
 	{"mismatch", func(b *Batch) { b.Received(content, wrong) }, map[protocol.UploadState]protocol.UploadState{protocol.UploadReceiving: protocol.UploadRejected}, nil},
 	{"clean", func(b *Batch) { b.Scanned(clean) }, nil, map[protocol.UploadState][]Effect{protocol.UploadScanning: {Publish}}},
 	{"infected", func(b *Batch) { b.Scanned(infected) }, map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadRejected}, nil},
+	{"encrypted without a verdict", func(b *Batch) { b.Encrypted() }, nil, nil},
+	{
+		"encrypted", func(b *Batch) { b.Scanned(clean); b.Effects = nil; b.Encrypted() },
+		map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadRejected},
+		nil,
+	},
 	{"scanner down", func(b *Batch) { b.ScanFailed(protocol.CodeUnavailable) }, nil, map[protocol.UploadState][]Effect{protocol.UploadScanning: {RetryScan}}},
 	{"too large to scan", func(b *Batch) { b.ScanFailed(protocol.CodeTooLarge) }, map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadRejected}, nil},
 	{"content lost", func(b *Batch) { b.ScanFailed(protocol.CodeNotFound) }, map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadFailed}, nil},

@@ -30,12 +30,13 @@ const (
 
 // Config is the configuration and the dependencies of a Host.
 type Config struct {
-	Node     protocol.NodeID
-	Runtime  *shell.Runtime
-	Store    Store
-	Objects  Objects
-	Scanner  Scanner
-	Detector Detector
+	Node      protocol.NodeID
+	Runtime   *shell.Runtime
+	Store     Store
+	Objects   Objects
+	Scanner   Scanner
+	Detector  Detector
+	Inspector Inspector
 	// Guard refuses content before it is read, for example while the disk is nearly full; nil: never.
 	Guard  func() error
 	Logger *zap.Logger

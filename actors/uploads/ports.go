@@ -65,6 +65,13 @@ type Detector interface {
 	Detect(head []byte, filename, declared string) (mediaType string, mismatch *protocol.UploadFailure)
 }
 
+// Inspector finds out whether contents are encrypted.
+type Inspector interface {
+	// Encrypted reports whether a content of a media type cannot be read without a password. It opens the content at most
+	// once, and only if needed. An error means that another attempt may succeed; one of open is returned unchanged.
+	Encrypted(ctx context.Context, open func() (io.ReadCloser, error), mediaType string) (bool, error)
+}
+
 // HeadBytes is the number of bytes from which a Detector detects the media type.
 const HeadBytes = 8 << 10
 

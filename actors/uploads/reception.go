@@ -255,9 +255,16 @@ func (h *Host) scan(ctx context.Context, content *uploadlog.Content) (protocol.S
 	return verdict, err
 }
 
-// publish copies a clean content to its final key, and posts the outcome. It can be repeated.
+// publish copies a clean content to its final key, unless it is encrypted, and posts the outcome. It can be repeated.
 func (h *Host) publish(ctx context.Context, content *uploadlog.Content, to string, post func(any)) {
-	err := h.Objects.Copy(ctx, content.Key, to)
+	isEncrypted, err := h.Inspector.Encrypted(ctx, func() (io.ReadCloser, error) { return h.Objects.Get(ctx, content.Key, 0, toEnd) }, content.MediaType)
+	if err == nil && isEncrypted {
+		post(encrypted{})
+		return
+	}
+	if err == nil {
+		err = h.Objects.Copy(ctx, content.Key, to)
+	}
 	if err == nil {
 		err = failpoint.Before(failpoint.PublishAfterObject)
 	}

@@ -63,6 +63,7 @@ type (
 		err     error
 	}
 	published      struct{ err error }
+	encrypted      struct{}
 	scanAgain      struct{}
 	publishAgain   struct{}
 	deadlinePassed struct{}
@@ -145,6 +146,8 @@ func (s *session) Decide(message any, status shell.Status) func(error) {
 		s.decideVerdict(b, message)
 	case published:
 		s.decidePublication(b, message)
+	case encrypted:
+		b.Encrypted()
 	case scanAgain:
 		s.perform([]upload.Effect{upload.StartScan})
 	case publishAgain:

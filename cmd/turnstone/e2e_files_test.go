@@ -1,6 +1,9 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -25,6 +28,40 @@ endstream endobj
 trailer << /Size 8 /Root 1 0 R >>
 %%EOF
 `
+
+// sealedZip returns an archive with an entry that has the flag of encryption.
+func sealedZip(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.CreateRaw(&zip.FileHeader{Name: "tides.txt", Flags: 1, CompressedSize64: 5, UncompressedSize64: 5})
+	if err == nil {
+		_, err = w.Write([]byte("xxxxx"))
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAnEncryptedArchiveIsRejected(t *testing.T) {
+	s := sitetest.NewSite(t)
+	s.Start()
+	u := sitetest.NewUser(t, s.Base)
+	content := sealedZip(t)
+	var upload protocol.Upload
+	u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
+		"filename": "tides.zip", "media_type": "application/zip", "size": len(content), "purpose": "library",
+	}).Want(t, http.StatusCreated, &upload)
+	u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "application/zip").Want(t, http.StatusOK, &upload)
+	if upload.State != protocol.UploadRejected || upload.FileID != nil || upload.Failure == nil || upload.Failure.Code != protocol.UploadEncrypted {
+		t.Errorf("%+v, %+v", upload, upload.Failure)
+	}
+	var list protocol.List[protocol.File]
+	if u.Get(t, "/files", &list); len(list.Data) != 0 {
+		t.Errorf("the library has %+v", list.Data)
+	}
+}
 
 func TestTheTextOfAnUploadedFileIsReadByAChildOfTheService(t *testing.T) {
 	s := sitetest.NewSite(t)

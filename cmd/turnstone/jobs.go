@@ -14,13 +14,9 @@ import (
 
 // startJobs starts to process the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
-	extractor, err := newExtractor()
-	if err != nil {
-		return err
-	}
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
 		Title:    s.title,
-		ReadText: extractor.Extract,
+		ReadText: s.extractor.Extract,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 		},

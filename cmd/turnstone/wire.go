@@ -29,6 +29,7 @@ import (
 	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/providers/extract"
 	"turnstone/providers/media"
 	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
@@ -38,24 +39,25 @@ import (
 // service is a running Turnstone: everything that startService opened and started, and how it is shut down.
 type service struct {
 	// Set by startService.
-	config   *settings.Config
-	log      *zap.Logger
-	metrics  *prometheus.Registry
-	db       *persistence.Stores
-	objects  objects.Store
-	metered  *actors.MeteredModel
-	turns    *turns.Store
-	model    llm.Model
-	node     *actors.Node
-	uploads  *uploads.Host
-	malware  scanner.Scanner
-	api      *ourhttp.Server
-	probes   map[string]ready.Probe
-	internal http.Handler
-	limiter  *limits.Limiter
-	budget   *limits.Budget // nil: no limit
-	disk     *diskGuard     // nil unless dev runs a private Postgres
-	failed   chan error     // receives the failure that ends the service, see fail
+	config    *settings.Config
+	log       *zap.Logger
+	metrics   *prometheus.Registry
+	db        *persistence.Stores
+	objects   objects.Store
+	metered   *actors.MeteredModel
+	turns     *turns.Store
+	model     llm.Model
+	node      *actors.Node
+	uploads   *uploads.Host
+	malware   scanner.Scanner
+	extractor *extract.Extractor
+	api       *ourhttp.Server
+	probes    map[string]ready.Probe
+	internal  http.Handler
+	limiter   *limits.Limiter
+	budget    *limits.Budget // nil: no limit
+	disk      *diskGuard     // nil unless dev runs a private Postgres
+	failed    chan error     // receives the failure that ends the service, see fail
 
 	undo []func(context.Context) error // owned by startService and close; see onClose
 }
@@ -132,6 +134,9 @@ func (s *service) openObjects(ctx context.Context) error {
 }
 
 func (s *service) openScanner(context.Context) (err error) {
+	if s.extractor, err = newExtractor(); err != nil {
+		return err
+	}
 	if s.malware, err = openScanner(s.config); err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 // hostUploads creates the host of the node's upload sessions.
 func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
-		Node: node, Runtime: runtime, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Guard: s.guardFiles(), Logger: s.log,
+		Node: node, Runtime: runtime, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Inspector: s.extractor, Guard: s.guardFiles(), Logger: s.log,
 	})
 	return s.uploads
 }

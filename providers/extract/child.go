@@ -12,17 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Task is what a child process does with a content.
+type Task string
+
+// The tasks.
+const (
+	ReadText Task = "text"       // the result is the text
+	Inspect  Task = "encryption" // the result says whether the content is encrypted; it has no text
+)
+
 // Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a
 // protocol.Extraction as JSON. With the path of pdftotext, it restricts the process and becomes a shell, which becomes
 // pdftotext, so that no process below this one has to be limited; that prints the text. The shell limits the address space,
 // because a Go process must not: its runtime has reserved more already, and ends the process when it cannot have more.
-func Child(stdin *os.File, stdout io.Writer, mediaType, reader string) error {
+func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string) error {
 	if reader != "" {
 		if err := restrict(unix.RLIM_INFINITY); err != nil {
 			return err
 		}
 		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; exec "$0" "$@"`, maxReaderSize>>10), reader}
-		return syscall.Exec("/bin/sh", append(limited, pdftotextArguments...), nil) //nolint:gosec // Extractor names the program
+		return syscall.Exec("/bin/sh", append(limited, pdftotextArguments(task)...), nil) //nolint:gosec // Extractor names the program
 	}
 	if err := restrict(maxSpace); err != nil {
 		return err
@@ -35,7 +44,11 @@ func Child(stdin *os.File, stdout io.Writer, mediaType, reader string) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("the content must be a regular file")
 	}
-	if err := json.NewEncoder(stdout).Encode(Read(stdin, info.Size(), mediaType)); err != nil {
+	do := Read
+	if task == Inspect {
+		do = inspect
+	}
+	if err := json.NewEncoder(stdout).Encode(do(stdin, info.Size(), mediaType)); err != nil {
 		return fmt.Errorf("printing the text: %w", err)
 	}
 	return nil

@@ -21,16 +21,16 @@ import (
 
 // Extractor reads contents in child processes. Its methods may be called from any goroutine.
 type Extractor struct {
-	command []string
-	timeout time.Duration
-	slots   chan struct{}
-	shared  atomic.Bool // this system allows no namespaces of its own for children
+	command            []string
+	timeout            time.Duration
+	texts, inspections chan struct{} // have a slot for each child
+	shared             atomic.Bool   // this system allows no namespaces of its own for children
 }
 
-// New returns an extractor whose children are processes of a command, to which it adds the arguments of Child: the media
-// type and the path of a reader, which may be empty.
+// New returns an extractor whose children are processes of a command, to which it adds the arguments of Child: the task, the
+// media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
-	return &Extractor{command: command, timeout: maxTime, slots: make(chan struct{}, atOnce)}
+	return &Extractor{command: command, timeout: maxTime, texts: make(chan struct{}, atOnce), inspections: make(chan struct{}, atOnce)}
 }
 
 // Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
@@ -39,6 +39,37 @@ func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string)
 	if !protocol.KindOf(mediaType).HasText() {
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	}
+	x, err := e.read(ctx, e.texts, ReadText, of, mediaType)
+	if err == nil && x.Text != "" {
+		x.Tokens = model.Estimate(x.Text)
+	}
+	return x, err
+}
+
+// Encrypted reports whether a content cannot be read without a password. It opens the content only if its media type allows
+// that, and waits while too many others are inspected. A content that cannot be inspected is not encrypted; an error means
+// that another attempt may succeed.
+func (e *Extractor) Encrypted(ctx context.Context, open func() (io.ReadCloser, error), mediaType string) (bool, error) {
+	if !canBeEncrypted(mediaType) {
+		return false, nil
+	}
+	of, err := open()
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = of.Close() }() // it was only read
+	switch x, err := e.read(ctx, e.inspections, Inspect, of, mediaType); {
+	case errors.Is(err, errChild) && ctx.Err() == nil:
+		return false, nil
+	case err != nil:
+		return false, err
+	default:
+		return x.Reason == protocol.TextEncrypted, nil
+	}
+}
+
+// read runs a child for a content, in one of the slots.
+func (e *Extractor) read(ctx context.Context, slots chan struct{}, task Task, of io.Reader, mediaType string) (*protocol.Extraction, error) {
 	var reader string
 	if mediaType == pdf {
 		var err error
@@ -47,24 +78,17 @@ func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string)
 		}
 	}
 	select {
-	case e.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-e.slots }()
+	defer func() { <-slots }()
 	spool, err := spooled(of)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = spool.Close() }() // it has no name any more
-	x, err := e.run(ctx, spool, mediaType, reader)
-	if err != nil {
-		return nil, err
-	}
-	if x.Text != "" {
-		x.Tokens = model.Estimate(x.Text)
-	}
-	return x, nil
+	return e.run(ctx, spool, task, mediaType, reader)
 }
 
 // spooled copies a content into a file without a name, which a child can read at any position.
@@ -88,8 +112,8 @@ func spooled(of io.Reader) (*os.File, error) {
 }
 
 // run starts a child and returns its result. It has ended, and is reaped, when run returns.
-func (e *Extractor) run(ctx context.Context, spool *os.File, mediaType, reader string) (*protocol.Extraction, error) {
-	c, err := e.start(spool, mediaType, reader)
+func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaType, reader string) (*protocol.Extraction, error) {
+	c, err := e.start(spool, task, mediaType, reader)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +126,7 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, mediaType, reader s
 	if reader == "" {
 		x, err = c.result()
 	} else {
-		x, err = c.pages()
+		x, err = c.pages(task)
 	}
 	c.kill() // it has nothing to do any more
 	<-watched
@@ -130,16 +154,16 @@ type child struct {
 
 // start starts a child in a process group and, if the system allows it, in a network namespace of its own, in which there
 // is no network.
-func (e *Extractor) start(spool *os.File, mediaType, reader string) (*child, error) {
+func (e *Extractor) start(spool *os.File, task Task, mediaType, reader string) (*child, error) {
 	const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
 	if !e.shared.Load() {
-		c, err := e.startIn(namespaces, spool, mediaType, reader)
+		c, err := e.startIn(namespaces, spool, task, mediaType, reader)
 		if err == nil || !refusesNamespaces(err) {
 			return c, err
 		}
 		e.shared.Store(true)
 	}
-	return e.startIn(0, spool, mediaType, reader)
+	return e.startIn(0, spool, task, mediaType, reader)
 }
 
 func refusesNamespaces(err error) bool {
@@ -151,13 +175,13 @@ func refusesNamespaces(err error) bool {
 	return false
 }
 
-func (e *Extractor) startIn(namespaces uintptr, spool *os.File, mediaType, reader string) (*child, error) {
+func (e *Extractor) startIn(namespaces uintptr, spool *os.File, task Task, mediaType, reader string) (*child, error) {
 	output, print, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a reader: %w", err)
 	}
 	c := &child{output: output}
-	c.cmd = exec.Command(e.command[0], append(append([]string{}, e.command[1:]...), mediaType, reader)...) //nolint:gosec,noctx // watch ends it
+	c.cmd = exec.Command(e.command[0], append(append([]string{}, e.command[1:]...), string(task), mediaType, reader)...) //nolint:gosec,noctx // watch ends it
 	c.cmd.Env = []string{}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = spool, print, &c.errors
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
@@ -237,8 +261,8 @@ func (c *child) result() (*protocol.Extraction, error) {
 	return x, nil
 }
 
-// pages reads what pdftotext prints.
-func (c *child) pages() (*protocol.Extraction, error) {
+// pages reads what pdftotext prints. A PDF whose text must not be copied can be read without a password.
+func (c *child) pages(task Task) (*protocol.Extraction, error) {
 	const most = maxText + 1
 	printed, err := io.ReadAll(io.LimitReader(c.output, most))
 	if err != nil {
@@ -255,6 +279,8 @@ func (c *child) pages() (*protocol.Extraction, error) {
 		return failed(errDamaged), nil
 	case status.Exited() && status.ExitStatus() == 0:
 		return readPages(string(printed), false), nil
+	case status.Exited() && status.ExitStatus() == badPermission && task == Inspect:
+		return &protocol.Extraction{State: protocol.TextNone}, nil
 	case status.Exited() && (status.ExitStatus() == badPDF || status.ExitStatus() == badPermission):
 		return pdfFailure(string(c.errors.text)), nil
 	}

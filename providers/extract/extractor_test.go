@@ -3,6 +3,7 @@ package extract_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,6 +21,47 @@ func command(behaviour string) []string { return []string{os.Args[0], "child", b
 func readWith(t *testing.T, e *extract.Extractor, content, mediaType string) (*protocol.Extraction, error) {
 	t.Helper()
 	return e.Extract(t.Context(), strings.NewReader(content), mediaType)
+}
+
+// opened returns a function that opens a content.
+func opened(content string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
+}
+
+func TestAnEncryptedArchiveIsFound(t *testing.T) {
+	e := extract.New(command("read")...)
+	tides := []entry{{"tides.txt", "Tides come and go."}}
+	for content, want := range map[string]bool{
+		encryptedZip(tides):                                   true,
+		zipped(tides):                                         false,
+		encryptedZip(tides)[:100]:                             false, // damaged
+		zipped([]entry{{"a", "b"}, {"a", "b"}}):               false,
+		zipped([]entry{{"bomb", strings.Repeat("0", 4<<20)}}): false,
+	} {
+		if got, err := e.Encrypted(t.Context(), opened(content), "application/zip"); err != nil || got != want {
+			t.Errorf("%d bytes: %t, %v", len(content), got, err)
+		}
+	}
+}
+
+func TestOnlyContentsThatCanBeEncryptedAreOpened(t *testing.T) {
+	broken := errors.New("the store is down")
+	open := func() (io.ReadCloser, error) { return nil, broken }
+	e := extract.New(command("crash")...)
+	if is, err := e.Encrypted(t.Context(), open, "text/plain"); err != nil || is {
+		t.Errorf("a text: %t, %v", is, err)
+	}
+	if _, err := e.Encrypted(t.Context(), open, "application/zip"); !errors.Is(err, broken) {
+		t.Errorf("an archive: %v", err)
+	}
+	if is, err := e.Encrypted(t.Context(), opened("x"), "application/zip"); err != nil || is {
+		t.Errorf("an archive that ends the child: %t, %v", is, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Encrypted(ctx, opened("x"), "application/zip"); err == nil {
+		t.Error("no error after the context has ended")
+	}
 }
 
 func TestAChildThatFailsIsAnErrorThatAnotherAttemptMayAvoid(t *testing.T) {
@@ -107,13 +149,30 @@ func TestTheProcessThatBecomesPdftotextKeepsItsAddressSpace(t *testing.T) {
 	}
 }
 
-func TestPdftotextIsLimited(t *testing.T) {
-	program := "#!/bin/sh\necho $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)\n"
+// replacePdftotext makes a shell script the program that reads PDFs.
+func replacePdftotext(t *testing.T, script string) {
+	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "pdftotext"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(folder, "pdftotext"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+}
+
+// Some versions of pdftotext refuse to print a text that must not be copied. Reading it needs no password.
+func TestAPDFWhoseTextMustNotBeCopiedIsNotEncrypted(t *testing.T) {
+	replacePdftotext(t, "echo Copying of text from this document is not allowed. >&2; exit 3")
+	e := extract.New(command("read")...)
+	if is, err := e.Encrypted(t.Context(), opened(onePage("x")), "application/pdf"); err != nil || is {
+		t.Errorf("%t, %v", is, err)
+	}
+	if x, err := readWith(t, e, onePage("x"), "application/pdf"); err != nil || x.Reason != protocol.TextEncrypted {
+		t.Errorf("%+v, %v", x, err)
+	}
+}
+
+func TestPdftotextIsLimited(t *testing.T) {
+	replacePdftotext(t, "echo $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)")
 	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
 	if err != nil || x.Text != "1048576 30 64 0 0\n" {
 		t.Errorf("%+v, %v", x, err)

@@ -18,7 +18,7 @@ import (
 // TestMain runs the tests, or a child process: the test binary with "child" as its first argument.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "child" {
-		os.Exit(child(os.Args[2], os.Args[3], os.Args[4]))
+		os.Exit(child(os.Args[2], extract.Task(os.Args[3]), os.Args[4], os.Args[5]))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -36,13 +36,13 @@ func watchSpace() {
 var allocated [][]byte // keeps what a child allocates
 
 // child behaves as its first argument says.
-func child(behaviour, mediaType, reader string) int {
+func child(behaviour string, task extract.Task, mediaType, reader string) int {
 	switch behaviour {
 	case "watch":
 		go watchSpace()
 		fallthrough
 	case "read":
-		if err := extract.Child(os.Stdin, os.Stdout, mediaType, reader); err != nil {
+		if err := extract.Child(os.Stdin, os.Stdout, task, mediaType, reader); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -12,16 +12,8 @@ func readOpenDocument(t *text, c content) error {
 	if err != nil {
 		return err
 	}
-	if a.has("META-INF/manifest.xml") {
-		err := a.walk("META-INF/manifest.xml", func(n node) error {
-			if n.opens("encryption-data") {
-				return errEncrypted
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	if err := checkManifest(a); err != nil {
+		return err
 	}
 	r := &openReader{text: t}
 	if err := a.walk("content.xml", r.visit); err != nil {
@@ -31,6 +23,20 @@ func readOpenDocument(t *text, c content) error {
 		return errDamaged // another kind of document
 	}
 	return nil
+}
+
+// checkManifest returns errEncrypted if an entry is encrypted.
+func checkManifest(a *archive) error {
+	const name = "META-INF/manifest.xml"
+	if !a.has(name) {
+		return nil
+	}
+	return a.walk(name, func(n node) error {
+		if n.opens("encryption-data") {
+			return errEncrypted
+		}
+		return nil
+	})
 }
 
 // openReader writes the text of an OpenDocument.

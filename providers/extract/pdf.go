@@ -11,7 +11,13 @@ import (
 // reading, with a form feed after each page.
 const pdftotext = "pdftotext"
 
-var pdftotextArguments = []string{"-enc", "UTF-8", "-eol", "unix", "-l", strconv.Itoa(maxBlocks), "-", "-"}
+func pdftotextArguments(task Task) []string {
+	last := maxBlocks
+	if task == Inspect {
+		last = 1 // the password is needed before the first page
+	}
+	return []string{"-enc", "UTF-8", "-eol", "unix", "-l", strconv.Itoa(last), "-", "-"}
+}
 
 // readPages reads what pdftotext prints. Its last page may be cut.
 func readPages(printed string, cut bool) *protocol.Extraction {

@@ -192,6 +192,10 @@ func TestContentsAreRead(t *testing.T) {
 			if got := summary(x); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
+			encrypted, err := e.Encrypted(t.Context(), opened(c.content), c.mediaType)
+			if err != nil || encrypted != (c.want == `failed encrypted`) {
+				t.Errorf("encrypted: %t, %v", encrypted, err)
+			}
 			if (x.Tokens > 0) != (x.Text != "") {
 				t.Errorf("%d tokens in %d bytes", x.Tokens, len(x.Text))
 			}

@@ -87,12 +87,23 @@ func parseVerdict(reply string) (scanner.Verdict, error) {
 	case ofStream && result == "OK":
 		return scanner.Verdict{Clean: true, Engine: engine}, nil
 	case ofStream && found && signature != "":
-		return scanner.Verdict{Signature: signature, Engine: engine}, nil
+		return scanner.Verdict{Signature: signature, Refusal: refusal(signature), Engine: engine}, nil
 	case strings.HasPrefix(reply, "INSTREAM size limit exceeded"):
 		return scanner.Verdict{}, protocol.Errorf(protocol.CodeTooLarge, "larger than the malware scanner accepts")
 	default:
 		return scanner.Verdict{}, protocol.Errorf(protocol.CodeUnavailable, "the malware scanner gave no verdict: %q", reply)
 	}
+}
+
+// refusal returns what a signature means. The daemon also reports a content of which it could not inspect everything.
+func refusal(signature string) protocol.UploadFailureCode {
+	switch {
+	case strings.HasPrefix(signature, "Heuristics.Encrypted"):
+		return protocol.UploadEncrypted
+	case strings.HasPrefix(signature, "Heuristics.Limits.Exceeded"):
+		return protocol.UploadUnscannable
+	}
+	return protocol.UploadMalware
 }
 
 // stream sends the body in the chunks of INSTREAM, each a length and bytes. Length 0 ends it.

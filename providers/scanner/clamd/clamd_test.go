@@ -145,10 +145,15 @@ func TestOnlyAnExactOKIsClean(t *testing.T) {
 			t.Errorf("%q: %+v, %v", reply, verdict, err)
 		}
 	}
-	verdict, err := serveTCP(t, &daemon{verdict: "stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND"}).
-		Scan(t.Context(), strings.NewReader("x"), 1)
-	if err != nil || verdict.Clean || verdict.Signature != "Heuristics.Limits.Exceeded.MaxFileSize" {
-		t.Errorf("content that was not scanned completely: %+v, %v", verdict, err)
+	for signature, refusal := range map[string]protocol.UploadFailureCode{
+		"Win.Test.EICAR_HDB-1":                   protocol.UploadMalware,
+		"Heuristics.Limits.Exceeded.MaxFileSize": protocol.UploadUnscannable,
+		"Heuristics.Encrypted.Zip":               protocol.UploadEncrypted,
+	} {
+		verdict, err := serveTCP(t, &daemon{verdict: "stream: " + signature + " FOUND"}).Scan(t.Context(), strings.NewReader("x"), 1)
+		if err != nil || verdict.Clean || verdict.Signature != signature || verdict.Refusal != refusal {
+			t.Errorf("%s: %+v, %v", signature, verdict, err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 
+	"turnstone/protocol"
 	"turnstone/providers/scanner"
 )
 
@@ -47,7 +48,7 @@ func (Scanner) Scan(ctx context.Context, body io.Reader, _ int64) (scanner.Verdi
 		n, err := body.Read(window[len(window):cap(window)])
 		window = window[:len(window)+n]
 		if bytes.Contains(window, eicar) {
-			verdict = scanner.Verdict{Signature: eicarName, Engine: engine}
+			verdict = scanner.Verdict{Signature: eicarName, Refusal: protocol.UploadMalware, Engine: engine}
 		}
 		if errors.Is(err, io.EOF) {
 			return verdict, nil
