@@ -332,6 +332,7 @@ describe("the files of a project", () => {
     await dialog.waitFor({ state: "detached" });
     await row(page, "tides.txt").getByRole("link", { name: "Coast" }).click();
     await page.waitForURL(`**/p/${project}`);
+    await page.getByRole("heading", { name: "Coast", level: 1 }).waitFor(); // the library has the same row
     await row(page, "tides.txt").waitFor();
     await expectAccessibleInBothColorSchemes(page, "a project with a file");
     await page.getByRole("button", { name: "Remove from project: tides.txt" }).press("Enter");
