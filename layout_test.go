@@ -40,10 +40,10 @@ var folders = map[string][]string{
 // its folder that precede it.
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/upload", "actors/shell", "actors", "actors/uploads"},
+	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/attachment", "actors/upload", "actors/shell", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/followups",
 		"persistence/objects", "persistence/files", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/search",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
@@ -77,7 +77,7 @@ var machines = []string{"actors/turn", "actors/upload"}
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // unversioned lists the folders that builds and runs create.

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
+	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -25,6 +26,7 @@ type Config struct {
 	Store        TurnStore
 	FollowUps    FollowUpStore
 	Log          TurnLog
+	Files        attachment.Store // nil: no message has files
 	Directory    Directory
 	Model        llm.Model
 	Budget       Budget // nil: no limit
@@ -55,7 +57,7 @@ type Node struct {
 	routes       routing.Routes
 	tools        map[string]Tool
 	turnTools    map[string]turn.Tool
-	toolList     []llm.Tool
+	requests     requestBuilder
 	maxLiveTurns int
 	address      string
 	predecessor  *protocol.NodeID
@@ -93,13 +95,13 @@ func NewNode(c Config) *Node {
 		tools: map[string]Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
-		storeSlots: make(storeSlots, maxStoreSlots),
+		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files},
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
 		n.tools[spec.Name] = tool
 		n.turnTools[spec.Name] = turn.Tool{Kind: spec.Kind, Title: spec.Title, ReadOnly: spec.ReadOnly}
-		n.toolList = append(n.toolList, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		n.requests.tools = append(n.requests.tools, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	n.runtime = shell.NewRuntime(c.Logger.Named("actors"), runtime.GOMAXPROCS(0))
 	for _, create := range c.Hosts {

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/turn"
@@ -25,6 +26,7 @@ const (
 	finishAttempts     = 5        // refusals of a turn's end by the store, not counting outages, before the actor gives up
 	storePause         = 50 * time.Millisecond
 	maxStorePause      = time.Second // between two tries while the store is unavailable
+	textWait           = time.Minute // until a turn starts without the text of a file that was not read yet
 	// maxStoreSlots limits the number of turns that read from the store or end at the same time. They then use half of
 	// the database connections that requests also use. When connections to a model break, or a node fails, hundreds of
 	// turns read or end at the same moment, and a request waits only one second for a connection.
@@ -47,16 +49,16 @@ func (s storeSlots) use(ctx context.Context, do func() error) error {
 
 // runModelCall makes one model call: it builds the request and streams the answer into the feed.
 func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Route, feed *modelFeed) error {
-	request, trimmed, err := n.buildRequestInGoroutine(ctx, p, route)
+	request, err := n.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
 	}
-	feed.trimmed = trimmed && p.Step == 1
-	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(request)}); err != nil {
+	feed.trimmed = request.trimmed && p.Step == 1
+	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
 		return err
 	}
 	n.stats.modelCalls.Add(1)
-	_, err = n.metered.Stream(ctx, p.Spec.AccountID, *request, func(chunk llm.Chunk) error {
+	_, err = n.metered.Stream(ctx, p.Spec.AccountID, request.Request, func(chunk llm.Chunk) error {
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
@@ -74,31 +76,34 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 
 // buildRequestInGoroutine builds the request in a separate goroutine, because reading from the store grows a
 // goroutine's stack. The goroutine of the call mostly waits for the model, and should keep a small stack.
-func (n *Node) buildRequestInGoroutine(ctx context.Context, p turn.Prompt, route routing.Route) (request *llm.Request, trimmed bool, err error) {
-	request = new(llm.Request)
+func (n *Node) buildRequestInGoroutine(ctx context.Context, p turn.Prompt, route routing.Route) (request *modelRequest, err error) {
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
-		*request, trimmed, err = n.buildRequestWithRetry(ctx, p, route)
+		request, err = n.buildRequestWithRetry(ctx, p, route)
 	}()
 	<-built
-	return request, trimmed, err
+	return request, err
 }
 
-// buildRequestWithRetry builds the request of one model call. It retries while the store is unavailable; the turn waits
-// meanwhile.
-func (n *Node) buildRequestWithRetry(ctx context.Context, p turn.Prompt, route routing.Route) (request llm.Request, trimmed bool, err error) {
+// buildRequestWithRetry builds the request of one model call. It retries while the store is unavailable, and for textWait
+// while the text of a file was not read yet; the turn waits meanwhile.
+func (n *Node) buildRequestWithRetry(ctx context.Context, p turn.Prompt, route routing.Route) (request *modelRequest, err error) {
+	began := time.Now()
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
 		err = n.storeSlots.use(ctx, func() (failed error) {
-			request, trimmed, failed = buildRequest(ctx, n.store, p, route, n.toolList)
+			request, failed = n.requests.build(ctx, p, route, time.Since(began) < textWait)
 			return failed
 		})
-		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
-			return request, trimmed, err
+		switch {
+		case errors.Is(err, attachment.ErrPending):
+		case err == nil || protocol.CodeOf(err) != protocol.CodeUnavailable:
+			return request, err
+		default:
+			n.log.Warn("reading the conversation failed, will retry", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
 		}
-		n.log.Warn("reading the conversation failed, will retry", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
 		if stopped := clock.Sleep(ctx, wait); stopped != nil {
-			return request, false, stopped
+			return nil, stopped
 		}
 	}
 }

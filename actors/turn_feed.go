@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/turn"
 )
 
 // maxFeed limits the unread model output of one turn, in bytes: while the turn's log cannot be written, the stream of
@@ -58,8 +59,9 @@ type feedItem struct {
 	chunk *llm.Chunk // of every other kind
 	over  bool       // the call ended: with err, or after llm.ChunkStop
 	err   error
-	hint  int  // estimated input tokens; only in the first item
-	trim  bool // older messages were left out; only in the first output of the model
+	hint  int           // estimated input tokens; only in the first item
+	files []turn.Source // in the request; only in the first item
+	trim  bool          // older messages were left out; only in the first output of the model
 }
 
 // fullText returns the text, including merged pieces.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/turn"
@@ -12,38 +13,52 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// A model gets the newest messages of the branch, within two limits.
-const (
-	// bytesPerToken is a conservative estimate, used to choose the messages before anything is sent: real tokenizers
-	// have 3 to 4.5 bytes per token of English, and fewer for other scripts. It converts the context of a route from
-	// tokens to bytes.
-	bytesPerToken = 3
-	// maxContextMessages is the maximum number of messages. It limits the delay of the first token: each message takes
-	// about 10 µs to be read, decoded, encoded and sent. A conversation of ordinary length has far fewer messages, so
-	// the model gets everything that fits into its context.
-	maxContextMessages = 1000
-)
+// maxContextMessages is the maximum number of messages that a model gets. It limits the delay of the first token: each
+// message takes about 10 µs to be read, decoded, encoded and sent. A conversation of ordinary length has far fewer
+// messages, so the model gets everything that fits into its context.
+const maxContextMessages = 1000
 
-// buildRequest builds the request of one model step: the newest earlier messages, then the messages of this turn so
-// far, whose size reduces the space for the earlier ones. trimmed reports that older messages were left out.
-func buildRequest(ctx context.Context, store TurnStore, p turn.Prompt, route routing.Route, tools []llm.Tool) (request llm.Request, trimmed bool, err error) {
-	instructions, err := readInstructions(ctx, store, p.Spec)
+// modelRequest is the request of one model step.
+type modelRequest struct {
+	llm.Request
+	trimmed bool          // older messages were left out
+	files   []turn.Source // in the messages
+}
+
+// requestBuilder builds the requests of model steps.
+type requestBuilder struct {
+	store TurnStore
+	files attachment.Store // nil: no message has files
+	tools []llm.Tool
+}
+
+// build builds a request: the newest earlier messages with their files, then the messages of this turn so far, whose size
+// reduces the space for the earlier ones. If wait is set, the error is attachment.ErrPending while a file was not read yet.
+func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing.Route, wait bool) (*modelRequest, error) {
+	instructions, err := readInstructions(ctx, b.store, p.Spec)
 	if err != nil {
-		return request, false, err
+		return nil, err
 	}
 	size := len(instructions)
 	for _, message := range p.OwnMessages() {
 		size += len(message.Text)
 	}
-	history, trimmed, err := readHistory(ctx, store, p.Spec, max(0, (route.ContextTokens-route.MaxOutputTokens)*bytesPerToken-size))
+	space := max(0, attachment.Space(route)-size)
+	history, older, err := readHistory(ctx, b.store, p.Spec, space)
 	if err != nil {
-		return request, false, err
+		return nil, err
 	}
+	files := attachment.Files{Store: b.files, AccountID: p.Spec.AccountID, Question: p.Spec.Input, Space: space, Wait: wait}
+	history, sources, trimmed, err := files.Show(ctx, history)
+	if err != nil {
+		return nil, err
+	}
+	trimmed = trimmed || older
 	messages, input := p.Messages(history, trimmed)
-	return llm.Request{
-		Model: route.Model, System: turn.SystemPrompt(trimmed, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(tools, p.Spec),
+	return &modelRequest{llm.Request{
+		Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(b.tools, p.Spec),
 		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
-	}, trimmed, nil
+	}, trimmed, sources}, nil
 }
 
 // readInstructions reads the instructions that the project of the conversation had when the turn started; empty if there
@@ -72,7 +87,7 @@ func allowedTools(tools []llm.Tool, s *turnlog.Spec) []llm.Tool {
 func readHistory(ctx context.Context, store TurnStore, s *turnlog.Spec, maxBytes int) ([]turnlog.HistoryMessage, bool, error) {
 	if s.ParentMessageID == nil {
 		return []turnlog.HistoryMessage{{
-			Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: s.Input}},
+			Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: s.Input}}, Attachments: s.Attachments,
 		}}, false, nil
 	}
 	history, trimmed, err := store.History(ctx, s.AccountID, s.ConversationID, s.BranchID, s.UserMessageID, maxContextMessages, maxBytes)

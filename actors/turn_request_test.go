@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/turn"
@@ -61,25 +62,26 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 		textMessage("assistant", "to what was left out"), textMessage("user", "one"), stopped, textMessage("user", "and now?"),
 	}
 	route := routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}
-	request, trimmed, err := buildRequest(t.Context(), store, prompt(strings.Repeat("9", 1000)), route, nil)
-	if err != nil || !trimmed {
-		t.Fatalf("trimmed %v, %v", trimmed, err)
+	builder := requestBuilder{store: store}
+	request, err := builder.build(t.Context(), prompt(strings.Repeat("9", 1000)), route, true)
+	if err != nil || !request.trimmed {
+		t.Fatalf("%+v, %v", request, err)
 	}
 	want := strings.Join([]string{
 		"user: one", "assistant: half an\n[The user stopped this answer here.]", "user: and now?",
 		"assistant: I look. calls clock", "tool: " + strings.Repeat("9", 1000), "user: use UTC", "assistant: As I",
 	}, "\n")
-	if got := transcript(&request); got != want {
+	if got := transcript(&request.Request); got != want {
 		t.Errorf("the model received\n%s\nwant\n%s", got, want)
 	}
 	if request.Messages[request.TurnInput-1].Text != "and now?" || !strings.Contains(request.System, "left out") {
 		t.Errorf("the turn's input is message %d; the system prompt is: %s", request.TurnInput, request.System)
 	}
 	own := len("I look.") + 1000 + len("use UTC") + len("As I")
-	if limits := (historyLimits{maxContextMessages, 1000*bytesPerToken - own}); store.reads[0] != limits {
+	if limits := (historyLimits{maxContextMessages, attachment.Space(route) - own}); store.reads[0] != limits {
 		t.Errorf("History got the limits %+v, want %+v: the turn's own messages reduce the space for earlier ones", store.reads[0], limits)
 	}
-	if _, _, err = buildRequest(t.Context(), store, prompt(strings.Repeat("9", 10_000)), route, nil); err != nil || store.reads[1].bytes != 0 {
+	if _, err = builder.build(t.Context(), prompt(strings.Repeat("9", 10_000)), route, true); err != nil || store.reads[1].bytes != 0 {
 		t.Errorf("for a turn that fills the context alone, History got the limits %+v, %v", store.reads[1], err)
 	}
 }
@@ -130,27 +132,27 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 	project := protocol.NewProjectID()
 	store := newMemory()
 	store.instructions = map[int64]string{3: strings.Repeat("i", 90), 4: "newer"}
-	tools := []llm.Tool{{Name: "calculate"}, {Name: "clock"}}
+	builder := requestBuilder{store: store, tools: []llm.Tool{{Name: "calculate"}, {Name: "clock"}}}
 	spec := &turnlog.Spec{TurnID: protocol.NewTurnID(), Input: "hello", ProjectID: &project, InstructionsVersion: 3, DisabledTools: []string{"clock"}}
 	restored, err := turn.Restore(&turnlog.Stored{Spec: spec}, map[string]turn.Tool{"calculate": {}, "clock": {}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, machine := range map[string]*turn.Machine{"started": turn.New(spec, map[string]turn.Tool{"calculate": {}, "clock": {}}, true), "adopted": restored} {
-		request, _, err := buildRequest(t.Context(), store, machine.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, tools)
+		request, err := builder.build(t.Context(), machine.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
 		if err != nil || !strings.HasSuffix(request.System, "\n\n"+store.instructions[3]) || len(request.Tools) != 1 || request.Tools[0].Name != "calculate" {
 			t.Errorf("%s: the system prompt is %q, the tools are %+v, %v", name, request.System, request.Tools, err)
 		}
 	}
 	spec.ParentMessageID = new(protocol.MessageID)
-	if _, _, err = buildRequest(t.Context(), store, restored.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, tools); err != nil {
+	if _, err = builder.build(t.Context(), restored.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true); err != nil {
 		t.Fatal(err)
 	}
-	if limits := (historyLimits{maxContextMessages, 1000*bytesPerToken - 90}); store.reads[0] != limits {
+	if limits := (historyLimits{maxContextMessages, 3000 - 90}); store.reads[0] != limits {
 		t.Errorf("History got the limits %+v, want %+v: instructions reduce the space for messages", store.reads[0], limits)
 	}
 	spec.InstructionsVersion = 9
-	if _, _, err := buildRequest(t.Context(), store, restored.Prompt(), routing.Route{}, tools); err == nil {
+	if _, err := builder.build(t.Context(), restored.Prompt(), routing.Route{}, true); err == nil {
 		t.Error("a turn continued without its instructions")
 	}
 }

@@ -211,7 +211,7 @@ func (r *turnRun) decideFeed(b *turn.Batch) {
 		}
 		switch {
 		case item.hint > 0:
-			b.RequestBuilt(item.hint)
+			b.RequestBuilt(item.hint, item.files)
 		case item.over:
 			b.ModelFailed(call, callError(item.err))
 		case item.kind == llm.ChunkText:

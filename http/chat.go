@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	stdhttp "net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,7 +57,7 @@ type TurnStore interface {
 // chatRequest is the body of POST /chat.
 type chatRequest struct {
 	ConversationID *protocol.ConversationID `json:"conversation_id,omitempty" nullable:"true" doc:"The conversation to continue. Absent or null: start a new conversation."`
-	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"The message of the user. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered."`
+	Input          []protocol.InputItem     `json:"input,omitempty" maxItems:"32" doc:"The message of the user: its texts, and the files that it has. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered."`
 	ExpectedHead   optionalMessageID        `json:"expected_head_message_id,omitempty" doc:"The last message of the branch, as known to the client; null for an empty branch. If the branch has another head, the request fails with 409 conversation_head_moved. Absent: not checked."`
 	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Start a new branch with another version of a message: edit replaces a user message, regenerate replaces an answer."`
 	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of its project, else that of the account, else auto."`
@@ -102,7 +104,7 @@ func (o optionalMessageID) expected() *turnlog.ExpectedHead {
 // first byte. After that the client may disconnect; the turn continues.
 func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
 	ctx, account := r.Context(), router.CallerOf(r.Context()).AccountID
-	text, err := inputText(in.Body.Input, protocol.MaxInputRunes)
+	text, attachments, err := readInput(in.Body.Input, protocol.MaxInputRunes)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err := h.router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
 		return err
 	}
-	start := in.Body.start(account, text, key, h.now())
+	start := in.Body.start(account, text, attachments, key, h.now())
 	start.RequestID, start.SessionID = router.RequestIDOf(ctx), &router.CallerOf(ctx).SessionID
 	return h.startOrSteer(bounded, w, r, start)
 }
@@ -201,33 +203,50 @@ func (h *chatHandlers) storedStart(ctx context.Context, account protocol.Account
 	return h.store.StoredStart(ctx, account, *key)
 }
 
-func (c *chatRequest) start(account protocol.AccountID, text string, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
+func (c *chatRequest) start(account protocol.AccountID, text string, attachments []protocol.FileID, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
 	return &turnlog.Start{
-		AccountID: account, ConversationID: c.ConversationID, Input: text, Expected: c.ExpectedHead.expected(),
+		AccountID: account, ConversationID: c.ConversationID, Input: text, Attachments: attachments, Expected: c.ExpectedHead.expected(),
 		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, ProjectID: c.ProjectID, Idempotency: key, At: at,
 	}
 }
 
-// inputText joins the texts of an input. There are no files yet, so a file is always not found.
-func inputText(items []protocol.InputItem, limit int) (string, error) {
+// readInput joins the texts of an input, and lists its files, each once.
+func readInput(items []protocol.InputItem, limit int) (text string, attachments []protocol.FileID, err error) {
 	var texts []string
 	for _, item := range items {
-		if item.Type == "file" {
-			if item.FileID == nil {
-				return "", protocol.Invalid("body.input", "must have the file_id of each file")
-			}
-			return "", &protocol.Error{Code: protocol.CodeNotFound}
+		if item.Type != "file" {
+			texts = append(texts, item.Text)
+			continue
 		}
-		texts = append(texts, item.Text)
+		if item.FileID == nil {
+			return "", nil, protocol.Invalid("body.input", "must have the file_id of each file")
+		}
+		attachments = append(attachments, *item.FileID)
 	}
-	text := strings.Join(texts, "\n\n")
+	if attachments, err = onceEach("body.input", attachments); err != nil {
+		return "", nil, err
+	}
+	text = strings.Join(texts, "\n\n")
 	if utf8.RuneCountInString(text) > limit {
-		return "", protocol.Invalid("body.input", "is too long")
+		return "", nil, protocol.Invalid("body.input", "is too long")
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", nil
+		text = ""
 	}
-	return text, nil
+	return text, attachments, nil
+}
+
+// onceEach returns the files of a message without repetitions.
+func onceEach(at string, files []protocol.FileID) (distinct []protocol.FileID, err error) {
+	for _, id := range files {
+		if !slices.Contains(distinct, id) {
+			distinct = append(distinct, id)
+		}
+	}
+	if len(distinct) > protocol.MaxAttachments {
+		return nil, protocol.Invalid(at, fmt.Sprintf("must have at most %d files", protocol.MaxAttachments))
+	}
+	return distinct, nil
 }
 
 // streamTurn responds with the events of a turn of the caller after a sequence.
@@ -338,7 +357,7 @@ func (h *chatHandlers) routes() []route.Route {
 	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."
 	return []route.Route{
 		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).
-			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt.").
+			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt. A message can have up to 20 files; if the account has not all of them, the response is 409 `conflict` with their states in `current`, and nothing starts. The model gets the texts of the files, or of long ones the passages that have words of the message, and cites them in `citations`. A turn waits up to a minute for a text that was not read yet.").
 			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
 			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs, protocol.CodeConflict).
 			Documented(func(api huma.API, op *huma.Operation) {

@@ -33,7 +33,7 @@ func (h *followUpHandlers) routes() []route.Route {
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
 		route.Call("POST", queue, "createFollowUp",
 			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).
-			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`.").
+			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`. If the account has not all of the files, the response is 409 `conflict` with their states.").
 			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
 			WithStatus(stdhttp.StatusCreated),
@@ -78,17 +78,24 @@ func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsI
 type createFollowUpInput struct {
 	resource.InConversation
 	Body struct {
-		Content string           `json:"content" doc:"The message."`
-		Profile protocol.Profile `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto."`
+		Content     string            `json:"content" doc:"The message. May be empty if it has files."`
+		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files of the message, at most 20 different ones."`
+		Profile     protocol.Profile  `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto."`
 	}
 }
 
 func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
-	if err := checkFollowUp(in.Body.Content); err != nil {
+	attachments, err := onceEach("body.attachments", in.Body.Attachments)
+	if err != nil {
 		return nil, err
 	}
+	if in.Body.Content != "" || len(attachments) == 0 {
+		if err := checkFollowUp(in.Body.Content); err != nil {
+			return nil, err
+		}
+	}
 	item, err := h.turns.CreateFollowUp(ctx, &turnlog.NewFollowUp{
-		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Profile: in.Body.Profile,
+		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Attachments: attachments, Profile: in.Body.Profile,
 	})
 	return followUpChanged(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
 }

@@ -115,7 +115,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		t.Cleanup(store.Close)
 		const live = 50
 		node := actors.NewNode(actors.Config{
-			Store: store, FollowUps: db.FollowUps, Log: store, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") }, Hosts: []actors.NewHost{c.hostUploads(t, uploads.Config{})},
 		})

@@ -54,6 +54,7 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 		"POST /auth/passkeys/reauthenticate/finish": "creates nothing",
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": "creates nothing",
 		"POST /files/attachment-states":                                           "creates nothing",
+		"POST /conversations/{conversation_id}/attachments":                       "creates nothing",
 		"POST /projects/{project_id}/files":                                       "a file is added once",
 		"POST /projects/{project_id}/restore":                                     "creates nothing",
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	Ready            map[string]ready.Probe
 	Draining         func() bool   // nil: never
 	Scanner          string        // the engine that scans files for malware
+	AttachmentSpace  int           // how much text a model gets at most, in bytes
 	MaxUploadBytes   int64         // of one file; 0: 100 MiB
 	UploadLifetime   time.Duration // of an upload session; 0: 1 h
 	Budget           Budget        // of model tokens; nil: no limit
@@ -168,7 +169,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 	s.files = files.New(files.Config{
 		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
-		MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
+		Space: s.AttachmentSpace, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
 	})
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

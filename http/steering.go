@@ -118,11 +118,13 @@ func (b *steeringRequest) command() (*turn.Command, error) {
 	if strings.TrimSpace(b.ClientSteeringID) == "" {
 		return nil, protocol.Invalid("body.client_steering_id", "is required")
 	}
-	text, err := inputText(b.Input, protocol.MaxSteeringRunes)
-	if err != nil {
+	text, attachments, err := readInput(b.Input, protocol.MaxSteeringRunes)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if text == "" {
+	case len(attachments) > 0:
+		return nil, protocol.Invalid("body.input", "must not contain files")
+	case text == "":
 		return nil, protocol.Invalid("body.input", "must contain text")
 	}
 	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil

@@ -21,6 +21,7 @@ import (
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
 	"turnstone/persistence/objects"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/search"
@@ -63,7 +64,7 @@ type Stores struct {
 	Erasures      *erasure.Store
 	Feed          *feed.Store
 	Search        *search.Store
-	Operator      *turns.Operator
+	Operator      *operator.Store
 	queue         *jobs.Queue
 	hasObjects    bool
 }
@@ -83,7 +84,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 		return nil, err
 	}
 	s.FollowUps = followups.New(db, config.Logger)
-	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), turns.NewOperator(db, s.queue)
+	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
 	s.Organiser = conversations.NewOrganiser(db, s.queue)
 	s.Search = search.New(db)
 	s.Shares = shares.New(db)
@@ -122,7 +123,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {
-		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.ReconcileJob())
+		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.SweepJob(), s.Files.ReconcileJob())
 	}
 	if s.hasObjects && workers.ReadText != nil {
 		kinds = append(kinds, s.FileTexts.ExtractJob(workers.ReadText))

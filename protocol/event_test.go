@@ -49,6 +49,10 @@ func samples() []Payload {
 		usage        = Usage{InputTokens: 120, OutputTokens: 40, ReasoningTokens: 7, CachedInputTokens: 64, Estimated: true}
 		failure      = &TurnError{Code: "model_unavailable", Detail: "The model could not be reached.", Retryable: true}
 		progress     = &Progress{Done: 1, Total: 3}
+		source       = FileID(part)
+		citations    = []Citation{{
+			Index: 1, Title: "A source", URL: "https://example.org/", Marker: "[1:2]", FileID: &source, Kind: BlockPage, Page: 2, Offset: 40, Length: 20,
+		}}
 	)
 	return []Payload{
 		&TurnStarted{ConversationID: conversation, BranchID: branch, UserMessageID: question, AssistantMessageID: answer, ParentMessageID: &before, AcceptingSteering: true},
@@ -61,7 +65,7 @@ func samples() []Payload {
 		&ActivityProgress{PartID: part, Activity: "running_tools", Label: "Calculating", Progress: progress},
 		&AnswerStarted{PartID: part, Index: 1, Format: "markdown", Supersedes: cut},
 		&AnswerDelta{PartID: part, Offset: 6, Delta: "wörld \"\\<&>\u2028\n", Obfuscation: "xx"},
-		&AnswerCompleted{PartID: part, Text: "Hello wörld", Citations: []Citation{{Index: 1, Title: "A source", URL: "https://example.org/"}}, Truncated: true},
+		&AnswerCompleted{PartID: part, Text: "Hello wörld", Citations: citations, Truncated: true},
 		&CodeStarted{PartID: part, Index: 1, Language: "go", Filename: "main.go", ArtifactID: "art_1", Supersedes: cut},
 		&CodeDelta{PartID: part, Offset: 13, Delta: "func main() {}\n"},
 		&CodeCompleted{PartID: part, Code: "package main\nfunc main() {}\n", Truncated: true},
@@ -86,7 +90,7 @@ func samples() []Payload {
 			Routing:  &MessageRouting{Requested: ProfileAuto, Resolved: ProfileBalanced, Reason: "Nothing in the message asks for a specialised profile."},
 			Feedback: &Feedback{Rating: "up", Reasons: []FeedbackReason{ReasonAccurate}, Comment: "Thanks"}, CoversSequence: 24, CreatedAt: goldenTime,
 			Parts: []Part{{
-				Type: PartTool, PartID: part, Text: "text", Citations: []Citation{{Index: 1, Title: "A source", URL: "https://example.org/"}},
+				Type: PartTool, PartID: part, Text: "text", Citations: citations,
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",
 				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42",
 				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, Open: true,

@@ -45,4 +45,22 @@ type File struct {
 	Version    int64       `json:"version"`
 	CreatedAt  time.Time   `json:"created_at"`
 	UpdatedAt  time.Time   `json:"updated_at"`
+	DeletedAt  *time.Time  `json:"deleted_at" doc:"When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read."`
+}
+
+// FileUse is the state of a file that a message is to have.
+type FileUse string
+
+// The states.
+const (
+	FileReady   FileUse = "ready"
+	FileDeleted FileUse = "deleted" // it is in no library any more, but messages have it
+	FileMissing FileUse = "missing"
+)
+
+// FileState is the state of one file that a message has, or is to have.
+type FileState struct {
+	FileID FileID  `json:"file_id"`
+	State  FileUse `json:"state" enum:"ready,deleted,missing" doc:"deleted: the file was deleted from the library; the messages that have it keep it, and no new message can have it. missing: there is no such file."`
+	File   *File   `json:"file" doc:"The file; null if it is missing."`
 }

@@ -23,6 +23,9 @@ func (f *Fold) Apply(payload Payload) {
 		f.appendDelta(p.PartID, p.Delta)
 	case *AnswerCompleted:
 		f.close(p.PartID, p.Text, p.Truncated)
+		if part := f.byID[p.PartID]; part != nil && len(p.Citations) > 0 {
+			part.Citations = p.Citations
+		}
 	case *CodeStarted:
 		f.open(Part{Type: PartCode, PartID: p.PartID, Language: p.Language, Filename: p.Filename}, p.Supersedes)
 	case *CodeDelta:

@@ -29,6 +29,7 @@ const (
 	MaxTurnInputs     = 100     // steering inputs that one turn accepts
 	MaxFollowUps      = 50      // queued or held follow-ups of one conversation
 	MaxFollowUpOrder  = 500     // follow-ups that one order can name; inputs that turns returned can exceed MaxFollowUps
+	MaxAttachments    = 20      // files of one message
 	MaxClientIDLength = 128     // of client_steering_id and Idempotency-Key
 )
 

@@ -52,6 +52,7 @@ type Machine struct {
 	opaque   json.RawMessage
 	owner    string           // of opaque
 	usage    llm.UsageCounter // of the current step
+	sources  []Source         // of the current step
 }
 
 // Tool is what the machine knows of a tool.

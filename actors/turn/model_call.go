@@ -17,8 +17,11 @@ func (m *Machine) ignored(call int) bool {
 	return m.ended || call != m.call || !m.calling || m.state == protocol.TurnCancelling
 }
 
-// RequestBuilt notes the estimated input tokens of the current call.
-func (m *Batch) RequestBuilt(tokens int) { m.usage.RequestBuilt(tokens) }
+// RequestBuilt notes the estimated input tokens of the current call, and the files in its request.
+func (m *Batch) RequestBuilt(tokens int, sources []Source) {
+	m.usage.RequestBuilt(tokens)
+	m.sources = sources
+}
 
 // ModelText processes more text of the answer.
 func (m *Batch) ModelText(call int, delta string) {

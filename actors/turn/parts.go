@@ -70,7 +70,7 @@ func (m partWriter) closePart(truncated bool) {
 	case protocol.PartReasoning:
 		m.emit(&protocol.ReasoningCompleted{PartID: id, Text: text, Truncated: truncated})
 	default:
-		m.emit(&protocol.AnswerCompleted{PartID: id, Text: text, Citations: []protocol.Citation{}, Truncated: truncated})
+		m.emit(&protocol.AnswerCompleted{PartID: id, Text: text, Citations: m.cite(text), Truncated: truncated})
 	}
 }
 

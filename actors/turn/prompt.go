@@ -114,10 +114,13 @@ func messageText(message turnlog.HistoryMessage) string {
 	return strings.TrimSpace(string(text))
 }
 
-// SystemPrompt returns the system prompt of every request. trimmed means that older messages were left out; instructions
-// are those of the project, or empty.
-func SystemPrompt(trimmed bool, instructions string) string {
+// SystemPrompt returns the system prompt of every request. trimmed means that older messages were left out, files that
+// messages contain files; instructions are those of the project, or empty.
+func SystemPrompt(trimmed, files bool, instructions string) string {
 	prompt := basePrompt(trimmed)
+	if files {
+		prompt += " " + CitationRule
+	}
 	if instructions != "" {
 		prompt += "\n\nThe user gave these instructions for all conversations of this project:\n\n" + instructions
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors"
+	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -167,7 +169,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	}
 	directory := turns.NewDirectory(s.db.DB, turns.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
+		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
@@ -181,6 +183,15 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
+}
+
+// attachmentSpace returns how much text every profile's model can get.
+func (s *service) attachmentSpace() int {
+	least := math.MaxInt
+	for _, route := range s.routes() {
+		least = min(least, attachment.Space(route))
+	}
+	return least
 }
 
 // hostUploads creates the host of the node's upload sessions.
@@ -243,7 +254,7 @@ func (s *service) createAPI() (err error) {
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
-		MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
+		AttachmentSpace: s.attachmentSpace(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {
 		config.Budget = s.budget

@@ -69,6 +69,7 @@ type Config struct {
 	Keys          *auth.Keys
 	Log           *zap.Logger
 	Now           func() time.Time
+	Space         int           // of the context of a model, in bytes of text
 	MaxBytes      int64         // of one file; 0: DefaultMaxBytes
 	Lifetime      time.Duration // of an upload session; 0: DefaultLifetime
 }

@@ -83,15 +83,8 @@ type statesInput struct {
 	}
 }
 
-// FileState is the state of one file that a message is to have.
-type FileState struct {
-	FileID protocol.FileID `json:"file_id"`
-	State  string          `json:"state" enum:"ready,missing" doc:"missing: there is no such file, or it was deleted."`
-	File   *protocol.File  `json:"file" doc:"The file; null if it is missing."`
-}
-
 type fileStates struct {
-	Data []FileState `json:"data"`
+	Data []protocol.FileState `json:"data"`
 }
 
 func (h *Handlers) states(ctx context.Context, in *statesInput) (*resource.Body[fileStates], error) {
@@ -99,14 +92,22 @@ func (h *Handlers) states(ctx context.Context, in *statesInput) (*resource.Body[
 	if err != nil {
 		return nil, err
 	}
-	states := fileStates{Data: make([]FileState, len(in.Body.FileIDs))}
-	for i, id := range in.Body.FileIDs {
-		states.Data[i] = FileState{FileID: id, State: "missing", File: found[id]}
-		if found[id] != nil {
-			states.Data[i].State = "ready"
+	return resource.OK(fileStates{statesOf(in.Body.FileIDs, found)}), nil
+}
+
+func statesOf(ids []protocol.FileID, found map[protocol.FileID]*protocol.File) []protocol.FileState {
+	states := make([]protocol.FileState, len(ids))
+	for i, id := range ids {
+		states[i] = protocol.FileState{FileID: id, State: protocol.FileMissing, File: found[id]}
+		switch file := found[id]; {
+		case file == nil:
+		case file.DeletedAt != nil:
+			states[i].State = protocol.FileDeleted
+		default:
+			states[i].State = protocol.FileReady
 		}
 	}
-	return resource.OK(states), nil
+	return states
 }
 
 // InFile is embedded by inputs of routes below a file.

@@ -68,10 +68,14 @@ func (h *Handlers) fileRoutes() []route.Route {
 		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Reads, h.pick).
 			DescribedAs("Returns a few of the newest files of the account whose names contain a text, for a picker."),
 		route.Call("POST", "/files/attachment-states", "getAttachmentStates", "Get the states of files", route.Reads, h.states).
-			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that does not exist, or belongs to another account, is `missing`.").
+			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),
+		route.Call("POST", "/conversations/{conversation_id}/attachments", "prepareAttachments", "Prepare the files of a message", route.Reads, h.prepare).
+			DescribedAs("Returns what a model will get of the files of a message: their whole texts, passages, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.").
+			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}).
+			WithCodes(protocol.CodeConflict),
 		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).
-			DescribedAs("Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture."),
+			DescribedAs("Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture. A file that was deleted from the library can be read while a message has it."),
 		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
 			DescribedAs("Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
@@ -83,7 +87,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 			WithExample(route.Object{"filename": "tides-2026.pdf"}).
 			WithCodes(protocol.CodeStaleVersion),
 		route.Call("DELETE", path, "deleteFile", "Delete a file", route.Writes, h.delete).
-			DescribedAs("Removes a file from the library and from its projects, and deletes its content.").
+			DescribedAs("Removes a file from the library and from its projects. If no message has it, its content is deleted. Otherwise it can still be read, and counts for the quota, until the last such message is erased.").
 			WithCodes(protocol.CodeStaleVersion),
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"turnstone/persistence/imports"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -93,7 +93,7 @@ func (s *Store) Begin(ctx context.Context, account protocol.AccountID, now time.
 	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		args := pgx.NamedArgs{"account": account, "erasure": id, "now": now}
 		batch := &pgx.Batch{}
-		turns.QueueDisable(batch, account, now)
+		operator.QueueDisable(batch, account, now)
 		if err := tx.Run(ctx, batch); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *Store) Begin(ctx context.Context, account protocol.AccountID, now time.
 		if err := tx.Run(ctx, batch); err != nil {
 			return err
 		}
-		if err := s.queue.Insert(ctx, tx, turns.DisableAccountArgs{AccountID: account}); err != nil {
+		if err := s.queue.Insert(ctx, tx, operator.DisableAccountArgs{AccountID: account}); err != nil {
 			return err
 		}
 		return s.queue.Insert(ctx, tx, EraseArgs{account, id})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,14 +20,18 @@ const (
 	renameSQL   = `
 	update files set filename = @filename, version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
 	touchSQL       = `update files set version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
-	deleteFileSQL  = `update files set deleted_at = now() where account_id = @account and file_id = @file`
+	deleteFileSQL  = `update files f set deleted_at = now(), counted = ` + used + ` where f.account_id = @account and f.file_id = @file`
 	leaveAllSQL    = `delete from project_files where account_id = @account and file_id = @file returning project_id`
 	leaveSQL       = `delete from project_files where account_id = @account and project_id = @project and file_id = @file`
 	joinProjectSQL = `
 	insert into project_files (account_id, project_id, file_id) values (@account, @project, @file) on conflict do nothing`
 	fewerFilesSQL = `
 	update file_totals t set bytes = t.bytes - f.size, files = t.files - 1
-	from files f where t.account_id = @account and f.account_id = @account and f.file_id = @file`
+	from files f where t.account_id = @account and f.account_id = @account and f.file_id = @file and not f.counted`
+	// used reports whether a message has the file, or will have it.
+	used = `(exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id)
+		or exists (select from follow_ups q where q.account_id = f.account_id and q.state in ('queued', 'held') and q.attachments <> '{}'
+			and f.file_id = any (q.attachments)))`
 )
 
 // Rename changes the name of a file. version is the one that the change is based on; nil: any.
@@ -76,7 +81,8 @@ func readFile(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.Fil
 	return &file, nil
 }
 
-// Delete removes a file from the library and from its projects, and enqueues the deletion of its bytes.
+// Delete removes a file from the library and from its projects, and enqueues the deletion of its bytes. While a message has
+// the file, its bytes stay, and it counts for the quota.
 func (s *Store) Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error {
 	args := pgx.NamedArgs{"account": account, "file": id}
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
@@ -95,8 +101,8 @@ func (s *Store) Delete(ctx context.Context, account protocol.AccountID, id proto
 		for _, project := range left {
 			projects.Work{Kind: protocol.WorkFileRemoved, SessionID: session, FileID: &id}.Queue(batch, account, project)
 		}
-		batch.Queue(fewerFilesSQL, args)
 		batch.Queue(deleteFileSQL, args)
+		batch.Queue(fewerFilesSQL, args)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("deleting a file: %w", err)
 		}
@@ -162,19 +168,61 @@ type PurgeArgs struct {
 func (PurgeArgs) Kind() string { return "purge_file" }
 
 const (
-	deletedNameSQL = `select object_name from files where account_id = @account and file_id = @file and deleted_at is not null`
-	purgeFileSQL   = `delete from files where account_id = @account and file_id = @file and deleted_at is not null`
+	unusedNameSQL = `select f.object_name from files f where f.account_id = @account and f.file_id = @file and f.deleted_at is not null and not ` + used
+	purgeFileSQL  = `
+	with gone as (delete from files where account_id = @account and file_id = @file and deleted_at is not null returning size, counted)
+	update file_totals t set bytes = t.bytes - gone.size, files = t.files - 1 from gone where t.account_id = @account and gone.counted`
+	deletedFilesSQL = `
+	select account_id, file_id from files f
+	where (account_id, file_id) > ($1, $2) and deleted_at is not null
+	  and not exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id)
+	order by account_id, file_id limit $3`
 )
 
-// PurgeJob returns the job that deletes the bytes of deleted files.
+const (
+	sweepInterval = 10 * time.Minute
+	sweepRows     = 1000
+)
+
+type sweepArgs struct{}
+
+func (sweepArgs) Kind() string { return "sweep_files" }
+
+// SweepJob returns the job that deletes the bytes of deleted files that no message has any more.
+func (s *Store) SweepJob() jobs.Job {
+	return jobs.New(func(ctx context.Context, _ sweepArgs) error { return s.Sweep(ctx) }).Every(sweepInterval, sweepArgs{})
+}
+
+// Sweep deletes the bytes of deleted files that no message has any more.
+func (s *Store) Sweep(ctx context.Context) error {
+	var last PurgeArgs
+	for {
+		rows, err := s.db.Engine.Query(ctx, deletedFilesSQL, last.AccountID, last.FileID, sweepRows)
+		if err != nil {
+			return fmt.Errorf("finding unused files: %w", pg.Classify(err))
+		}
+		page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PurgeArgs])
+		if err != nil || len(page) == 0 {
+			return pg.Classify(err)
+		}
+		last = page[len(page)-1]
+		for _, file := range page {
+			if err := s.purge(ctx, file); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// PurgeJob returns the job that deletes the bytes of a deleted file.
 func (s *Store) PurgeJob() jobs.Job { return jobs.New(s.purge) }
 
-// purge deletes the bytes of a deleted file, and then its row. It can be repeated.
+// purge deletes the bytes of a deleted file that no message has, and then its row. It can be repeated.
 func (s *Store) purge(ctx context.Context, job PurgeArgs) error {
 	args := pgx.NamedArgs{"account": job.AccountID, "file": job.FileID}
-	name, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowTo[string], deletedNameSQL, args)
+	name, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowTo[string], unusedNameSQL, args)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
-		return nil // an earlier run has finished, or the account is erased
+		return nil // an earlier run has finished, a message has the file, or the account is erased
 	}
 	if err == nil {
 		err = s.objects.Delete(ctx, uploadlog.ObjectKey(job.AccountID, name))

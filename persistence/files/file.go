@@ -29,7 +29,7 @@ func New(db *pg.DB, queue *jobs.Queue, objects objects.Store) *Store {
 }
 
 const fileColumns = `
-	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at,
+	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at, f.deleted_at,
 	coalesce((select array_agg(m.project_id order by m.project_id) from project_files m
 		join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
 		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids,
@@ -41,13 +41,16 @@ const fromFiles = ` from files f left join file_texts t on t.account_id = f.acco
 func scanFile(row pgx.CollectableRow) (protocol.File, error) {
 	f := protocol.File{Scan: protocol.FileScan{Verdict: "clean"}}
 	var hash []byte
-	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.ProjectIDs,
+	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.DeletedAt, &f.ProjectIDs,
 		&f.TextState, &f.Pages, &f.Width, &f.Height)
 	f.SHA256 = hex.EncodeToString(hash)
 	return f, err
 }
 
-const getFileSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
+// readable selects the files that can be read: those of the library, and those that messages have.
+const readable = `(f.deleted_at is null or exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id))`
+
+const getFileSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = @file and ` + readable
 
 // File reads a file.
 func (s *Store) File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error) {
@@ -58,7 +61,7 @@ func (s *Store) File(ctx context.Context, account protocol.AccountID, id protoco
 	return &f, nil
 }
 
-const objectNameSQL = `select object_name from files where account_id = @account and file_id = @file and deleted_at is null`
+const objectNameSQL = `select f.object_name from files f where f.account_id = @account and f.file_id = @file and ` + readable
 
 // Open returns length bytes of the content of a file from an offset. The caller closes it.
 func (s *Store) Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error) {
@@ -146,7 +149,7 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 	return page, &Position{Name: last.Filename, Size: last.Size, ID: last.FileID}, nil
 }
 
-const statesSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = any(@files) and f.deleted_at is null`
+const statesSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = any(@files) and ` + readable
 
 // Files reads files by their identifiers. Those that do not exist are absent.
 func (s *Store) Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error) {

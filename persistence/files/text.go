@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // Texts stores the texts of files. Its methods may be called from any goroutine.
@@ -30,7 +31,7 @@ func NewTexts(db *pg.DB, files *Store) *Texts { return &Texts{db, files} }
 const getTextSQL = `
 	select coalesce(t.state, 'none'), t.reason, t.pages, coalesce(t.truncated, false), coalesce(t.size, 0), coalesce(t.tokens, 0)
 	from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
-	where f.account_id = @account and f.file_id = @file and f.deleted_at is null`
+	where f.account_id = @account and f.file_id = @file and ` + readable
 
 const chunksSQL = `
 	select start_at, text, blocks from file_text_chunks
@@ -142,7 +143,7 @@ const (
 	update file_texts t set attempts = attempts + 1
 	from files f
 	where t.account_id = @account and t.file_id = @file and t.state = 'pending'
-	  and f.account_id = t.account_id and f.file_id = t.file_id and f.deleted_at is null
+	  and f.account_id = t.account_id and f.file_id = t.file_id and ` + readable + `
 	returning f.media_type, t.attempts`
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
@@ -285,3 +286,31 @@ func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account proto
 		return nil
 	})
 }
+
+const headsSQL = `
+	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0)
+	` + fromFiles + `where f.account_id = @account and f.file_id = any(@files)`
+
+// FileHeads returns what is known of files, also of deleted ones. Those that do not exist are absent.
+func (s *Texts) FileHeads(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
+	heads, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[turnlog.FileHead], headsSQL, pgx.NamedArgs{"account": account, "files": ids})
+	if err != nil {
+		return nil, fmt.Errorf("reading files: %w", err)
+	}
+	return heads, nil
+}
+
+// FileContent returns the whole text of a file; empty if the file does not exist.
+func (s *Texts) FileContent(ctx context.Context, account protocol.AccountID, id protocol.FileID) (string, []protocol.TextBlock, error) {
+	args := pgx.NamedArgs{"account": account, "file": id, "offset": 0, "end": maxTextBytes}
+	chunks, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[chunk], chunksSQL, args)
+	if err != nil {
+		return "", nil, fmt.Errorf("reading the text of a file: %w", err)
+	}
+	r := &protocol.TextRange{Size: maxTextBytes}
+	fill(r, chunks, 0, maxTextBytes)
+	return r.Text, r.Blocks, nil
+}
+
+// maxTextBytes is the maximum size of a text; see table file_texts.
+const maxTextBytes = 4 << 20

@@ -3,7 +3,6 @@ package turns
 import (
 	"context"
 
-	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
@@ -12,11 +11,6 @@ const ReadEventsSQL = readEventsSQL
 
 // MaintainPartitions runs the job that creates and drops partitions.
 func (d *Directory) MaintainPartitions(ctx context.Context) error { return d.turnPartitions(ctx) }
-
-// StopAccount runs the job that stops the live turns of a disabled account.
-func (s *Operator) StopAccount(ctx context.Context, account protocol.AccountID, cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) error {
-	return s.cancelTurnsOfDisabled(ctx, account, cancel)
-}
 
 // Started is the outcome of one start.
 type Started struct {

@@ -23,17 +23,17 @@ with span as materialized (
     select depth - $4::int + 1 as first, depth as last
     from (select conversation_id, depth from messages where account_id = $1 and message_id = $3 limit 1) m where conversation_id = $2
 )
-select depth, role, status, parts from (
-    select depth, role, status, parts, last, sum(octet_length(parts::text)) over (order by depth desc) as bytes
+select depth, role, status, parts, attachments from (
+    select depth, role, status, parts, attachments, last, sum(octet_length(parts::text)) over (order by depth desc) as bytes
     from (
-        select m.depth, m.role, m.status, m.parts, span.last, sum(pg_column_size(m.parts)) over (order by m.depth desc) as stored
+        select m.depth, m.role, m.status, m.parts, m.attachments, span.last, sum(pg_column_size(m.parts)) over (order by m.depth desc) as stored
         from span
         cross join lateral (
             select source_branch_id, from_depth, to_depth from branch_segments
             where account_id = $1 and branch_id = $6 and to_depth >= span.first
             order by to_depth limit $4) s
         cross join lateral (
-            select depth, role, status, parts from messages
+            select depth, role, status, parts, attachments from messages
             where account_id = $1 and branch_id = s.source_branch_id
               and depth between greatest(s.from_depth, span.first) and least(s.to_depth, span.last)
             order by depth desc limit $4) m
@@ -48,7 +48,7 @@ type historyRow struct {
 
 func scanHistory(row pgx.CollectableRow) (h historyRow, err error) {
 	var parts []byte
-	if err = row.Scan(&h.depth, &h.Role, &h.Status, &parts); err != nil {
+	if err = row.Scan(&h.depth, &h.Role, &h.Status, &parts, &h.Attachments); err != nil {
 		return h, err
 	}
 	return h, json.Unmarshal(parts, &h.Parts)

@@ -3,8 +3,10 @@ package turns
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
@@ -42,8 +44,8 @@ type turnPlan struct {
 }
 
 // answerExisting plans a turn that answers an existing message.
-func (p *turnPlan) answerExisting(message protocol.MessageID, parent *protocol.MessageID, parts []protocol.Part) {
-	p.existingMessage, p.parent, p.input = &message, parent, userText(parts)
+func (p *turnPlan) answerExisting(message protocol.MessageID, parent *protocol.MessageID, parts []protocol.Part, attachments []protocol.FileID) {
+	p.existingMessage, p.parent, p.input, p.attachments = &message, parent, userText(parts), attachments
 }
 
 // begin builds the spec with its identifiers and calls begin for the first transition.
@@ -51,7 +53,7 @@ func (p *turnPlan) begin(begin func(*turnlog.Spec) (turnlog.Begin, error)) (*tur
 	spec := &turnlog.Spec{
 		AccountID: p.account, TurnID: p.turn, ConversationID: p.conversation, BranchID: p.branch,
 		AssistantMessageID: protocol.NewMessageID(), ParentMessageID: p.parent, FollowUpID: p.followUp,
-		Input: p.input, Requested: p.requested, CreatedAt: p.at,
+		Input: p.input, Attachments: p.attachments, Requested: p.requested, CreatedAt: p.at,
 	}
 	if p.existingMessage != nil {
 		spec.UserMessageID = *p.existingMessage
@@ -133,9 +135,9 @@ where account_id = @account and conversation_id = @conversation`
 with start as materialized (
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::bool[], $9::text[],
                          $10::text[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::bigint[], $16::bytea[], $17::timestamptz[],
-                         $18::bytea[], $19::bytea[], $20::text[], $21::text[], $22::uuid[])
+                         $18::bytea[], $19::bytea[], $20::text[], $21::text[], $22::uuid[], $23::text[])
         as start (account_id, conversation_id, branch_id, turn_id, question, answer, owner, temporary, parts,
-                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title, project_id)
+                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title, project_id, attachments)
 ), claims as (
     insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
     select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
@@ -149,7 +151,7 @@ with start as materialized (
     insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
     select account_id, branch_id, branch_id, 1, 2147483647 from start
 ), messages as (` + insertMessageColumns + `
-    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, '{}'::uuid[], turn_id, null, null, null, at, 0 from start
+    select account_id, question, conversation_id, branch_id, 1, null::uuid, 'user', 'complete', parts::json, attachments::uuid[], turn_id, null, null, null, at, 0 from start
     union all
     select account_id, answer, conversation_id, branch_id, 2, question, 'assistant', 'streaming', '[]'::json, '{}'::uuid[], turn_id, profile, model, routing::jsonb, at, 0 from start
 ), turns as (` + insertTurnColumns + `
@@ -229,6 +231,7 @@ type startColumns struct {
 	routings           []*string
 	titles             []string
 	projects           []*protocol.ProjectID
+	attachments        []string // arrays
 	ats                []time.Time
 }
 
@@ -252,6 +255,7 @@ func (c *startColumns) add(p *turnPlan, spec *turnlog.Spec, begin turnlog.Begin,
 		project = p.project.id
 	}
 	c.projects = append(c.projects, project)
+	c.attachments = append(c.attachments, arrayText(p.attachments))
 	c.accounts, c.conversations = append(c.accounts, p.account), append(c.conversations, p.conversation)
 	c.branches, c.turns = append(c.branches, p.branch), append(c.turns, p.turn)
 	c.questions, c.answers = append(c.questions, spec.UserMessageID), append(c.answers, spec.AssistantMessageID)
@@ -272,8 +276,17 @@ func (c *startColumns) arguments() []any {
 	return []any{
 		c.accounts, c.conversations, c.branches, c.turns, c.questions, c.answers, c.owners, c.temporary, c.parts,
 		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.keys, c.hashes,
-		c.routings, c.titles, c.projects,
+		c.routings, c.titles, c.projects, c.attachments,
 	}
+}
+
+// arrayText returns files as the text of an array: an array of arrays would have to be rectangular.
+func arrayText(files []protocol.FileID) string {
+	texts := make([]string, len(files))
+	for i, id := range files {
+		texts[i] = uuid.UUID(id).String()
+	}
+	return "{" + strings.Join(texts, ",") + "}"
 }
 
 // queueBranch adds the statements that create the branch of the turn, if it is new.

@@ -18,8 +18,8 @@ select (select count(*) from (
            select from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held') limit $3) waiting),
        (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
-insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, profile, position, created_at)
-values (@account, @follow_up, @conversation, 'queued', @content, @profile, @position, @at)`
+insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, created_at)
+values (@account, @follow_up, @conversation, 'queued', @content, @attachments, @profile, @position, @at)`
 	// TouchQueueSQL raises the version of a queue. Every transaction that changes a queue runs it.
 	TouchQueueSQL = `
 update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
@@ -31,7 +31,7 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	item, err := Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
 		Queue:   turnlog.Queue{AccountID: s.AccountID, ConversationID: *s.ConversationID, At: s.At},
-		Content: s.Input, Profile: s.Profile,
+		Content: s.Input, Attachments: s.Attachments, Profile: s.Profile,
 	})
 	if err != nil {
 		return err
@@ -44,8 +44,11 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 }
 
 // Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
-// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full.
+// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of CheckFiles.
 func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
+	if err := CheckFiles(ctx, tx, f.AccountID, f.Attachments); err != nil {
+		return nil, err
+	}
 	var waiting int
 	var last int64
 	if err := tx.QueryRow(ctx, queueLengthSQL, f.AccountID, f.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
@@ -56,14 +59,14 @@ func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFol
 			"%d follow-ups wait in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
 	}
 	item := &protocol.FollowUp{
-		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: []protocol.FileID{},
+		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
 		Position: last + 1, Version: 1, CreatedAt: millis(f.At),
 	}
 	if f.Profile != "" {
 		item.Profile = &f.Profile
 	}
 	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
-		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content,
+		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content, "attachments": item.Attachments,
 		"profile": item.Profile, "position": item.Position, "at": item.CreatedAt,
 	})
 	batch.Queue(TouchQueueSQL, f.AccountID, f.ConversationID)
@@ -99,7 +102,7 @@ func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, 
 	batch.Queue(startFactsSQL, plan.account, plan.owner, plan.conversation, nil).QueryRow(f.scan)
 	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 	batch.Queue(branchHeadSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts)
+		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles)
 	})
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, err

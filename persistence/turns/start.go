@@ -95,6 +95,7 @@ type startConversation struct {
 	headRole     *string
 	headParent   *protocol.MessageID
 	headParts    []protocol.Part
+	headFiles    []protocol.FileID
 	queueVersion int64
 }
 
@@ -130,7 +131,7 @@ from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + 
 for update of c`
 	// A separate statement, so that it sees what the previous holder of the lock committed.
 	branchHeadSQL = `
-select b.head_message_id, b.head_depth, m.role, m.parent_message_id, case when m.role = 'user' then m.parts end
+select b.head_message_id, b.head_depth, m.role, m.parent_message_id, case when m.role = 'user' then m.parts end, coalesce(m.attachments, '{}')
 from conversations c
 join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 left join messages m on m.account_id = b.account_id and m.message_id = b.head_message_id
@@ -175,6 +176,9 @@ func (s *turnStart) run(ctx context.Context) error {
 	if err := s.choose(ctx); err != nil {
 		return err
 	}
+	if err := CheckFiles(ctx, s.tx, s.AccountID, s.Attachments); err != nil {
+		return err
+	}
 	return s.store(ctx)
 }
 
@@ -194,7 +198,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 		batch.Queue(lockForTurnSQL, s.AccountID, *s.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 		var head bool
 		batch.Queue(branchHeadSQL, s.AccountID, *s.ConversationID).
-			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts))
+			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles))
 		batch.Queue(accounts.LockAccountSQL, s.AccountID)
 	}
 	batch.Queue(startFactsSQL, s.AccountID, s.Owner, s.ConversationID, s.ProjectID).QueryRow(s.facts.scan)
@@ -266,11 +270,14 @@ func (s *turnStart) busy(ctx context.Context, live protocol.TurnID) error {
 		}
 		return conversations.TurnInProgress(live)
 	}
-	if s.Input == "" {
-		return protocol.Invalid("body.input", "must contain text")
+	if s.isEmpty() {
+		return noInput()
 	}
 	if s.IfBusy == protocol.BusyQueue {
 		return s.enqueue(ctx)
+	}
+	if len(s.Attachments) > 0 {
+		return protocol.Invalid("body.input", "must not contain files to steer a turn")
 	}
 	return s.steer(ctx, live)
 }
@@ -307,7 +314,7 @@ func firstProfile(candidates ...*protocol.Profile) protocol.Profile {
 // choose decides on which branch the turn is, after which message, and which message it answers.
 func (s *turnStart) choose(ctx context.Context) error {
 	s.plan = turnPlan{
-		account: s.AccountID, turn: s.turn, owner: s.Owner, at: millis(s.At), requested: s.profile(), input: s.Input,
+		account: s.AccountID, turn: s.turn, owner: s.Owner, at: millis(s.At), requested: s.profile(), input: s.Input, attachments: s.Attachments,
 		branch: s.conversation.branch, parent: s.conversation.head, depth: s.conversation.headDepth,
 		project: &s.facts.project, session: s.SessionID,
 	}
@@ -321,17 +328,21 @@ func (s *turnStart) choose(ctx context.Context) error {
 	if s.Branch != nil {
 		return s.chooseSibling(ctx)
 	}
-	if s.Input == "" {
+	if s.isEmpty() {
 		if s.conversation.headRole == nil || *s.conversation.headRole != protocol.RoleUser {
-			return protocol.Invalid("body.input", "must contain text")
+			return noInput()
 		}
-		s.plan.answerExisting(*s.conversation.head, s.conversation.headParent, s.conversation.headParts)
+		s.plan.answerExisting(*s.conversation.head, s.conversation.headParent, s.conversation.headParts, s.conversation.headFiles)
 	}
 	return nil
 }
 
+func (s *turnStart) isEmpty() bool { return s.Input == "" && len(s.Attachments) == 0 }
+
+func noInput() error { return protocol.Invalid("body.input", "must contain a text or a file") }
+
 var siblingPointSQL = `
-select m.branch_id, m.depth, m.role, m.parent_message_id, ` + conversations.NestingSQL + `, p.parent_message_id, case when p.role = 'user' then p.parts end
+select m.branch_id, m.depth, m.role, m.parent_message_id, ` + conversations.NestingSQL + `, p.parent_message_id, case when p.role = 'user' then p.parts end, coalesce(p.attachments, '{}')
 from messages m
 left join messages p on p.account_id = m.account_id and p.message_id = m.parent_message_id
 where m.account_id = $1 and m.conversation_id = $2 and m.message_id = $3`
@@ -344,8 +355,9 @@ func (s *turnStart) chooseSibling(ctx context.Context) error {
 	var point conversations.BranchPoint
 	var grandparent *protocol.MessageID
 	var parentParts []protocol.Part
+	var parentFiles []protocol.FileID
 	err := s.tx.QueryRow(ctx, siblingPointSQL, s.AccountID, *s.ConversationID, s.Branch.MessageID).
-		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &point.Nesting, &grandparent, &parentParts)
+		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &point.Nesting, &grandparent, &parentParts, &parentFiles)
 	if err != nil {
 		return fmt.Errorf("reading the message to branch at: %w", err)
 	}
@@ -355,14 +367,14 @@ func (s *turnStart) chooseSibling(ctx context.Context) error {
 	p := &s.plan
 	p.branch, p.forkedFrom, p.parent, p.depth = protocol.NewBranchID(), &point.BranchID, point.ParentMessageID, point.Depth-1
 	if s.Branch.Mode == protocol.BranchRegenerate {
-		if s.Input != "" {
+		if !s.isEmpty() {
 			return protocol.Invalid("body.input", "must be empty to regenerate: the message that is answered stays the same")
 		}
-		p.answerExisting(*point.ParentMessageID, grandparent, parentParts)
+		p.answerExisting(*point.ParentMessageID, grandparent, parentParts, parentFiles)
 		return nil
 	}
-	if s.Input == "" {
-		return protocol.Invalid("body.input", "must contain text")
+	if s.isEmpty() {
+		return noInput()
 	}
 	return nil
 }

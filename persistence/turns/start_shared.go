@@ -25,10 +25,10 @@ const (
 	maxSharedStart = 64
 )
 
-// shareable reports whether a start depends only on its account, because it creates a new conversation in no project. A start with
-// invalid input runs alone and is refused there.
+// shareable reports whether a start depends only on its account, because it creates a new conversation in no project, and
+// its message has no files. A start with invalid input runs alone and is refused there.
 func shareable(start *turnlog.Start) bool {
-	return start.ConversationID == nil && start.ProjectID == nil && start.Branch == nil && start.Input != "" && (start.Expected == nil || start.Expected.ID == nil)
+	return start.ConversationID == nil && start.ProjectID == nil && start.Branch == nil && start.Input != "" && len(start.Attachments) == 0 && (start.Expected == nil || start.Expected.ID == nil)
 }
 
 // sharedStart is a start that waits for its group.

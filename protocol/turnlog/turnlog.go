@@ -24,9 +24,10 @@ type Spec struct {
 	BranchID           protocol.BranchID       `json:"branch_id"`
 	UserMessageID      protocol.MessageID      `json:"user_message_id"`
 	AssistantMessageID protocol.MessageID      `json:"assistant_message_id"`
-	ParentMessageID    *protocol.MessageID     `json:"parent_message_id"` // the message before the user's
-	FollowUpID         *protocol.FollowUpID    `json:"follow_up_id"`      // the queue item that became this turn
-	Input              string                  `json:"-"`                 // the user's text; stored only as the message
+	ParentMessageID    *protocol.MessageID     `json:"parent_message_id"`     // the message before the user's
+	FollowUpID         *protocol.FollowUpID    `json:"follow_up_id"`          // the queue item that became this turn
+	Input              string                  `json:"-"`                     // the user's text; stored only as the message
+	Attachments        []protocol.FileID       `json:"attachments,omitempty"` // of the user's message
 	Requested          protocol.Profile        `json:"requested"`
 	Routing            protocol.TurnRouting    `json:"routing"`
 	CreatedAt          time.Time               `json:"created_at"`
@@ -53,7 +54,8 @@ type Start struct {
 	Owner          protocol.NodeID          // the node that will run the turn, with epoch 1
 	ConversationID *protocol.ConversationID // nil: a new conversation
 	Input          string
-	Expected       *ExpectedHead // nil: not checked
+	Attachments    []protocol.FileID // the input has a text, or at least one of them
+	Expected       *ExpectedHead     // nil: not checked
 	Branch         *protocol.BranchRequest
 	Profile        protocol.Profile // empty: the conversation's, else auto
 	IfBusy         string
@@ -106,8 +108,9 @@ type Queue struct {
 // NewFollowUp is a follow-up that is added to the end of its queue.
 type NewFollowUp struct {
 	Queue
-	Content string
-	Profile protocol.Profile // empty: that of the conversation when its turn starts
+	Content     string
+	Attachments []protocol.FileID
+	Profile     protocol.Profile // empty: that of the conversation when its turn starts
 }
 
 // FollowUpChange is a change that an account makes to one of its follow-ups.
@@ -231,7 +234,19 @@ type Claim struct {
 
 // HistoryMessage is one earlier message of a branch, for the model's context.
 type HistoryMessage struct {
-	Role   string
-	Parts  []protocol.Part
-	Status protocol.MessageStatus
+	Role        string
+	Parts       []protocol.Part
+	Attachments []protocol.FileID
+	Status      protocol.MessageStatus
+}
+
+// FileHead is what is known of a file without its text.
+type FileHead struct {
+	FileID        protocol.FileID
+	Filename      string
+	MediaType     string
+	State         protocol.TextState
+	Pages         int // or sheets, slides, chapters; 0: the type has none, or they are not known
+	Width, Height int // of a picture, in pixels; 0: not known
+	Size          int // of the text, in bytes
 }

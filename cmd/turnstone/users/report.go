@@ -13,7 +13,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
-	"turnstone/persistence/turns"
+	"turnstone/persistence/operator"
 	"turnstone/protocol"
 )
 
@@ -87,7 +87,7 @@ func PrintJSON(to io.Writer, value any) error {
 // Shown is an account in any state, with what it has.
 type Shown struct {
 	accounts.Profile
-	Has *turns.AccountSummary `json:"has"`
+	Has *operator.Summary `json:"has"`
 }
 
 // Show returns the account that an operator names.

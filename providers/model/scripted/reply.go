@@ -52,8 +52,11 @@ func reply(request llm.Request, turn turn) answer {
 		built.calls = []plannedCall{{ToolCall: call}}
 		return built
 	}
-	body := ""
+	body := fromFiles(slices.Concat(turn.files, turn.earlier), about)
 	switch short := len(strings.Fields(about)) <= 6; {
+	case body != "":
+	case len(turn.files) > 0:
+		body = sayFiles(turn.files)
 	case greeting.MatchString(about) && short:
 		body = sayHello
 	case thanking.MatchString(about) && short:

@@ -229,6 +229,8 @@ type turn struct {
 	calls       []llm.ToolCall
 	results     []llm.Message // of the last step's calls
 	prefix      string        // the text to continue
+	files       []file        // of the turn's first message
+	earlier     []file        // of the messages before it
 }
 
 // readTurn finds the turn in the conversation. If the request does not name the turn's first message, readTurn infers
@@ -244,6 +246,10 @@ func readTurn(request llm.Request) turn {
 	start := request.TurnInput - 1
 	if start < 0 || start >= len(messages) {
 		start = guessStart(messages, request.Step-1)
+	}
+	for _, message := range messages[:min(start, len(messages))] {
+		_, files := cutFiles(message.Text)
+		found.earlier = append(found.earlier, files...)
 	}
 	for i, message := range messages[start:] {
 		found.read(message, i == 0)
@@ -272,13 +278,14 @@ func (t *turn) read(message llm.Message, first bool) {
 	case "tool":
 		t.results = append(t.results, message)
 	default:
-		if strings.Contains(message.Text, directiveOpen) {
-			t.directive, t.calledTools, t.hadStep = message.Text, false, false
+		text, files := cutFiles(message.Text)
+		if strings.Contains(text, directiveOpen) {
+			t.directive, t.calledTools, t.hadStep = text, false, false
 		} else if t.answered && t.directive == "" {
 			t.calledTools, t.hadStep = false, false // steering after a plain answer counts as a new question
 		}
-		if text := withoutDirective(message.Text); first {
-			t.original = text
+		if text = withoutDirective(text); first {
+			t.original, t.files = text, files
 		} else if text != "" {
 			t.steering = append(t.steering, text)
 		}

@@ -535,7 +535,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message and stream the answer
-         * @description Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt.
+         * @description Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt. A message can have up to 20 files; if the account has not all of them, the response is 409 `conflict` with their states in `current`, and nothing starts. The model gets the texts of the files, or of long ones the passages that have words of the message, and cites them in `citations`. A turn waits up to a minute for a text that was not read yet.
          */
         post: operations["startTurn"];
         delete?: never;
@@ -696,6 +696,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prepare the files of a message
+         * @description Returns what a model will get of the files of a message: their whole texts, passages, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.
+         */
+        post: operations["prepareAttachments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/branches": {
         parameters: {
             query?: never;
@@ -819,7 +839,7 @@ export interface paths {
         put?: never;
         /**
          * Create a follow-up
-         * @description Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`.
+         * @description Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`. If the account has not all of the files, the response is 409 `conflict` with their states.
          */
         post: operations["createFollowUp"];
         delete?: never;
@@ -1140,14 +1160,14 @@ export interface paths {
         };
         /**
          * Get a file
-         * @description Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture.
+         * @description Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture. A file that was deleted from the library can be read while a message has it.
          */
         get: operations["getFile"];
         put?: never;
         post?: never;
         /**
          * Delete a file
-         * @description Removes a file from the library and from its projects, and deletes its content.
+         * @description Removes a file from the library and from its projects. If no message has it, its content is deleted. Otherwise it can still be read, and counts for the quota, until the last such message is erased.
          */
         delete: operations["deleteFile"];
         options?: never;
@@ -1210,7 +1230,7 @@ export interface paths {
         put?: never;
         /**
          * Get the states of files
-         * @description Returns the states of up to 50 files, in the order of the request. A file that does not exist, or belongs to another account, is `missing`.
+         * @description Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.
          */
         post: operations["getAttachmentStates"];
         delete?: never;
@@ -1834,7 +1854,7 @@ export interface components {
              * @enum {string}
              */
             if_busy: "reject" | "queue" | "steer";
-            /** @description The message of the user. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered. */
+            /** @description The message of the user: its texts, and the files that it has. Must be empty to regenerate an answer. May also be empty if the head of the branch is a user message, which is then answered. */
             input?: components["schemas"]["InputItem"][];
             /**
              * @description Default: the profile of the conversation, else the default profile of its project, else that of the account, else auto.
@@ -1847,8 +1867,32 @@ export interface components {
             temporary?: boolean;
         };
         Citation: {
-            /** Format: int64 */
+            /** @description The file, if the source is one. The fields below locate the cited part of its text. */
+            file_id?: string;
+            /**
+             * Format: int64
+             * @description From 1, in the order of the text.
+             */
             index: number;
+            /** @enum {string} */
+            kind?: "page" | "sheet" | "slide" | "chapter";
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            length?: number;
+            /** @description What stands for the citation in the text, at each of its places. */
+            marker?: string;
+            /**
+             * Format: int64
+             * @description The byte of the text at which the part starts.
+             */
+            offset?: number;
+            /**
+             * Format: int64
+             * @description The number of the page, sheet, slide or chapter; absent: the whole file.
+             */
+            page?: number;
             title: string;
             url?: string;
         };
@@ -1998,7 +2042,9 @@ export interface components {
             url: string;
         };
         CreateFollowUpInputBody: {
-            /** @description The message. */
+            /** @description The files of the message, at most 20 different ones. */
+            attachments?: string[];
+            /** @description The message. May be empty if it has files. */
             content: string;
             /**
              * @description Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto.
@@ -2890,6 +2936,11 @@ export interface components {
         File: {
             /** Format: date-time */
             created_at: string;
+            /**
+             * Format: date-time
+             * @description When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read.
+             */
+            deleted_at: string | null;
             file_id: string;
             filename: string;
             /**
@@ -2944,10 +2995,10 @@ export interface components {
             file: components["schemas"]["File"] | null;
             file_id: string;
             /**
-             * @description missing: there is no such file, or it was deleted.
+             * @description deleted: the file was deleted from the library; the messages that have it keep it, and no new message can have it. missing: there is no such file.
              * @enum {string}
              */
-            state: "ready" | "missing";
+            state: "ready" | "deleted" | "missing";
         };
         FileStates: {
             data: components["schemas"]["FileState"][];
@@ -3372,6 +3423,36 @@ export interface components {
             /** @description Required unless the account has no password and has signed in within the last ten minutes. */
             current_password?: string;
             new_password: string;
+        };
+        PreparedFile: {
+            file_id: string;
+            filename: string;
+            /**
+             * @description What the model gets of the text. Passages are chosen by the words of the message. A picture has no text.
+             * @enum {string}
+             */
+            shown: "whole" | "passages" | "nothing";
+            /**
+             * Format: int64
+             * @description The estimated number of tokens that the model gets.
+             */
+            shown_tokens: number;
+            /**
+             * @description While it is pending, the fields below are 0. A turn waits up to a minute for it.
+             * @enum {string}
+             */
+            text_state: "pending" | "done" | "none" | "failed";
+            /**
+             * Format: int64
+             * @description The estimated number of tokens of the whole text.
+             */
+            tokens: number;
+        };
+        PreparedFiles: {
+            data: components["schemas"]["PreparedFile"][];
+        };
+        PrepareInputBody: {
+            file_ids: string[];
         };
         Problem: {
             /** @description A machine-readable error code. */
@@ -13921,6 +14002,293 @@ export interface operations {
             };
         };
     };
+    prepareAttachments: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "file_ids": [
+                 *         "file_01h2xcejqtf2nbrexx3vqjhp41"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PrepareInputBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "filename": "a filename",
+                     *           "shown": "whole",
+                     *           "shown_tokens": 1,
+                     *           "text_state": "pending",
+                     *           "tokens": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PreparedFiles"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listBranches: {
         parameters: {
             query?: {
@@ -15160,7 +15528,13 @@ export interface operations {
                      *             {
                      *               "citations": [
                      *                 {
+                     *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *                   "index": 1,
+                     *                   "kind": "page",
+                     *                   "length": 1,
+                     *                   "marker": "a marker",
+                     *                   "offset": 1,
+                     *                   "page": 1,
                      *                   "title": "Six times seven",
                      *                   "url": "a url"
                      *                 }
@@ -17410,7 +17784,13 @@ export interface operations {
                      *             {
                      *               "citations": [
                      *                 {
+                     *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *                   "index": 1,
+                     *                   "kind": "page",
+                     *                   "length": 1,
+                     *                   "marker": "a marker",
+                     *                   "offset": 1,
+                     *                   "page": 1,
                      *                   "title": "Six times seven",
                      *                   "url": "a url"
                      *                 }
@@ -20480,6 +20860,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
                      *           "height": 1,
@@ -20653,6 +21034,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
                      *       "height": 1,
@@ -21071,6 +21453,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
                      *       "height": 1,
@@ -21816,6 +22199,7 @@ export interface operations {
                      *         {
                      *           "file": {
                      *             "created_at": "2026-03-01T12:30:15.250Z",
+                     *             "deleted_at": "2026-03-01T12:30:15.250Z",
                      *             "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "filename": "a filename",
                      *             "height": 1,
@@ -22109,6 +22493,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
                      *           "height": 1,
@@ -25383,6 +25768,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
                      *           "height": 1,
@@ -25590,6 +25976,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
                      *       "height": 1,

@@ -101,10 +101,24 @@ export interface AnswerDelta extends Envelope<"answer.delta"> {
   obfuscation?: string;
 }
 
+export type FileID = `file_${string}`;
+
 export interface Citation {
+  /** From 1, in the order of the text. */
   index: number;
   title: string;
   url?: string;
+  /** What stands for the citation in the text, at each of its places. */
+  marker?: string;
+  /** The file, if the source is one. The fields below locate the cited part of its text. */
+  file_id?: FileID;
+  kind?: "page" | "sheet" | "slide" | "chapter";
+  /** The number of the page, sheet, slide or chapter; absent: the whole file. */
+  page?: number;
+  /** The byte of the text at which the part starts. */
+  offset?: number;
+  /** In bytes. */
+  length?: number;
 }
 
 /** The part is closed; text is complete and authoritative. */
@@ -327,8 +341,6 @@ export interface Part {
   /** The part is still being written; never set in a finished message. */
   open?: boolean;
 }
-
-export type FileID = `file_${string}`;
 
 export interface MessageRouting {
   requested: "auto" | "balanced" | "deep_reasoning" | "coding";

@@ -1,4 +1,4 @@
-package turns
+package operator
 
 import (
 	"context"
@@ -74,25 +74,25 @@ func QueueDisable(batch *pgx.Batch, account protocol.AccountID, now time.Time) {
 	accounts.QueueEndSessions(batch, account, now)
 }
 
-// Operator does what an operator requests for an account. Its methods may be called from any goroutine.
-type Operator struct {
+// Store does what an operator requests for an account. Its methods may be called from any goroutine.
+type Store struct {
 	db    *pg.DB
 	queue *jobs.Queue
 }
 
-// NewOperator returns an operator that enqueues its jobs in queue.
-func NewOperator(db *pg.DB, queue *jobs.Queue) *Operator { return &Operator{db, queue} }
+// New returns an operator that enqueues its jobs in queue.
+func New(db *pg.DB, queue *jobs.Queue) *Store { return &Store{db, queue} }
 
 // DisableJob returns the job that calls cancel for the live turns of disabled accounts.
-func (s *Operator) DisableJob(cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) jobs.Job {
+func (s *Store) DisableJob(cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) jobs.Job {
 	return jobs.New(func(ctx context.Context, args DisableAccountArgs) error {
-		return s.cancelTurnsOfDisabled(ctx, args.AccountID, cancel)
+		return s.StopAccount(ctx, args.AccountID, cancel)
 	})
 }
 
 // DisableAccount disables an account: it ends the sessions, sets the queued follow-ups to held and enqueues a job that
 // cancels the live turns. It deletes nothing.
-func (s *Operator) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
+func (s *Store) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
 		QueueDisable(batch, account, now)
@@ -105,7 +105,7 @@ func (s *Operator) DisableAccount(ctx context.Context, account protocol.AccountI
 }
 
 // EnableAccount lets an account sign in again. It starts nothing: held follow-ups stay held.
-func (s *Operator) EnableAccount(ctx context.Context, account protocol.AccountID, by audit.Requester) error {
+func (s *Store) EnableAccount(ctx context.Context, account protocol.AccountID, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(enableAccountSQL, account)
@@ -119,10 +119,10 @@ const (
 	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + conversations.LiveStates
 )
 
-// cancelTurnsOfDisabled cancels the live turns of a disabled account. It also sets the follow-ups to held that were
+// StopAccount cancels the live turns of a disabled account. It also sets the follow-ups to held that were
 // queued since the account was disabled, so that the end of a turn does not start them. It returns river.JobSnooze
 // until no turn is live and disableGrace has passed.
-func (s *Operator) cancelTurnsOfDisabled(ctx context.Context, account protocol.AccountID,
+func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID,
 	cancel func(context.Context, protocol.AccountID, protocol.TurnID) error,
 ) error {
 	var disabled *time.Time

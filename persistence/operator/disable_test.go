@@ -1,4 +1,4 @@
-package turns_test
+package operator_test
 
 import (
 	"context"

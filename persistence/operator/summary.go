@@ -1,4 +1,4 @@
-package turns
+package operator
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"turnstone/protocol"
 )
 
-// AccountSummary says how much an account has, for operators. It has nothing that the account wrote.
-type AccountSummary struct {
-	Conversations int64        `json:"conversations"`
-	Messages      int64        `json:"messages"`
-	Projects      int64        `json:"projects"` // in any state
-	Shares        int64        `json:"shares"`
-	Imports       int64        `json:"imports"`
-	Sessions      int64        `json:"sessions"` // that have not ended
-	LiveTurns     int64        `json:"live_turns"`
-	Usage         AccountUsage `json:"usage" db:"-"`
+// Summary says how much an account has, for operators. It has nothing that the account wrote.
+type Summary struct {
+	Conversations int64 `json:"conversations"`
+	Messages      int64 `json:"messages"`
+	Projects      int64 `json:"projects"` // in any state
+	Shares        int64 `json:"shares"`
+	Imports       int64 `json:"imports"`
+	Sessions      int64 `json:"sessions"` // that have not ended
+	LiveTurns     int64 `json:"live_turns"`
+	Usage         Usage `json:"usage" db:"-"`
 }
 
-// AccountUsage is the usage of an account since its creation, as the service has recorded it.
-type AccountUsage struct {
+// Usage is the usage of an account since its creation, as the service has recorded it.
+type Usage struct {
 	Turns        int64 `json:"turns"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -49,17 +49,17 @@ const (
 )
 
 // Summary counts what an account has. A session that was not used after idleSince has ended.
-func (s *Operator) Summary(ctx context.Context, account protocol.AccountID, idleSince time.Time) (*AccountSummary, error) {
-	var found AccountSummary
+func (s *Store) Summary(ctx context.Context, account protocol.AccountID, idleSince time.Time) (*Summary, error) {
+	var found Summary
 	args := pgx.NamedArgs{"account": account, "idle_since": idleSince}
 	batch := &pgx.Batch{}
 	batch.Queue(summarySQL, args).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[AccountSummary])
+		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Summary])
 		return err
 	})
-	var usage AccountUsage
+	var usage Usage
 	batch.Queue(usageSQL, args).Query(func(rows pgx.Rows) (err error) {
-		usage, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[AccountUsage])
+		usage, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Usage])
 		return err
 	})
 	if err := s.db.Send(ctx, account, batch); err != nil {

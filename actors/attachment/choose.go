@@ -1,0 +1,158 @@
+package attachment
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"turnstone/protocol"
+)
+
+// passageBytes is the length of a passage, if it is not cut at the end of a page: a long paragraph.
+const passageBytes = 1200
+
+// passage is a piece of a text.
+type passage struct {
+	start, end int
+	block      int // index of the page, sheet, slide or chapter; -1: none
+	score      float64
+}
+
+// split divides a text into passages. A passage belongs to one page, and ends between two paragraphs, lines, sentences or
+// words, if there is such a place.
+func split(text string, blocks []protocol.TextBlock) []passage {
+	var all []passage
+	at := 0
+	for i, b := range blocks {
+		all = appendPassages(all, text, at, b.Offset, -1)
+		at = b.Offset + b.Length
+		all = appendPassages(all, text, b.Offset, at, i)
+	}
+	return appendPassages(all, text, at, len(text), -1)
+}
+
+func appendPassages(all []passage, text string, start, end, block int) []passage {
+	for start < end {
+		next := end
+		if end-start > passageBytes {
+			next = start + cut(text[start:start+passageBytes])
+		}
+		if strings.TrimSpace(text[start:next]) != "" {
+			all = append(all, passage{start: start, end: next, block: block})
+		}
+		start = next
+	}
+	return all
+}
+
+// cut returns where to end a passage whose longest form is given.
+func cut(longest string) int {
+	const least = passageBytes / 2
+	for _, separator := range []string{"\n\n", "\n", ". ", "。", " "} {
+		if at := strings.LastIndex(longest, separator); at >= least {
+			return at + len(separator)
+		}
+	}
+	end := len(longest)
+	for end > 1 && longest[end-1] >= 0x80 && end > len(longest)-4 { // not within a character
+		end--
+	}
+	return end
+}
+
+// The parameters of BM25, with their usual values.
+const (
+	saturation = 1.2
+	lengthBias = 0.75
+)
+
+// choose returns the passages that answer a question best by BM25, together at most limit bytes long, in the order of the
+// text. Without a word of the question in the text, these are its first passages.
+func choose(text string, blocks []protocol.TextBlock, question string, limit int) []passage {
+	all := split(text, blocks)
+	rank(all, text, question)
+	best := slices.Clone(all)
+	slices.SortStableFunc(best, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	var chosen []passage
+	for _, p := range best {
+		if p.score == 0 && len(chosen) > 0 && chosen[0].score > 0 {
+			break // it has none of the words, and others have
+		}
+		if size := p.end - p.start; size <= limit {
+			chosen, limit = append(chosen, p), limit-size
+		}
+	}
+	slices.SortFunc(chosen, func(a, b passage) int { return cmp.Compare(a.start, b.start) })
+	return chosen
+}
+
+// rank sets the scores of the passages of a text.
+func rank(all []passage, text, question string) {
+	terms := map[string]int{} // to their indexes
+	words(question, func(word string) {
+		if _, known := terms[word]; !known {
+			terms[strings.Clone(word)] = len(terms)
+		}
+	})
+	if len(terms) == 0 || len(all) == 0 {
+		return
+	}
+	counts := make([]int, len(all)*len(terms)) // by passage and term
+	lengths, total := make([]int, len(all)), 0
+	having := make([]int, len(terms)) // passages
+	for i := range all {
+		row := counts[i*len(terms):][:len(terms)]
+		words(text[all[i].start:all[i].end], func(word string) {
+			lengths[i]++
+			if at, is := terms[word]; is {
+				if row[at]++; row[at] == 1 {
+					having[at]++
+				}
+			}
+		})
+		total += lengths[i]
+	}
+	average := float64(total) / float64(len(all))
+	for i := range all {
+		for at, count := range counts[i*len(terms):][:len(terms)] {
+			if count == 0 {
+				continue
+			}
+			rarity := math.Log(1 + (float64(len(all)-having[at])+0.5)/(float64(having[at])+0.5))
+			often := float64(count)
+			all[i].score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
+		}
+	}
+}
+
+// words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. The string
+// is only valid during the call.
+func words(text string, yield func(string)) {
+	var word []byte
+	var before rune // of a script without spaces
+	flush := func() {
+		if len(word) > 0 {
+			yield(string(word))
+			word = word[:0]
+		}
+	}
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer):
+			flush()
+			if before != 0 {
+				yield(string([]rune{before, r}))
+			}
+			before = r
+			continue
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
+			word = append(word, string(unicode.ToLower(r))...)
+		default:
+			flush()
+		}
+		before = 0
+	}
+	flush()
+}

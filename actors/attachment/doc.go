@@ -1,0 +1,6 @@
+// Package attachment shows the files of messages to a model.
+//
+// The files of all messages that the model gets share a part of its context. A text that fits is shown whole. Of a larger
+// one, the passages are shown that have the words of the question: choose.go ranks them. The files are numbered, so that the
+// model can cite them.
+package attachment

@@ -1,0 +1,231 @@
+package attachment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"turnstone/actors/routing"
+	"turnstone/actors/turn"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	// bytesPerToken is a conservative estimate, used to choose what a model gets before anything is sent: real tokenizers
+	// have 3 to 4.5 bytes per token of English, and fewer for other scripts.
+	bytesPerToken = 3
+	// share is the part of the context that files may have: 1/share.
+	share = 2
+	// maxPassages limits the passages of one file, in bytes: about 20 printed pages.
+	maxPassages = 64 << 10
+	// leastPassages is the least space for which passages are chosen.
+	leastPassages = 500
+)
+
+// Space returns how much text the model of a route can get, in bytes.
+func Space(route routing.Route) int {
+	return max(0, route.ContextTokens-route.MaxOutputTokens) * bytesPerToken
+}
+
+// Plan returns how much of the texts of files a model gets in a context with a space, in bytes. sizes are those of the
+// texts, in the order of the messages. A text that is not whole is shown in passages, or not at all: 0.
+func Plan(sizes []int, space int) []int {
+	shown := make([]int, len(sizes))
+	left := space / share
+	for i := len(sizes) - 1; i >= 0; i-- { // the newest first
+		most := left / (i + 1)
+		switch {
+		case sizes[i] <= most:
+			shown[i] = sizes[i]
+		case most >= leastPassages:
+			shown[i] = min(most, maxPassages)
+		}
+		left -= shown[i]
+	}
+	return shown
+}
+
+// Store reads files. Package persistence/files implements it.
+type Store interface {
+	// FileHeads returns what is known of files, without those that do not exist any more.
+	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
+	// FileContent returns the text of a file. It is empty if the file does not exist any more.
+	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)
+}
+
+// ErrPending means that the text of a file was not read yet.
+var ErrPending = errors.New("the text of a file was not read yet")
+
+// Files says how files are shown.
+type Files struct {
+	Store     Store // nil: no message has files
+	AccountID protocol.AccountID
+	Question  string // selects the passages of long texts
+	Space     int    // of the context, in bytes
+	Wait      bool   // return ErrPending if a text was not read yet; otherwise the model is told so
+}
+
+// Show returns a history in which the messages contain their files, and these files. A file that several messages have is
+// shown in the last of them. If history and files are longer than the space, the oldest messages are left out.
+func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (shown []turnlog.HistoryMessage, sources []turn.Source, trimmed bool, err error) {
+	ids, last := attached(history)
+	if len(ids) == 0 || f.Store == nil {
+		return history, nil, false, nil
+	}
+	heads, err := f.heads(ctx, ids)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	shown = slices.Clone(history)
+	sizes := make([]int, len(ids))
+	for i, id := range ids {
+		if heads[id] != nil {
+			sizes[i] = heads[id].Size
+		}
+	}
+	for i, most := range Plan(sizes, f.Space) {
+		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		message := &shown[last[ids[i]]]
+		message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
+		if source != nil {
+			sources = append(sources, *source)
+		}
+	}
+	first := 0
+	for size := sizeOf(shown); size > f.Space && first < len(shown)-1; first++ {
+		size -= sizeOf(shown[first : first+1])
+	}
+	return shown[first:], sources, first > 0, nil
+}
+
+// attached returns the files of a history in the order of the messages in which they are shown, and the indexes of these
+// messages.
+func attached(history []turnlog.HistoryMessage) (ids []protocol.FileID, last map[protocol.FileID]int) {
+	last = map[protocol.FileID]int{}
+	for i := range history {
+		for _, id := range history[i].Attachments {
+			last[id] = i
+		}
+	}
+	for i := range history {
+		for _, id := range history[i].Attachments {
+			if last[id] == i && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, last
+}
+
+func sizeOf(messages []turnlog.HistoryMessage) (size int) {
+	for i := range messages {
+		for j := range messages[i].Parts {
+			size += len(messages[i].Parts[j].Text) + len(messages[i].Parts[j].Code)
+		}
+	}
+	return size
+}
+
+func (f *Files) heads(ctx context.Context, ids []protocol.FileID) (map[protocol.FileID]*turnlog.FileHead, error) {
+	found, err := f.Store.FileHeads(ctx, f.AccountID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of a conversation: %w", err)
+	}
+	heads := map[protocol.FileID]*turnlog.FileHead{}
+	for i := range found {
+		if f.Wait && found[i].State == protocol.TextPending {
+			return nil, ErrPending
+		}
+		heads[found[i].FileID] = &found[i]
+	}
+	return heads, nil
+}
+
+// section returns what a model gets of a file, at most most bytes of its text, and the file as a source if it gets any.
+func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int) (section string, source *turn.Source, err error) {
+	if head == nil {
+		return fmt.Sprintf("\n\n<file number=\"%d\">\nThis file was deleted.\n</file>", number), nil, nil
+	}
+	body := ""
+	switch {
+	case head.State == protocol.TextPending:
+		body = "The text of this file was not read yet."
+	case head.State == protocol.TextFailed:
+		body = "The text of this file could not be read."
+	case head.State != protocol.TextDone:
+		body = "This file has no text."
+	case head.Size == 0:
+		body = "This file is empty, or has only pictures."
+	case most == 0:
+		body = "The text of this file is left out, because there is no more space."
+	default:
+		text, blocks, err := f.Store.FileContent(ctx, f.AccountID, id)
+		if err != nil {
+			return "", nil, fmt.Errorf("reading a file of a conversation: %w", err)
+		}
+		body = f.body(text, blocks, most)
+		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: blocks}
+	}
+	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, head.Filename, head.MediaType, extent(head), body), source, nil
+}
+
+// extent returns the attributes that describe the size of a file.
+func extent(head *turnlog.FileHead) string {
+	switch {
+	case head.Pages > 0:
+		return fmt.Sprintf(" pages=\"%d\"", head.Pages)
+	case head.Width > 0:
+		return fmt.Sprintf(" width=\"%d\" height=\"%d\"", head.Width, head.Height)
+	}
+	return ""
+}
+
+// tags replaces what would begin or end a file within a text.
+var tags = strings.NewReplacer("<file", "‹file", "</file", "‹/file")
+
+// body returns a text, or passages of it, with the numbers of the pages.
+func (f *Files) body(text string, blocks []protocol.TextBlock, most int) string {
+	var b strings.Builder
+	pieces := []passage{{end: len(text), block: -1}}
+	switch {
+	case len(text) > most:
+		pieces = choose(text, blocks, f.Question, most)
+		b.WriteString("[These passages have words of the question. The rest of the text is left out.]\n")
+	case len(blocks) > 0:
+		pieces = whole(text, blocks)
+	}
+	end, block := 0, -1
+	for _, p := range pieces {
+		if p.start > end && len(text) > most {
+			b.WriteString("\n[…]\n")
+		}
+		if p.block != block && p.block >= 0 {
+			fmt.Fprintf(&b, "[%s %d]\n", blocks[p.block].Kind, blocks[p.block].Page)
+		}
+		b.WriteString(tags.Replace(text[p.start:p.end]))
+		end, block = p.end, p.block
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// whole returns the pages of a text as passages, and what is between them.
+func whole(text string, blocks []protocol.TextBlock) (pieces []passage) {
+	at := 0
+	for i, b := range blocks {
+		if b.Offset > at {
+			pieces = append(pieces, passage{start: at, end: b.Offset, block: -1})
+		}
+		at = b.Offset + b.Length
+		pieces = append(pieces, passage{start: b.Offset, end: at, block: i})
+	}
+	if at < len(text) {
+		pieces = append(pieces, passage{start: at, end: len(text), block: -1})
+	}
+	return pieces
+}

@@ -1,0 +1,45 @@
+package turn
+
+import (
+	"testing"
+
+	"turnstone/protocol"
+)
+
+func TestCitationsNameFilesAndPagesThatTheModelHasRead(t *testing.T) {
+	one, two := protocol.DeriveFileID(protocol.NewUploadID()), protocol.DeriveFileID(protocol.NewUploadID())
+	m := &Machine{sources: []Source{
+		{Number: 1, FileID: one, Title: "notes.txt", Size: 40},
+		{Number: 2, FileID: two, Title: "report.pdf", Size: 99, Blocks: []protocol.TextBlock{{Kind: protocol.BlockPage, Page: 12, Offset: 30, Length: 7}}},
+	}}
+	for text, want := range map[string][]protocol.Citation{
+		"":                    {},
+		"No citation.":        {},
+		"[3] [2:11] [02] [x]": {},
+		"[2:12":               {},
+		"As [1] says.":        {{Index: 1, Marker: "[1]", Title: "notes.txt", FileID: &one, Length: 40}},
+		"Twelve [2:12]. Again [2:12], and [1].": {
+			{Index: 1, Marker: "[2:12]", Title: "report.pdf", FileID: &two, Kind: protocol.BlockPage, Page: 12, Offset: 30, Length: 7},
+			{Index: 2, Marker: "[1]", Title: "notes.txt", FileID: &one, Length: 40},
+		},
+	} {
+		got := m.cite(text)
+		if got == nil || len(got) != len(want) {
+			t.Errorf("%q: %+v", text, got)
+			continue
+		}
+		for i := range want {
+			a, b := got[i], want[i]
+			if *a.FileID != *b.FileID {
+				t.Errorf("%q: citation %d is of another file", text, i)
+			}
+			a.FileID, b.FileID = nil, nil
+			if a != b {
+				t.Errorf("%q: %+v, want %+v", text, a, b)
+			}
+		}
+	}
+	if got := new(Machine).cite("[1]"); got == nil || len(got) != 0 {
+		t.Errorf("without files: %+v", got)
+	}
+}

@@ -1,0 +1,256 @@
+package http
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"turnstone/actors/uploads"
+	"turnstone/http/route"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+)
+
+// asking returns the body of a chat request with a text and files. more are further fields.
+func asking(text string, files []*protocol.File, more ...any) route.Object {
+	input := []route.Object{{"type": "text", "text": text}}
+	for _, file := range files {
+		input = append(input, route.Object{"type": "file", "file_id": file.FileID})
+	}
+	body := route.Object{"input": input}
+	for i := 0; i < len(more); i += 2 {
+		body[more[i].(string)] = more[i+1]
+	}
+	return body
+}
+
+// ask runs a turn to its end, and returns its conversation and its messages, newest first.
+func (c *client) ask(body route.Object) (protocol.ConversationID, []protocol.Message) {
+	c.t.Helper()
+	_, rest, _ := strings.Cut(string(c.expect(200, "POST", "/chat", body).body), "data: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	_, payload, err := protocol.DecodeEvent([]byte(line))
+	started, is := payload.(*protocol.TurnStarted)
+	if err != nil || !is {
+		c.t.Fatalf("the first event is %s, %v", line, err)
+	}
+	return started.ConversationID, c.newestFirst(started.ConversationID)
+}
+
+// newestFirst returns the messages of a conversation.
+func (c *client) newestFirst(conversation protocol.ConversationID) []protocol.Message {
+	c.t.Helper()
+	var page protocol.List[protocol.Message]
+	c.expect(200, "GET", "/conversations/"+conversation.String()+"/messages", nil).into(c.t, &page)
+	slices.Reverse(page.Data)
+	return page.Data
+}
+
+// readAsIs reads contents as UTF-8 texts of one page.
+func readAsIs(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+	text, err := io.ReadAll(content)
+	return &protocol.Extraction{
+		State: protocol.TextDone, Text: string(text), Pages: 1, Tokens: 1,
+		Blocks: []protocol.TextBlock{{Kind: protocol.BlockPage, Page: 1, Length: len(text)}},
+	}, err
+}
+
+func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("Nothing here.\nThe spring tide rises by twelve metres.\n")
+	answered := make(chan struct{})
+	var conversation protocol.ConversationID
+	var messages []protocol.Message
+	go func() {
+		defer close(answered)
+		conversation, messages = c.ask(asking("How high is the spring tide?", []*protocol.File{file, file}))
+	}()
+	storetest.Eventually(t, func() bool { return query[int64](w, `select count(*) from turns`)[0] == 1 })
+	w.readTexts(readAsIs) // the turn waits for it
+	<-answered
+	if len(messages) != 2 || !slices.Equal(messages[1].Attachments, []protocol.FileID{file.FileID}) {
+		t.Fatalf("the messages are %+v", messages)
+	}
+	checkCited := func(messages []protocol.Message) {
+		t.Helper()
+		answer := messages[0].Parts[0]
+		if answer.Text != "“a.txt” says: The spring tide rises by twelve metres. [1:1]" || len(answer.Citations) != 1 {
+			t.Fatalf("the answer is %+v", answer)
+		}
+		if cited := answer.Citations[0]; cited.Marker != "[1:1]" || *cited.FileID != file.FileID || cited.Title != "a.txt" || cited.Page != 1 || cited.Kind != protocol.BlockPage || int64(cited.Length) != file.Size {
+			t.Errorf("the citation is %+v", cited)
+		}
+	}
+	checkCited(messages)
+	_, messages = c.ask(asking("And the spring tide?", nil, "conversation_id", conversation))
+	checkCited(messages)
+	_, messages = c.ask(route.Object{"conversation_id": conversation, "branch": route.Object{"message_id": messages[3].MessageID, "mode": "edit"}, "input": asking("Which spring tide?", []*protocol.File{file})["input"]})
+	checkCited(messages)
+	_, messages = c.ask(route.Object{"conversation_id": conversation, "branch": route.Object{"message_id": messages[0].MessageID, "mode": "regenerate"}})
+	checkCited(messages)
+}
+
+func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")
+	w.readTexts(readAsIs)
+	ready, deleted, foreign := c.storeFile("Ready."), c.storeFile("Deleted."), other.storeFile("Foreign.")
+	c.expect(204, "DELETE", "/files/"+deleted.FileID.String(), nil)
+	missing := &protocol.File{FileID: protocol.DeriveFileID(protocol.NewUploadID())}
+	for _, absent := range []*protocol.File{missing, deleted, foreign} {
+		refused := c.expect(409, "POST", "/chat", asking("x", []*protocol.File{ready, absent}))
+		want := `"files":[{"file_id":"` + ready.FileID.String() + `","state":"ready"},{"file_id":"` + absent.FileID.String() + `","state":"missing"}]`
+		if refused.Code != protocol.CodeConflict || !strings.Contains(string(refused.body), want) {
+			t.Errorf("%s", refused.body)
+		}
+	}
+	if n := query[int64](w, `select count(*) from conversations`)[0]; n != 0 {
+		t.Errorf("%d conversations", n)
+	}
+	var many []*protocol.File
+	for range protocol.MaxAttachments + 1 {
+		many = append(many, &protocol.File{FileID: protocol.DeriveFileID(protocol.NewUploadID())})
+	}
+	c.expect(422, "POST", "/chat", asking("x", many))
+	c.expect(422, "POST", "/chat", route.Object{"input": []route.Object{{"type": "file"}}})
+	c.expect(422, "POST", "/chat", asking("", nil))
+	if _, messages := c.ask(asking("", []*protocol.File{ready})); len(messages) != 2 || !slices.Equal(messages[1].Attachments, []protocol.FileID{ready.FileID}) {
+		t.Errorf("a message without a text: %+v", messages)
+	}
+}
+
+func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
+	c := w.client().register("a@example.com")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	path := "/conversations/" + made.ConversationID.String() + "/attachments"
+	long, short := c.storeFile(strings.Repeat("The tide comes in. ", 1000)), c.storeFile("The tide.")
+	prepare := func() string {
+		return string(c.expect(200, "POST", path, route.Object{"file_ids": []any{long.FileID, short.FileID}}).body)
+	}
+	if got := prepare(); strings.Count(got, `"text_state":"pending"`) != 2 {
+		t.Errorf("%s", got)
+	}
+	w.readTexts(readAsIs)
+	c.awaitText(long)
+	c.awaitText(short)
+	got := prepare()
+	for _, want := range []string{
+		`"file_id":"` + long.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"passages"`,
+		`"file_id":"` + short.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"whole"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s", got)
+		}
+	}
+	missing := protocol.DeriveFileID(protocol.NewUploadID())
+	if refused := c.expect(409, "POST", path, route.Object{"file_ids": []any{short.FileID, missing}}); !strings.Contains(string(refused.body), `"state":"missing"`) {
+		t.Errorf("%s", refused.body)
+	}
+	c.expect(422, "POST", path, route.Object{"file_ids": []any{}})
+	c.expect(422, "POST", path, route.Object{"file_ids": []any{short.FileID, short.FileID}})
+	c.expect(404, "POST", "/conversations/"+protocol.NewConversationID().String()+"/attachments", route.Object{"file_ids": []any{short.FileID}})
+}
+
+func TestAFollowUpHasFiles(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	w.readTexts(readAsIs)
+	file := c.storeFile("The spring tide rises by twelve metres.")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	queue := "/conversations/" + made.ConversationID.String() + "/follow-ups"
+	live := c.createFollowUp(queue, endless)
+	missing := protocol.DeriveFileID(protocol.NewUploadID())
+	c.expect(409, "POST", queue, route.Object{"content": "x", "attachments": []any{missing}})
+	c.expect(422, "POST", queue, route.Object{"content": "  ", "attachments": []any{file.FileID}})
+	c.expect(409, "POST", "/chat", asking("x", []*protocol.File{{FileID: missing}}, "conversation_id", made.ConversationID, "if_busy", "queue"))
+	c.expect(422, "POST", "/chat", asking("x", []*protocol.File{file}, "conversation_id", made.ConversationID, "if_busy", "steer"))
+	c.expect(422, "POST", "/chat/steering", route.Object{"type": "input", "turn_id": live.TurnID, "client_steering_id": "1", "input": asking("x", []*protocol.File{file})["input"]})
+	var first, second protocol.FollowUp
+	c.expect(201, "POST", queue, route.Object{"content": "", "attachments": []any{file.FileID, file.FileID}}).into(t, &first)
+	c.expect(202, "POST", "/chat", asking("How high is the spring tide?", []*protocol.File{file}, "conversation_id", made.ConversationID, "if_busy", "queue")).into(t, &second)
+	for _, item := range []protocol.FollowUp{first, second} {
+		if !slices.Equal(item.Attachments, []protocol.FileID{file.FileID}) {
+			t.Errorf("%+v", item)
+		}
+	}
+	// A file that waits in a queue stays, also when it is deleted from the library.
+	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
+	if err := w.DB.Files.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(200, "POST", queue+"/"+second.FollowUpID.String()+"/promote", route.Object{"mode": "interrupt"})
+	var messages []protocol.Message
+	storetest.Eventually(t, func() bool {
+		messages = c.newestFirst(made.ConversationID)
+		return len(messages) == 4 && messages[0].Status == protocol.MessageComplete
+	})
+	if !slices.Equal(messages[1].Attachments, []protocol.FileID{file.FileID}) || !strings.Contains(messages[0].Parts[0].Text, "twelve metres") {
+		t.Errorf("%+v", messages[:2])
+	}
+}
+
+func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	w.readTexts(readAsIs)
+	file := c.storeFile("The spring tide rises by twelve metres.")
+	c.awaitText(file)
+	conversation, messages := c.ask(asking("Which tide?", []*protocol.File{file}))
+	var fork protocol.Conversation
+	c.expect(201, "POST", "/conversations/"+conversation.String()+"/branches", route.Object{"message_id": messages[0].MessageID, "mode": "fork"}).into(t, &fork)
+	path := "/files/" + file.FileID.String()
+	c.expect(204, "DELETE", path, nil)
+	totals := func() string {
+		return query[string](w, `select format('%s %s', bytes, files) from file_totals`)[0]
+	}
+	checkReadable := func() {
+		t.Helper()
+		if err := w.DB.Files.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var deleted protocol.File
+		c.expect(200, "GET", path, nil).into(t, &deleted)
+		if content := c.expect(200, "GET", path+"/content", nil); deleted.DeletedAt == nil || string(content.body) != "The spring tide rises by twelve metres." || c.text(file, "").Size != int(file.Size) {
+			t.Errorf("%+v, %s", deleted, content.body)
+		}
+		if totals() != "39 1" {
+			t.Errorf("the account stores %s", totals())
+		}
+	}
+	checkReadable()
+	var list protocol.List[protocol.File]
+	if c.expect(200, "GET", "/files", nil).into(t, &list); len(list.Data) != 0 {
+		t.Errorf("the library has %+v", list.Data)
+	}
+	states := c.expect(200, "POST", "/files/attachment-states", route.Object{"file_ids": []any{file.FileID}})
+	if !strings.Contains(string(states.body), `"state":"deleted"`) {
+		t.Errorf("%s", states.body)
+	}
+	c.expect(409, "POST", "/chat", asking("x", []*protocol.File{file}))
+	c.expect(404, "PATCH", path, route.Object{"filename": "b.txt"})
+	c.expect(404, "DELETE", path, nil)
+	purged := func(id protocol.ConversationID) func() bool {
+		return func() bool {
+			return query[int64](w, fmt.Sprintf(`select count(*) from messages where conversation_id = '%x'`, [16]byte(id)))[0] == 0
+		}
+	}
+	c.expect(204, "DELETE", "/conversations/"+conversation.String(), nil)
+	storetest.Eventually(t, purged(conversation))
+	checkReadable()
+	c.expect(204, "DELETE", "/conversations/"+fork.ConversationID.String(), nil)
+	storetest.Eventually(t, purged(fork.ConversationID))
+	if err := w.DB.Files.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(404, "GET", path, nil)
+	if keys := w.objectKeys("f/"); totals() != "0 0" || len(keys) != 0 {
+		t.Errorf("the account stores %s, the objects are %v", totals(), keys)
+	}
+}

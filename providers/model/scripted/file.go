@@ -1,0 +1,81 @@
+package scripted
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// The form in which package actors/attachment shows files.
+var (
+	fileSection = regexp.MustCompile(`(?s)\n*<file number="(\d+)"([^>]*)>\n(.*?)\n</file>`)
+	fileName    = regexp.MustCompile(`name="((?:[^"\\]|\\.)*)"`)
+	pageMark    = regexp.MustCompile(`^\[(?:page|sheet|slide|chapter) (\d+)\]$`)
+)
+
+// file is a file that a message contains.
+type file struct{ number, name, text string }
+
+// cutFiles returns a text without the files in it, and the files.
+func cutFiles(text string) (string, []file) {
+	if !strings.Contains(text, "<file number=") {
+		return text, nil
+	}
+	var files []file
+	for _, found := range fileSection.FindAllStringSubmatch(text, -1) {
+		name := "the file"
+		if named := fileName.FindStringSubmatch(found[2]); named != nil {
+			name = named[1]
+		}
+		files = append(files, file{found[1], name, found[3]})
+	}
+	return strings.TrimSpace(fileSection.ReplaceAllString(text, "")), files
+}
+
+// fromFiles answers with the sentence of the files that has most of the words of the question, and cites it. It returns "" if
+// no sentence has any.
+func fromFiles(files []file, question string) string {
+	asked := map[string]bool{}
+	for _, word := range strings.Fields(strings.ToLower(question)) {
+		if word = strings.TrimFunc(word, notLetter); utf8.RuneCountInString(word) > 3 {
+			asked[word] = true
+		}
+	}
+	most, best := 0, ""
+	for _, f := range files {
+		page := ""
+		for line := range strings.SplitSeq(f.text, "\n") {
+			if mark := pageMark.FindStringSubmatch(line); mark != nil {
+				page = ":" + mark[1]
+				continue
+			}
+			for sentence := range strings.SplitSeq(line, ". ") {
+				if n := countAsked(sentence, asked); n > most {
+					most = n
+					best = fmt.Sprintf("“%s” says: %s [%s%s]", f.name, clip(strings.TrimSpace(sentence), 400), f.number, page)
+				}
+			}
+		}
+	}
+	return best
+}
+
+func countAsked(sentence string, asked map[string]bool) int {
+	found := map[string]bool{}
+	for _, word := range strings.Fields(strings.ToLower(sentence)) {
+		if word = strings.TrimFunc(word, notLetter); asked[word] {
+			found[word] = true
+		}
+	}
+	return len(found)
+}
+
+// sayFiles answers a question that has no word in common with the files.
+func sayFiles(files []file) string {
+	var names []string
+	for _, f := range files {
+		names = append(names, fmt.Sprintf("“%s” [%s]", f.name, f.number))
+	}
+	return "I have read " + strings.Join(names, " and ") + ". Ask me for something in it, in its own words, and I will quote the sentence that fits best."
+}
