@@ -82,6 +82,7 @@ export interface Stored {
   status: string;
   sibling_count: number;
   parts: { type: string; text?: string; kind?: string; truncated?: boolean }[];
+  attachments: string[];
 }
 
 /** Returns the stored messages of the conversation. */

@@ -1,5 +1,6 @@
 // An outbox message (a chat message or a steering input): the data stored until the service accepts it, its request,
 // and the decision after a refusal. Pure functions; delivery.ts executes the decisions.
+import type { Attachment } from "./attachments";
 import type { Schemas } from "./client";
 import type { Refusal } from "./problem";
 
@@ -47,6 +48,8 @@ export function alreadyExists(refusal: Refusal, { temporary = false }: NewConver
 export interface MessageInput {
   conversationID: string;
   text: string;
+  /** The files of a chat message; absent: none. */
+  attachments?: readonly Attachment[];
   /** reject: refused during a live turn, and the user decides. */
   ifBusy: BusyAction;
   branch?: Schemas["BranchRequest"];
@@ -93,7 +96,10 @@ export function laneOf(message: Pick<OutboxMessage, "account" | "conversationID"
 
 /** The body of the request that sends an outbox message. */
 export function bodyOf(message: Omit<OutboxMessage, "body">): string {
-  const input = message.text === "" ? [] : [{ type: "text", text: message.text }];
+  const input = [
+    ...(message.text === "" ? [] : [{ type: "text", text: message.text }]),
+    ...(message.attachments ?? []).map(({ id }) => ({ type: "file", file_id: id })),
+  ];
   if (message.targetTurn !== undefined) {
     const steering = {
       type: "input",

@@ -2,6 +2,7 @@
 import { useMemo } from "react";
 import { create } from "zustand";
 import { useShallow } from "zustand/react/shallow";
+import { attach, type Attachment } from "./attachments";
 import { useSessionState } from "./session-state";
 import { send, type Schemas } from "./client";
 import { Delivery } from "./delivery";
@@ -25,6 +26,7 @@ export interface Outgoing {
   key: string;
   conversationID: string;
   text: string;
+  attachments?: readonly Attachment[];
   branch?: Schemas["BranchRequest"];
   /** When it was written, in milliseconds since 1970. */
   writtenAt: number;
@@ -222,12 +224,14 @@ function storeDecision(message: OutboxMessage): void {
   });
 }
 
-/** Removes a message that was not accepted; returns its text. */
+/** Removes a message that was not accepted. Its files return to the message that is being written; returns its text. */
 export function discardOutgoing(key: string): string {
   const message = useOutbox.getState().list.find((one) => one.key === key);
   drop(key);
-  if (message !== undefined) notifyListeners(message, "withdrawn", true);
-  return message?.text ?? "";
+  if (message === undefined) return "";
+  notifyListeners(message, "withdrawn", true);
+  if (message.branch === undefined) attach(message.conversationID, message.attachments ?? []);
+  return message.text;
 }
 
 function drop(key: string): void {

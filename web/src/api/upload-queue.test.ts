@@ -16,7 +16,7 @@ const upload = (id: string, state: QueuedUpload["state"], more: Partial<QueuedUp
   id,
   state,
   file: new File(["tides"], `${id}.txt`),
-  project: null,
+  to: { project: null, conversation: null },
   key: "key 1",
   session: null,
   sent: 0,

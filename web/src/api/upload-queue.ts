@@ -35,11 +35,18 @@ export type ProblemKind =
   | "signed_out"
   | "refused";
 
+/** Where a file goes, besides the library. */
+export interface Destination {
+  /** The project of which it becomes a file; null: none. */
+  readonly project: string | null;
+  /** The conversation for whose next message it is; null: none. */
+  readonly conversation: string | null;
+}
+
 export interface QueuedUpload {
   readonly id: string;
   readonly file: File;
-  /** The project of which it becomes a file; null: it belongs to the library only. */
-  readonly project: string | null;
+  readonly to: Destination;
   /** The Idempotency-Key of the request that creates the session. */
   readonly key: string;
   /** The identifier of the session; null: it has none yet. */

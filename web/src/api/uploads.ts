@@ -1,5 +1,6 @@
 // Sends the files that the user has chosen. The uploads continue while the user visits other pages of the app.
 import { create } from "zustand";
+import { attach, setUploading, useAttachments } from "./attachments";
 import { api, body, Refusal } from "./client";
 import { filesChanged } from "./files";
 import { sendFile } from "./send-file";
@@ -11,6 +12,7 @@ import {
   problemOfSession,
   restarted,
   startable,
+  type Destination,
   type QueuedUpload,
   type UploadProblem,
   type UploadSession,
@@ -35,30 +37,42 @@ let uploaded = 0;
 
 const listed = (id: string): QueuedUpload | undefined => useUploads.getState().list.find((one) => one.id === id);
 
+/** Changes the list, and counts the uploads that messages wait for. */
+function update(change: (list: readonly QueuedUpload[]) => readonly QueuedUpload[]): void {
+  useUploads.setState(({ list }) => ({ list: change(list) }));
+  const counts: Record<string, number> = {};
+  for (const { to, state } of useUploads.getState().list)
+    if (to.conversation !== null)
+      counts[to.conversation] = (counts[to.conversation] ?? 0) + (state === "stopped" ? 0 : 1);
+  const known = useAttachments.getState().uploading;
+  for (const id of new Set([...Object.keys(counts), ...Object.keys(known)]))
+    if ((known[id] ?? 0) !== (counts[id] ?? 0)) setUploading(id, counts[id] ?? 0);
+}
+
 function change(id: string, changes: Partial<QueuedUpload>): void {
-  useUploads.setState(({ list }) => ({ list: list.map((one) => (one.id === id ? { ...one, ...changes } : one)) }));
+  update((list) => list.map((one) => (one.id === id ? { ...one, ...changes } : one)));
 }
 
 function remove(id: string): void {
-  useUploads.setState(({ list }) => ({ list: list.filter((one) => one.id !== id) }));
+  update((list) => list.filter((one) => one.id !== id));
 }
 
-/** Adds files to the queue. project: the project whose files they become; null: none. */
-export function addUploads(files: Iterable<File>, project: string | null): void {
+/** Adds files to the queue. */
+export function addUploads(files: Iterable<File>, to: Destination): void {
   const added = [...files].map((file): QueuedUpload => {
     const empty = file.size === 0; // the service refuses it
     return {
       id: crypto.randomUUID(),
       key: crypto.randomUUID(),
       file,
-      project,
+      to,
       session: null,
       state: empty ? "stopped" : "waiting",
       sent: 0,
       problem: empty ? { kind: "empty", detail: "", retryAt: 0 } : null,
     };
   });
-  useUploads.setState(({ list }) => ({ list: [...list, ...added] }));
+  update((list) => [...list, ...added]);
   advance();
 }
 
@@ -102,6 +116,8 @@ async function run(id: string): Promise<void> {
     const session = await transfer(id, stop.signal);
     if (session.state === "ready") {
       uploaded++;
+      const conversation = listed(id)?.to.conversation ?? null;
+      if (conversation !== null) attach(conversation, [{ id: session.file_id!, name: session.filename }]);
       await filesChanged().catch(() => {});
       remove(id);
     } else change(id, { state: "stopped", problem: problemOfSession(session) });
@@ -147,7 +163,7 @@ async function transfer(id: string, signal: AbortSignal): Promise<UploadSession>
 }
 
 /** Not aborted by a cancel: the session has to be known, so that it can be ended. */
-const createSession = ({ file, project, key }: QueuedUpload): Promise<UploadSession> =>
+const createSession = ({ file, to, key }: QueuedUpload): Promise<UploadSession> =>
   body(
     api.POST("/files/uploads", {
       params: { header: { "Idempotency-Key": key } },
@@ -155,7 +171,9 @@ const createSession = ({ file, project, key }: QueuedUpload): Promise<UploadSess
         filename: file.name,
         media_type: declaredType(file),
         size: file.size,
-        ...(project === null ? { purpose: "library" } : { purpose: "project", project_id: project }),
+        ...(to.project === null
+          ? { purpose: to.conversation === null ? "library" : "attachment" }
+          : { purpose: "project", project_id: to.project }),
       },
     }),
   );

@@ -9,6 +9,8 @@ import { onTouchScreen } from "../controls/media";
 import { onMac, formatKeys } from "../keys/keys";
 import { useSendKey, useSendModes } from "../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
+import { deferred } from "../controls/deferred";
+import { AddFilesButton, addFiles } from "./add-files";
 import { DraftConflict } from "./draft-conflict";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
@@ -27,6 +29,8 @@ import { useEscape, useFocus, useRefusedText } from "./use-composer";
 import { useSend } from "./use-send";
 import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
+
+const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
 
 export interface ComposerProps {
   conversationID: string | null;
@@ -84,12 +88,21 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
     return true;
   };
   return (
-    <form aria-label={t("composer.form")} onSubmit={(event) => event.preventDefault()}>
+    <form
+      aria-label={t("composer.form")}
+      onSubmit={(event) => event.preventDefault()}
+      onPaste={(event) => {
+        if (event.clipboardData.files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+        event.preventDefault();
+        void addFiles(id, event.clipboardData.files);
+      }}
+    >
       <DraftConflict id={id} draft={draft} />
       {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
         className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
+        <Attached conversation={id} />
         <WritingField
           field={field}
           aria-label={t("composer.label")}
@@ -106,6 +119,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           onBlur={() => saveDraft(id)}
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
+          <AddFilesButton conversation={id} />
           <Picker chat={chat} once={once} onOnce={setOnce} />
           {temporary !== null && (
             <TemporaryToggle on={temporary.on} disabled={temporary.changing} onChange={temporary.change} />
@@ -119,7 +133,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
               returnTo={returnTo}
             />
           )}
-          {(turn === null || draft.text.trim() !== "") && (
+          {(turn === null || !way.empty) && (
             <SendButton
               verb={way.verb}
               verbs={way.verbs}

@@ -137,6 +137,7 @@ function NoticeActions({
       {state === "refused" &&
         failure.liveTurn &&
         message.branch === undefined &&
+        message.attachments === undefined &&
         lengthOf(message.text) <= longestSteering && (
           <Button look="quiet" icon="steer" onClick={() => again({ ifBusy: "steer" })}>
             {t("composer.outbox.steer")}
@@ -164,7 +165,7 @@ function NoticeActions({
         </Button>
       )}
       {limited && early && <WaitForLimitCheckbox message={message} />}
-      {message.text === "" ? (
+      {message.text === "" && message.attachments === undefined ? (
         <Button look="quiet" icon="trash" onClick={() => void discardOutgoing(key)}>
           {t("composer.outbox.discard")}
         </Button>

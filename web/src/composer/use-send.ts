@@ -1,5 +1,6 @@
 // The ways to send the text of the composer at the moment, and the function that sends it.
 import { useNavigate } from "@tanstack/react-router";
+import { attachmentsOf, detach, maxAttachments, useAttachments } from "../api/attachments";
 import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../api/outbox";
 import { conversationQuery, queryClient } from "../api/queries";
 import { useSecondsUntil } from "../controls/countdown";
@@ -21,6 +22,8 @@ export interface SendState {
   /** active: a rate limit prevents sending. seconds: the time until it ends; 0: no limit. */
   limit: { active: boolean; seconds: number };
   canSend: boolean;
+  /** Whether there is neither a text nor a file. */
+  empty: boolean;
   submit(as: SendMode | null): void;
 }
 
@@ -28,11 +31,14 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const navigate = useNavigate();
   const { wanted } = useSendModes();
   const limit = useLimited();
+  const files = useAttachments((state) => attachmentsOf(state, chat.id));
+  const uploading = useAttachments((state) => (state.uploading[chat.id] ?? 0) > 0);
   const text = chat.draft.text.trim();
+  const empty = text === "" && files.length === 0;
   const length = lengthOf(chat.draft.text);
-  const verbs = text === "" ? [] : verbsOf(state, length);
+  const verbs = empty ? [] : verbsOf(state, length, files.length > 0);
   const verb = verbs.length === 0 ? null : verbs.includes(wanted) ? wanted : "queue";
-  const canSend = text !== "" && length <= longestMessage && !limit.active;
+  const canSend = !empty && !uploading && files.length <= maxAttachments && length <= longestMessage && !limit.active;
   const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
@@ -41,6 +47,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
     sendMessage({
       conversationID: chat.id,
       text,
+      ...(files.length === 0 ? {} : { attachments: files }),
       ifBusy: as ?? "reject",
       ...(steers && state.turn !== null ? { targetTurn: state.turn } : {}),
       ...(once === null || steers ? {} : { profile: once }),
@@ -48,21 +55,25 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
       ...(opening === undefined ? {} : { newConversation: opening }),
     });
     clearSentDraft(chat.id, text);
+    detach(chat.id, null);
     onSent();
     if (chat.fresh === null) return;
     endNewChat(chat.id);
     void navigate({ to: "/c/$conversation", params: { conversation: chat.id } });
   };
-  return { verb, verbs, length, limit, canSend, submit };
+  return { verb, verbs, length, limit, canSend, empty, submit };
 }
 
 /** The ways to send during a live turn or while a message is in flight; empty: the message is sent normally. */
 function verbsOf(
   { turn, messageInFlight, acceptsSteering, stopping }: ComposerState,
   length: number,
+  withFiles: boolean,
 ): readonly SendMode[] {
   if (turn === null) return messageInFlight ? ["queue"] : [];
-  return acceptsSteering && !stopping && length <= longestSteering ? ["queue", "steer", "interrupt"] : ["queue"];
+  return acceptsSteering && !withFiles && !stopping && length <= longestSteering
+    ? ["queue", "steer", "interrupt"]
+    : ["queue"];
 }
 
 /** The head message that the user sees; undefined: not certain. The service refuses the message if the head differs. */

@@ -1,6 +1,7 @@
 // The frame of every page: the sidebar, the header with the title, and the parts that all pages share.
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { useCallback, useEffect, useState, type ReactNode } from "react";
+import { closeFileView, useFileView } from "../api/file-view";
 import { focusComposer } from "../composer/composer-requests";
 import { deferred } from "../controls/deferred";
 import { useDevice } from "../controls/device";
@@ -35,6 +36,7 @@ const ShareDialog = deferred(() => import("../sidebar/share-dialog").then((m) =>
 const BranchesDialog = deferred(() => import("../sidebar/branches-dialog").then((m) => m.BranchesDialog), {
   onFailure: () => useBranching.setState({ conversation: null }),
 });
+const FileView = deferred(() => import("./file-view").then((m) => m.FileView), { onFailure: closeFileView });
 const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
   onFailure: () => useUnsentCount.setState({ count: 0 }),
 });
@@ -51,6 +53,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const moving = useMoving((move) => move.conversations.length > 0);
   const sharing = useSharing((share) => share.conversation !== null);
   const branching = useBranching((branches) => branches.conversation !== null);
+  const viewing = useFileView(({ file }) => file !== null);
   useSendWhenHidden();
   useProviderFailureToast();
   const navigate = useNavigate();
@@ -87,6 +90,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {moving && <MoveDialog />}
       {sharing && <ShareDialog />}
       {branching && <BranchesDialog />}
+      {viewing && <FileView />}
       {unsent && <SignOutDialog />}
       <main id="main" tabIndex={-1} className="flex min-w-0 grow flex-col pe-[env(safe-area-inset-right)] outline-none">
         <Header conversation={conversation} onShow={wide && shown ? null : () => show(true)} />

@@ -4,7 +4,6 @@ import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../api/client";
 import { Composer } from "../composer/composer";
 import { newChat } from "../composer/new-chat";
-import { PendingList } from "../composer/pending-list";
 import { Button } from "../controls/button";
 import { deferred } from "../controls/deferred";
 import { useOnline } from "../controls/media";
@@ -18,6 +17,10 @@ import { ConversationLoading } from "./conversation-loading";
 // The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
 const Transcript = deferred(() => import("../transcript/transcript").then((m) => m.Transcript), {
   Placeholder: ConversationLoading,
+});
+// It is empty in most conversations.
+const PendingList = deferred(() => import("../composer/pending-list").then((m) => m.PendingList), {
+  onFailure: () => {},
 });
 const NotFound = deferred(() => import("./not-found").then((m) => m.NotFound));
 

@@ -9,7 +9,7 @@ import { Icon, type IconName } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { ShowMore } from "../controls/show-more";
 import { useLocalization } from "../messages/localization";
-import { byteSize } from "./byte-size";
+import { byteSize } from "../messages/byte-size";
 import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
 
 const icons: Record<FileKind, IconName> = {

@@ -8,7 +8,7 @@ import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import { FileList } from "./file-list";
 import { PageTitle } from "./title";
-import { UploadButton, UploadList } from "./uploads";
+import { UploadButton, UploadList } from "../composer/uploads";
 
 const everything: FileFilter = { query: "", kind: "all", sort: "newest" };
 
@@ -36,7 +36,7 @@ export function LibraryPage() {
           </h1>
           <UploadButton project={null} />
         </div>
-        <UploadList project={null} />
+        <UploadList />
         <div role="search" className="flex flex-wrap items-center gap-x-1 gap-y-2">
           <SearchField value={typed} onChange={setTyped} />
           <QuietSelect

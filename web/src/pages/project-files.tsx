@@ -19,7 +19,7 @@ import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { FileList } from "./file-list";
 import { SearchField } from "./library";
-import { UploadButton, UploadList } from "./uploads";
+import { UploadButton, UploadList } from "../composer/uploads";
 
 /** Runs a change of the files of a project and reports a failure. */
 async function run(change: () => Promise<unknown>, failed: string): Promise<void> {
@@ -57,7 +57,7 @@ export function ProjectFiles({ project }: { project: Project }) {
           </div>
         )}
       </div>
-      <UploadList project={id} />
+      <UploadList of={{ project: id }} />
       {query.isError && query.data === undefined && (
         <Button icon="retry" className="w-fit" onClick={() => void query.refetch()}>
           {t("library.not_loaded")}

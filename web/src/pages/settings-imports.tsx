@@ -21,7 +21,7 @@ import { ShowMore } from "../controls/show-more";
 import { english, type MessageKey } from "../messages/catalog";
 import { useLocalization, type Localization } from "../messages/localization";
 import { Disclosure } from "../parts/disclosure";
-import { byteSize } from "./byte-size";
+import { byteSize } from "../messages/byte-size";
 import { FormError } from "./password-form";
 
 /** How many entries of a report are listed at first, and how many more by each press of the button. */

@@ -15,7 +15,7 @@ import {
 import { Button } from "../controls/button";
 import { ProgressBar } from "../controls/progress-bar";
 import { useLocalization, type Localization } from "../messages/localization";
-import { byteSize } from "./byte-size";
+import { byteSize } from "../messages/byte-size";
 import { FormError } from "./password-form";
 import { DataRow } from "./data-row";
 

@@ -1,6 +1,7 @@
 // Renders a part of a message by its kind. A kind that this version of the app does not know is left out.
 import { memo } from "react";
 import { Icon } from "../controls/icon";
+import { viewFile } from "../api/file-view";
 import type { Citation } from "../generated/events";
 import type { PartView } from "../turn/fold";
 import { useLocalization } from "../messages/localization";
@@ -77,12 +78,24 @@ function Sources({ list }: { list: readonly Citation[] }) {
     <div className="mt-3 text-sm">
       <p className="text-xs text-faint">{t("transcript.sources")}</p>
       <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
-        {list.map(({ index, title, url }) => {
+        {list.map(({ index, title, url, marker, file_id, kind, page, offset = 0, length = 0 }) => {
           const address = linkURL(url);
+          const place = kind === undefined || page === undefined ? "" : t(`file.${kind}`, { number: page });
           return (
             <li key={index} className="max-w-full truncate">
-              <span className="text-faint tabular-nums">{index} </span>
-              {address === undefined ? (
+              <span className="text-faint tabular-nums">{marker ?? index} </span>
+              {file_id !== undefined ? (
+                <button
+                  type="button"
+                  className="text-accent underline decoration-1 underline-offset-2"
+                  onClick={() =>
+                    viewFile({ id: file_id, name: title, ...(place === "" ? {} : { cited: { offset, length } }) })
+                  }
+                >
+                  <bdi>{title}</bdi>
+                  {place !== "" && `, ${place}`}
+                </button>
+              ) : address === undefined ? (
                 <bdi>{title}</bdi>
               ) : (
                 <a

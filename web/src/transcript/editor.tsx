@@ -7,11 +7,13 @@ import { useLocalization } from "../messages/localization";
 
 interface EditorProps {
   text: string;
+  /** Whether the text may be empty. */
+  optional: boolean;
   onSend(text: string): void;
   onCancel(): void;
 }
 
-export function Editor({ text, onSend, onCancel }: EditorProps) {
+export function Editor({ text, optional, onSend, onCancel }: EditorProps) {
   const { t } = useLocalization();
   const [value, setValue] = useState(text);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -20,7 +22,7 @@ export function Editor({ text, onSend, onCancel }: EditorProps) {
     field.current?.focus();
     field.current?.setSelectionRange(text.length, text.length);
   }, [text]);
-  const ready = value.trim() !== "";
+  const ready = optional || value.trim() !== "";
   const pressed = (event: KeyboardEvent) => {
     // Ignores the key that ends a composition of an input method; Safari reports it as 229.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;

@@ -2,6 +2,7 @@
 // shows the state of its delivery.
 import { memo, useEffect, useRef, useState } from "react";
 import { sendMessage, type Outgoing } from "../api/outbox";
+import { deferred } from "../controls/deferred";
 import { Button, IconButton } from "../controls/button";
 import type { Message } from "../generated/events";
 import { Code } from "../parts/code";
@@ -16,6 +17,8 @@ import { Actions, Siblings } from "./actions";
 import { Editor } from "./editor";
 import { useConversationContext } from "./conversation-context";
 
+const MessageFiles = deferred(() => import("./files").then((m) => m.MessageFiles), { onFailure: () => {} });
+
 interface UserMessageProps {
   message: Message | null;
   outgoing: Outgoing | null;
@@ -29,6 +32,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
   const [editing, setEditing] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const text = outgoing?.text ?? textOf(message);
+  const files = outgoing?.attachments?.map((file) => file.id) ?? message?.attachments ?? [];
   useEffect(() => {
     if (!edit) return;
     if (message !== null && !busy) setEditing(true);
@@ -43,12 +47,14 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
     return (
       <Editor
         text={text}
+        optional={files.length > 0}
         onCancel={close}
         onSend={(changed) => {
           setEditing(false);
           sendMessage({
             conversationID: id,
             text: changed,
+            ...(files.length === 0 ? {} : { attachments: files.map((id) => ({ id, name: "" })) }),
             branch: { message_id: message.message_id, mode: "edit" },
             ifBusy: "reject",
           });
@@ -59,6 +65,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
   }
   return (
     <div className="relative flex flex-col items-end">
+      {files.length > 0 && <MessageFiles ids={files} />}
       {text !== "" && <Bubble text={text} faint={outgoing !== null && outgoing.state !== "accepted"} />}
       {outgoing !== null && <DeliveryState outgoing={outgoing} />}
       {message !== null && (

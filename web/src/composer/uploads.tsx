@@ -1,14 +1,14 @@
 // The uploads of this tab: the button that chooses files, the page as a target of dropped files, and a row for each
 // upload.
 import { useEffect, useEffectEvent, useRef, useState } from "react";
-import { retryOf, type QueuedUpload, type UploadProblem } from "../api/upload-queue";
+import { retryOf, type Destination, type QueuedUpload, type UploadProblem } from "../api/upload-queue";
 import { addUploads, cancelUpload, retryUpload, useUploads } from "../api/uploads";
 import { Button, IconButton } from "../controls/button";
 import { formatSeconds, useSecondsUntil } from "../controls/countdown";
 import { Icon } from "../controls/icon";
 import { ProgressBar } from "../controls/progress-bar";
 import { useLocalization } from "../messages/localization";
-import { byteSize } from "./byte-size";
+import { byteSize } from "../messages/byte-size";
 
 interface UploadsProps {
   /** The project of which the uploads become files; null: the library. */
@@ -19,7 +19,7 @@ interface UploadsProps {
 export function UploadButton({ project, look }: UploadsProps & { look?: "primary" | "plain" }) {
   const { t } = useLocalization();
   const chooser = useRef<HTMLInputElement>(null);
-  const dragging = useDroppedFiles((files) => addUploads(files, project));
+  const to = { project, conversation: null };
   return (
     <>
       <Button data-upload="" icon="upload" look={look ?? "primary"} onClick={() => chooser.current?.click()}>
@@ -31,20 +31,26 @@ export function UploadButton({ project, look }: UploadsProps & { look?: "primary
         multiple
         hidden
         onChange={(event) => {
-          addUploads(event.target.files ?? [], project);
+          addUploads(event.target.files ?? [], to);
           event.target.value = ""; // so that the same file can be chosen again
         }}
       />
-      {dragging && (
-        <div className="pointer-events-none fixed inset-0 z-40 flex items-center justify-center bg-overlay p-6">
-          <p className="flex items-center gap-3 rounded-lg border-2 border-dashed border-accent bg-raised px-6 py-4 font-medium shadow-float">
-            <Icon name="upload" />
-            {t("library.drop")}
-          </p>
-        </div>
-      )}
+      <DropTarget to={to} text={t("library.drop")} />
     </>
   );
+}
+
+/** Makes the page a target of dropped files. It shows a text while files are dragged over the page. */
+export function DropTarget({ to, text }: { to: Destination; text: string }) {
+  const dragging = useDroppedFiles((files) => addUploads(files, to));
+  return dragging ? (
+    <div className="pointer-events-none fixed inset-0 z-40 flex items-center justify-center bg-overlay p-6">
+      <p className="flex items-center gap-3 rounded-lg border-2 border-dashed border-accent bg-raised px-6 py-4 font-medium shadow-float">
+        <Icon name="upload" />
+        {text}
+      </p>
+    </div>
+  ) : null;
 }
 
 /** Calls receive with files that are dropped on the page. Returns whether files are being dragged over it. */
@@ -77,11 +83,13 @@ function useDroppedFiles(receive: (files: FileList) => void): boolean {
   return dragging;
 }
 
-/** The uploads that have not become files. Those of projects are also listed in the library. */
-export function UploadList({ project }: UploadsProps) {
+/** The uploads that have not become files: those with a destination, or all. */
+export function UploadList({ of }: { of?: Partial<Destination> }) {
   const { t } = useLocalization();
   const list = useUploads((uploads) => uploads.list);
-  const shown = list.filter((one) => project === null || one.project === project);
+  const shown = list.filter(
+    ({ to }) => (of?.project ?? to.project) === to.project && (of?.conversation ?? to.conversation) === to.conversation,
+  );
   const ended = useUploads((uploads) => uploads.ended);
   const [before] = useState(ended);
   const announced =

@@ -1,5 +1,5 @@
 // Sizes of files as texts.
-import type { Localization } from "../messages/localization";
+import type { Localization } from "./localization";
 
 const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
 

@@ -1,0 +1,182 @@
+// Tests of the files of messages: adding them in the composer, sending them, and the citations of the answer.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { expectAccessibleInBothColorSchemes } from "./axe";
+import { composer, expectFocus, fast, messages, send, stored, waitForAnswerEnd } from "./conversation-page";
+import { FaultProxy } from "./fault-proxy";
+import { Account, BrowserWindow, phone, withBrowser } from "./harness";
+
+withBrowser();
+
+const attached = (page: Page) => page.getByRole("list", { name: "Files of the message" }).getByRole("listitem");
+const uploads = (page: Page) => page.getByRole("list", { name: "Uploads" }).getByRole("listitem");
+const sendButton = (page: Page) => page.getByRole("button", { name: "Send", exact: true });
+const filesOf = (page: Page, at: number) => messages(page).nth(at).getByRole("list", { name: "Files" });
+
+interface Chosen {
+  name: string;
+  mimeType: string;
+  buffer: Buffer;
+}
+
+const text = (name: string, content: string): Chosen => ({
+  name,
+  mimeType: "text/plain",
+  buffer: Buffer.from(content),
+});
+
+/** Chooses files as a user does, with the button. */
+async function add(page: Page, ...chosen: Chosen[]): Promise<void> {
+  const button = page.getByRole("button", { name: "Add files" });
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), button.click()]);
+  await chooser.setFiles(chosen);
+}
+
+/** A PDF with a line of text on each page. */
+function pdf(name: string, lines: readonly string[]): Chosen {
+  const objects = lines.map((line, at) => {
+    const content = `BT /F 12 Tf 72 720 Td (${line}) Tj ET`;
+    return (
+      `${4 + 2 * at} 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents ${5 + 2 * at} 0 R >> endobj\n` +
+      `${5 + 2 * at} 0 obj << /Length ${content.length} >> stream\n${content}\nendstream endobj\n`
+    );
+  });
+  const kids = lines.map((_, at) => `${4 + 2 * at} 0 R`).join(" ");
+  const file =
+    "%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n" +
+    `2 0 obj << /Type /Pages /Count ${lines.length} /Kids [${kids}] >> endobj\n` +
+    "3 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj\n" +
+    `${objects.join("")}trailer << /Size ${4 + 2 * lines.length} /Root 1 0 R >>\n%%EOF\n`;
+  return { name, mimeType: "application/pdf", buffer: Buffer.from(file) };
+}
+
+async function newConversation(account: Account): Promise<string> {
+  const made = await account.request("POST", "/conversations", { title: "With files" });
+  return ((await made.json()) as { conversation_id: string }).conversation_id;
+}
+
+describe("files of messages", () => {
+  test("32 an answer about a PDF cites its page, and the citation opens the page", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).waitFor();
+    await add(
+      page,
+      pdf("pilot.pdf", ["Ships come.", "The spring tide of Saint-Malo rises by twelve metres.", "Ships go."]),
+    );
+    await attached(page).filter({ hasText: "pilot.pdf" }).waitFor();
+    await expectAccessibleInBothColorSchemes(page, "a message with a file that is being written");
+    await send(page, "How high is the spring tide?");
+    await waitForAnswerEnd(page);
+    await expect.poll(() => attached(page).count()).toBe(0);
+    await filesOf(page, 0).getByRole("button", { name: "pilot.pdf" }).waitFor();
+    const citation = page.getByRole("button", { name: "pilot.pdf, page 2" });
+    await citation.waitFor();
+    await expectAccessibleInBothColorSchemes(page, "an answer with a citation");
+    await citation.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "pilot.pdf" });
+    await dialog.getByText("page 2", { exact: true }).waitFor();
+    expect(await dialog.locator("mark").innerText()).toBe("The spring tide of Saint-Malo rises by twelve metres.");
+    expect(await dialog.getByText("Ships come.").count()).toBe(0);
+    await expectAccessibleInBothColorSchemes(page, "a cited page");
+    await dialog.getByRole("button", { name: "Show from the beginning" }).press("Enter");
+    await dialog.getByText("Ships come.").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await expectFocus(citation);
+    await visit.close();
+  });
+
+  test("3 the message waits for its uploads, and one bad file blocks nothing; the files survive a reload", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const network = await FaultProxy.start();
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account, {
+      proxy: network.proxy,
+      viewport: phone,
+      hasTouch: true,
+      isMobile: true,
+    });
+    const { page } = visit;
+    await composer(page).fill("Which tide?");
+    network.holdBodies();
+    await add(page, text("tides.txt", "The tide comes in.\n".repeat(50_000)));
+    await uploads(page).filter({ hasText: "tides.txt" }).waitFor();
+    await expect.poll(() => sendButton(page).isEnabled()).toBe(false);
+    network.release();
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await expect.poll(() => sendButton(page).isEnabled()).toBe(true);
+    await add(page, text("nothing.txt", ""), text("moon.txt", "The moon pulls."));
+    await uploads(page).getByText("This file is empty.").waitFor();
+    await attached(page).filter({ hasText: "moon.txt" }).waitFor();
+    await expectAccessibleInBothColorSchemes(page, "a message with files and a refused upload");
+    await page.reload();
+    await expect.poll(() => attached(page).count()).toBe(2);
+    await page.getByRole("button", { name: "Remove: moon.txt" }).press("Enter");
+    await expect.poll(() => attached(page).count()).toBe(1);
+    await sendButton(page).click();
+    await waitForAnswerEnd(page);
+    await expect
+      .poll(async () => (await stored(account, conversation)).map(({ attachments }) => attachments.length))
+      .toEqual([1, 0]);
+    await visit.close();
+  });
+
+  test("an edited message keeps its files, and a message can consist of a file", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await composer(page).waitFor();
+    await add(page, text("tides.txt", "The tide comes in."));
+    await attached(page).first().waitFor();
+    await sendButton(page).click();
+    await waitForAnswerEnd(page);
+    await messages(page).first().hover();
+    await messages(page).first().getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("textbox", { name: "Edit your message" }).fill(`Which tide? ${fast(3)}`);
+    await page.keyboard.press("Enter");
+    await expect
+      .poll(async () =>
+        (await stored(account, conversation)).map(({ attachments, parts }) => [attachments.length, parts.length > 0]),
+      )
+      .toEqual([
+        [1, true],
+        [0, true],
+      ]);
+    await filesOf(page, 0).getByRole("button", { name: "tides.txt" }).waitFor();
+    await account.request("DELETE", `/files/${(await stored(account, conversation))[0]!.attachments[0]!}`);
+    await page.reload();
+    await filesOf(page, 0).getByRole("button", { name: "tides.txt" }).press("Enter");
+    await page.getByRole("dialog", { name: "tides.txt" }).getByText("The tide comes in.").waitFor();
+    await visit.close();
+  });
+
+  test("files that are dropped on the page or pasted are added", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await composer(page).waitFor();
+    const hand = await page.evaluateHandle(() => {
+      const data = new DataTransfer();
+      data.items.add(new File(["The tide comes in."], "dropped.txt", { type: "text/plain" }));
+      return data;
+    });
+    await expect
+      .poll(async () => {
+        await page.dispatchEvent("body", "dragover", { dataTransfer: hand });
+        return page.getByText("Drop files to add them to the message").count();
+      })
+      .toBe(1);
+    await page.dispatchEvent("body", "drop", { dataTransfer: hand });
+    await attached(page).filter({ hasText: "dropped.txt" }).waitFor();
+    await composer(page).evaluate((field) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File(["The moon pulls."], "pasted.txt", { type: "text/plain" }));
+      field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    });
+    await attached(page).filter({ hasText: "pasted.txt" }).waitFor();
+    await visit.close();
+  });
+});

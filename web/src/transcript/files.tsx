@@ -1,0 +1,40 @@
+// The files of a message, each as a button that shows it.
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { api, body } from "../api/client";
+import { viewFile } from "../api/file-view";
+import { Icon } from "../controls/icon";
+import { useLocalization } from "../messages/localization";
+
+/** The states of the files of a message, in the order of the message. */
+const statesQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ["files", "states", ...ids],
+    queryFn: () => body(api.POST("/files/attachment-states", { body: { file_ids: [...ids] } })),
+  });
+
+export function MessageFiles({ ids }: { ids: readonly string[] }) {
+  const { t } = useLocalization();
+  const { data } = useQuery(statesQuery(ids));
+  return (
+    <ul aria-label={t("transcript.files")} className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
+      {ids.map((id, at) => {
+        const file = data?.data[at]?.file ?? null;
+        const missing = data !== undefined && file === null;
+        const name = file?.filename ?? t(missing ? "transcript.file.missing" : "transcript.file.loading");
+        return (
+          <li key={id} className="max-w-full">
+            <button
+              type="button"
+              disabled={file === null}
+              className="flex min-h-9 max-w-full items-center gap-1.5 rounded-md border border-line bg-raised px-2.5 text-sm enabled:hover:bg-hover disabled:text-faint pointer-coarse:min-h-11"
+              onClick={() => viewFile({ id, name })}
+            >
+              <Icon name={file?.kind === "image" ? "image" : "file"} size={16} />
+              <bdi className="truncate">{name}</bdi>
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
