@@ -1,9 +1,12 @@
 package http
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +231,12 @@ func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 	var list protocol.List[protocol.File]
 	if c.expect(200, "GET", "/files", nil).into(t, &list); len(list.Data) != 0 {
 		t.Errorf("the library has %+v", list.Data)
+	}
+	archive := c.expect(200, "GET", "/account/export", nil).body
+	if exported, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive))); err != nil {
+		t.Error(err)
+	} else if _, err := fs.Stat(exported, "files/"+file.FileID.String()); err != nil {
+		t.Errorf("the export: %v", err)
 	}
 	states := c.expect(200, "POST", "/files/attachment-states", route.Object{"file_ids": []any{file.FileID}})
 	if !strings.Contains(string(states.body), `"state":"deleted"`) {

@@ -80,15 +80,19 @@ func choose(text string, blocks []protocol.TextBlock, question string, limit int
 		if p.score == 0 && len(chosen) > 0 && chosen[0].score > 0 {
 			break // it has none of the words, and others have
 		}
-		if size := p.end - p.start; size <= limit {
+		switch size := p.end - p.start; {
+		case size <= limit:
 			chosen, limit = append(chosen, p), limit-size
+		case p.score == 0:
+			limit = 0 // the beginning of the text has no gap
 		}
 	}
 	slices.SortFunc(chosen, func(a, b passage) int { return cmp.Compare(a.start, b.start) })
 	return chosen
 }
 
-// rank sets the scores of the passages of a text.
+// rank sets the scores of the passages of a text. Its memory depends on the number of passages, and on the number of words
+// of the question, but not on their product.
 func rank(all []passage, text, question string) {
 	terms := map[string]int{} // to their indexes
 	words(question, func(word string) {
@@ -99,32 +103,43 @@ func rank(all []passage, text, question string) {
 	if len(terms) == 0 || len(all) == 0 {
 		return
 	}
-	counts := make([]int, len(all)*len(terms)) // by passage and term
-	lengths, total := make([]int, len(all)), 0
+	counts := make([]int, len(terms)) // in the passage
+	var found []int                   // the terms in the passage
 	having := make([]int, len(terms)) // passages
-	for i := range all {
-		row := counts[i*len(terms):][:len(terms)]
-		words(text[all[i].start:all[i].end], func(word string) {
-			lengths[i]++
-			if at, is := terms[word]; is {
-				if row[at]++; row[at] == 1 {
-					having[at]++
+	lengths, total := make([]int, len(all)), 0
+	each := func(visit func(i int)) {
+		for i := range all {
+			length := 0
+			words(text[all[i].start:all[i].end], func(word string) {
+				length++
+				if at, is := terms[word]; is {
+					if counts[at]++; counts[at] == 1 {
+						found = append(found, at)
+					}
 				}
+			})
+			lengths[i] = length
+			visit(i)
+			for _, at := range found {
+				counts[at] = 0
 			}
-		})
-		total += lengths[i]
-	}
-	average := float64(total) / float64(len(all))
-	for i := range all {
-		for at, count := range counts[i*len(terms):][:len(terms)] {
-			if count == 0 {
-				continue
-			}
-			rarity := math.Log(1 + (float64(len(all)-having[at])+0.5)/(float64(having[at])+0.5))
-			often := float64(count)
-			all[i].score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
+			found = found[:0]
 		}
 	}
+	each(func(i int) {
+		total += lengths[i]
+		for _, at := range found {
+			having[at]++
+		}
+	})
+	average := float64(total) / float64(len(all))
+	each(func(i int) {
+		for _, at := range found {
+			rarity := math.Log(1 + (float64(len(all)-having[at])+0.5)/(float64(having[at])+0.5))
+			often := float64(counts[at])
+			all[i].score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
+		}
+	})
 }
 
 // words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. The string

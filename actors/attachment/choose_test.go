@@ -2,6 +2,7 @@ package attachment
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,15 @@ func TestPassagesCoverTheText(t *testing.T) {
 	}
 }
 
+// allocated returns the bytes that a function allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 	filler := strings.Repeat("The harbour master keeps the book of the harbour and the ships of the season. ", 20)
 	text, blocks := pages(300, func(page int) string {
@@ -86,6 +96,13 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 		if chosen := choose(text, blocks, question, 3000); len(chosen) == 0 || chosen[0].start != 0 {
 			t.Errorf("%q: the text does not start at its beginning: %+v", question, chosen)
 		}
+	}
+	var long strings.Builder
+	for word := range 20_000 {
+		fmt.Fprintf(&long, "w%d ", word)
+	}
+	if used := allocated(func() { choose(text, blocks, long.String()+"tide", 3000) }); used > 50<<20 {
+		t.Errorf("a question of 20,000 words took %d MiB", used>>20)
 	}
 	if chosen := choose(text, blocks, "tide", 10); len(chosen) != 0 {
 		t.Errorf("in 10 bytes: %+v", chosen)

@@ -21,6 +21,8 @@ const (
 	share = 2
 	// maxPassages limits the passages of one file, in bytes: about 20 printed pages.
 	maxPassages = 64 << 10
+	// maxRanked limits the texts whose passages are ranked for one request, in bytes: ranking takes about 30 ms for 1 MiB.
+	maxRanked = 16 << 20
 	// leastPassages is the least space for which passages are chosen.
 	leastPassages = 500
 )
@@ -86,8 +88,10 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 			sizes[i] = heads[id].Size
 		}
 	}
-	for i, most := range Plan(sizes, f.Space) {
-		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most)
+	plan := Plan(sizes, f.Space)
+	ranked := rankable(sizes, plan)
+	for i, most := range plan {
+		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most, ranked[i])
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -102,6 +106,18 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 		size -= sizeOf(shown[first : first+1])
 	}
 	return shown[first:], sources, first > 0, nil
+}
+
+// rankable returns of which texts the passages are ranked: the newest of those that are not shown whole, within maxRanked.
+func rankable(sizes, shown []int) []bool {
+	ranked := make([]bool, len(sizes))
+	left := maxRanked
+	for i := len(sizes) - 1; i >= 0; i-- {
+		if shown[i] > 0 && shown[i] < sizes[i] && sizes[i] <= left {
+			ranked[i], left = true, left-sizes[i]
+		}
+	}
+	return ranked
 }
 
 // attached returns the files of a history in the order of the messages in which they are shown, and the indexes of these
@@ -148,7 +164,7 @@ func (f *Files) heads(ctx context.Context, ids []protocol.FileID) (map[protocol.
 }
 
 // section returns what a model gets of a file, at most most bytes of its text, and the file as a source if it gets any.
-func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int) (section string, source *turn.Source, err error) {
+func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int, ranked bool) (section string, source *turn.Source, err error) {
 	if head == nil {
 		return fmt.Sprintf("\n\n<file number=\"%d\">\nThis file was deleted.\n</file>", number), nil, nil
 	}
@@ -169,7 +185,7 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 		if err != nil {
 			return "", nil, fmt.Errorf("reading a file of a conversation: %w", err)
 		}
-		body = f.body(text, blocks, most)
+		body = f.body(text, blocks, most, ranked)
 		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: blocks}
 	}
 	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, head.Filename, head.MediaType, extent(head), body), source, nil
@@ -190,10 +206,13 @@ func extent(head *turnlog.FileHead) string {
 var tags = strings.NewReplacer("<file", "‹file", "</file", "‹/file")
 
 // body returns a text, or passages of it, with the numbers of the pages.
-func (f *Files) body(text string, blocks []protocol.TextBlock, most int) string {
+func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) string {
 	var b strings.Builder
 	pieces := []passage{{end: len(text), block: -1}}
 	switch {
+	case len(text) > most && !ranked:
+		pieces = choose(text, blocks, "", most)
+		b.WriteString("[This is the beginning of the text. The rest is left out.]\n")
 	case len(text) > most:
 		pieces = choose(text, blocks, f.Question, most)
 		b.WriteString("[These passages have words of the question. The rest of the text is left out.]\n")

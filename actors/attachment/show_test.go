@@ -116,6 +116,20 @@ func TestALongTextIsShownInPassages(t *testing.T) {
 	}
 }
 
+func TestTheTextsThatAreRankedAreLimited(t *testing.T) {
+	const mib = 1 << 20
+	sizes, shown := []int{10 * mib, 4 * mib, 100, 8 * mib, 4 * mib}, []int{500, 0, 100, 500, 500}
+	if got := rankable(sizes, shown); !slices.Equal(got, []bool{false, false, false, true, true}) {
+		t.Errorf("%t", got)
+	}
+	store := memory{}
+	id := store.add("a.txt", strings.Repeat("Nothing of note. ", 2000)+"The lighthouse.")
+	body := (&Files{Question: "lighthouse"}).body(store[id].text, nil, 2000, false)
+	if !strings.HasPrefix(body, "[This is the beginning of the text.") || strings.Contains(body, "lighthouse") || len(body) > 2100 {
+		t.Errorf("%s", body)
+	}
+}
+
 func TestAFileWithoutATextIsNamed(t *testing.T) {
 	store := memory{}
 	for state, want := range map[protocol.TextState]string{

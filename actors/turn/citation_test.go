@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"turnstone/protocol"
@@ -38,6 +40,21 @@ func TestCitationsNameFilesAndPagesThatTheModelHasRead(t *testing.T) {
 				t.Errorf("%q: %+v, want %+v", text, a, b)
 			}
 		}
+	}
+	many := &Machine{sources: []Source{{Number: 1, FileID: one, Blocks: make([]protocol.TextBlock, 2*maxCitations)}}}
+	var text strings.Builder
+	for i := range many.sources[0].Blocks {
+		many.sources[0].Blocks[i].Page = i + 1
+		fmt.Fprintf(&text, "[1:%d]", i+1)
+	}
+	if got := many.cite(text.String()); len(got) != maxCitations {
+		t.Errorf("%d citations", len(got))
+	}
+	if got := many.cite(strings.Repeat("[", 100) + "1:7]"); len(got) != 1 {
+		t.Errorf("after brackets: %+v", got)
+	}
+	if got := many.cite(strings.Repeat("[", 1<<20) + "1:7]"); len(got) != 0 {
+		t.Errorf("after too many brackets: %+v", got)
 	}
 	if got := new(Machine).cite("[1]"); got == nil || len(got) != 0 {
 		t.Errorf("without files: %+v", got)

@@ -16,24 +16,25 @@ type exportedFile struct {
 	Path *string `json:"path"` // of the content in the archive; null: it could not be read
 }
 
-// allFiles writes the contents of the files, and then their list.
+// allFiles writes the contents of the files of the library and of messages, and then their list.
 func (s *Store) allFiles(ctx context.Context, account protocol.AccountID, to *Archive) error {
-	var after *files.Position
 	var written []exportedFile
-	for {
-		found, next, err := s.files.ListFiles(ctx, account, &files.Filter{}, after, page)
-		if err != nil {
-			return err
-		}
-		for i := range found {
-			path, err := s.content(ctx, account, &found[i], to)
+	for _, filter := range []files.Filter{{}, {Deleted: true}} {
+		for after := (*files.Position)(nil); ; {
+			found, next, err := s.files.ListFiles(ctx, account, &filter, after, page)
 			if err != nil {
 				return err
 			}
-			written = append(written, exportedFile{found[i], path})
-		}
-		if after = next; after == nil {
-			break
+			for i := range found {
+				path, err := s.content(ctx, account, &found[i], to)
+				if err != nil {
+					return err
+				}
+				written = append(written, exportedFile{found[i], path})
+			}
+			if after = next; after == nil {
+				break
+			}
 		}
 	}
 	return list(to, "files.json", "files", func() ([]exportedFile, bool, error) { return written, false, nil })

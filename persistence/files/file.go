@@ -93,6 +93,7 @@ type Filter struct {
 	Kind      protocol.FileKind
 	ProjectID *protocol.ProjectID
 	Sort      Sort
+	Deleted   bool // instead of the library: the files that were deleted from it, and that messages have
 }
 
 // Position is the position of a list after a file.
@@ -112,7 +113,7 @@ var listSQL = map[Sort]string{
 
 const listFilesSQL = `
 	select ` + fileColumns + fromFiles + `
-	where f.account_id = @account and f.deleted_at is null
+	where f.account_id = @account
 	  and (@kind = '' or f.kind = @kind)
 	  and (@query = '' or position(lower(@query) in lower(f.filename)) > 0)
 	  and (@project::uuid is null or exists (
@@ -137,7 +138,11 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 		"account": account, "kind": string(filter.Kind), "query": filter.Query, "project": filter.ProjectID,
 		"after": from.ID, "name": from.Name, "size": from.Size, "limit": limit + 1,
 	}
-	page, err = pg.Rows(ctx, s.db, account, scanFile, listFilesSQL+listSQL[sort], args)
+	of := ` and f.deleted_at is null `
+	if filter.Deleted {
+		of = ` and f.deleted_at is not null and ` + readable + ` `
+	}
+	page, err = pg.Rows(ctx, s.db, account, scanFile, listFilesSQL+of+listSQL[sort], args)
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing files: %w", err)
 	}
