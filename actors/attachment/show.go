@@ -23,6 +23,8 @@ const (
 	maxPassages = 64 << 10
 	// maxRanked limits the texts whose passages are ranked for one request, in bytes: ranking takes about 30 ms for 1 MiB.
 	maxRanked = 16 << 20
+	// maxFiles limits the files of one request, with the newest first. Each takes some space, also if its text is left out.
+	maxFiles = 50
 	// leastPassages is the least space for which passages are chosen.
 	leastPassages = 500
 )
@@ -120,22 +122,23 @@ func rankable(sizes, shown []int) []bool {
 	return ranked
 }
 
-// attached returns the files of a history in the order of the messages in which they are shown, and the indexes of these
-// messages.
+// attached returns the newest files of a history in the order of the messages in which they are shown, and the indexes of
+// these messages.
 func attached(history []turnlog.HistoryMessage) (ids []protocol.FileID, last map[protocol.FileID]int) {
 	last = map[protocol.FileID]int{}
-	for i := range history {
-		for _, id := range history[i].Attachments {
-			last[id] = i
-		}
-	}
-	for i := range history {
-		for _, id := range history[i].Attachments {
-			if last[id] == i && !slices.Contains(ids, id) {
-				ids = append(ids, id)
+	for i, message := range slices.Backward(history) {
+		for _, id := range slices.Backward(message.Attachments) {
+			if _, known := last[id]; known {
+				continue
 			}
+			if len(ids) == maxFiles {
+				slices.Reverse(ids)
+				return ids, last
+			}
+			ids, last[id] = append(ids, id), i
 		}
 	}
+	slices.Reverse(ids)
 	return ids, last
 }
 
@@ -185,8 +188,9 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 		if err != nil {
 			return "", nil, fmt.Errorf("reading a file of a conversation: %w", err)
 		}
-		body = f.body(text, blocks, most, ranked)
-		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: blocks}
+		var read []protocol.TextBlock
+		body, read = f.body(text, blocks, most, ranked)
+		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: read}
 	}
 	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, head.Filename, head.MediaType, extent(head), body), source, nil
 }
@@ -205,8 +209,8 @@ func extent(head *turnlog.FileHead) string {
 // tags replaces what would begin or end a file within a text.
 var tags = strings.NewReplacer("<file", "‹file", "</file", "‹/file")
 
-// body returns a text, or passages of it, with the numbers of the pages.
-func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) string {
+// body returns a text, or passages of it, with the numbers of the pages. read are the pages of which it has a part.
+func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) (body string, read []protocol.TextBlock) {
 	var b strings.Builder
 	pieces := []passage{{end: len(text), block: -1}}
 	switch {
@@ -226,11 +230,12 @@ func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked 
 		}
 		if p.block != block && p.block >= 0 {
 			fmt.Fprintf(&b, "[%s %d]\n", blocks[p.block].Kind, blocks[p.block].Page)
+			read = append(read, blocks[p.block])
 		}
-		b.WriteString(tags.Replace(text[p.start:p.end]))
+		b.WriteString(text[p.start:p.end])
 		end, block = p.end, p.block
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return tags.Replace(strings.TrimRight(b.String(), "\n")), read // as a whole: two pieces may form a tag
 }
 
 // whole returns the pages of a text as passages, and what is between them.

@@ -93,6 +93,39 @@ func TestAFileCannotEndItself(t *testing.T) {
 	}
 }
 
+func TestTheEndsOfPassagesFormNoTag(t *testing.T) {
+	text := strings.Repeat("x", passageBytes-4) + "</fi" + "le>" + strings.Repeat("y", 2*passageBytes)
+	for _, most := range []int{2 * passageBytes, 10 * passageBytes} {
+		if body, _ := (&Files{}).body(text, nil, most, true); strings.Contains(body, "</file") || !strings.Contains(body, "/file>") {
+			t.Errorf("in %d bytes: %s", most, body)
+		}
+	}
+}
+
+func TestOnlyTheNewestFilesAreShown(t *testing.T) {
+	store := memory{}
+	var history []turnlog.HistoryMessage
+	for range maxFiles {
+		history = append(history, says("x", store.add("a.txt", "old"), store.add("b.txt", "new")))
+	}
+	shown, sources, _, err := (&Files{Store: store, Space: 100_000}).Show(t.Context(), history)
+	if text := strings.Join(texts(shown), ""); err != nil || len(sources) != maxFiles || strings.Count(text, "<file number") != maxFiles || !strings.Contains(text, `number="1" name="a.txt"`) {
+		t.Errorf("%d sources, %v: %s", len(sources), err, text)
+	}
+}
+
+func TestOnlyPagesThatAreShownCanBeCited(t *testing.T) {
+	text, blocks := pages(300, func(page int) string {
+		if page == 217 {
+			return "The lighthouse is high."
+		}
+		return strings.Repeat("Nothing of note. ", 40)
+	})
+	if body, read := (&Files{Question: "lighthouse"}).body(text, blocks, 2000, true); len(read) != 1 || read[0].Page != 217 || !strings.Contains(body, "[page 217]\nThe lighthouse is high.") {
+		t.Errorf("%+v: %s", read, body)
+	}
+}
+
 func TestALongTextIsShownInPassages(t *testing.T) {
 	store := memory{}
 	long := strings.Repeat("Nothing of note. ", 2000) + "The lighthouse is 40 metres high. " + strings.Repeat("Nothing of note. ", 2000)
@@ -124,7 +157,7 @@ func TestTheTextsThatAreRankedAreLimited(t *testing.T) {
 	}
 	store := memory{}
 	id := store.add("a.txt", strings.Repeat("Nothing of note. ", 2000)+"The lighthouse.")
-	body := (&Files{Question: "lighthouse"}).body(store[id].text, nil, 2000, false)
+	body, _ := (&Files{Question: "lighthouse"}).body(store[id].text, nil, 2000, false)
 	if !strings.HasPrefix(body, "[This is the beginning of the text.") || strings.Contains(body, "lighthouse") || len(body) > 2100 {
 		t.Errorf("%s", body)
 	}

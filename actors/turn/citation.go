@@ -13,7 +13,7 @@ type Source struct {
 	FileID protocol.FileID
 	Title  string
 	Size   int                  // of the text, in bytes
-	Blocks []protocol.TextBlock // the pages, sheets, slides or chapters; empty: the file has none
+	Blocks []protocol.TextBlock // the pages, sheets, slides or chapters that it has read; empty: the file has none
 }
 
 // CitationRule tells a model how to cite.
