@@ -2,7 +2,18 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
-import { composer, expectFocus, fast, messages, send, stored, waitForAnswerEnd } from "./conversation-page";
+import {
+  composer,
+  endless,
+  expectFocus,
+  fast,
+  messages,
+  send,
+  stop,
+  stored,
+  waitForAnswerEnd,
+  waiting,
+} from "./conversation-page";
 import { FaultProxy } from "./fault-proxy";
 import { Account, BrowserWindow, phone, withBrowser } from "./harness";
 
@@ -150,6 +161,25 @@ describe("files of messages", () => {
     await page.reload();
     await filesOf(page, 0).getByRole("button", { name: "tides.txt" }).press("Enter");
     await page.getByRole("dialog", { name: "tides.txt" }).getByText("The tide comes in.").waitFor();
+    await visit.close();
+  });
+
+  test("a queued message with files returns to the composer with them", async () => {
+    const account = await Account.register();
+    const { conversation } = await account.startTurn(endless);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await stop(page).waitFor();
+    await add(page, text("tides.txt", "The tide comes in."));
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await page.getByRole("button", { name: "Queue", exact: true }).click();
+    const row = waiting(page).getByRole("listitem").filter({ hasText: "(1 file)" });
+    await row.waitFor();
+    await expect.poll(() => attached(page).count()).toBe(0);
+    await expect.poll(() => row.getByRole("button", { name: "Edit" }).isEnabled()).toBe(true);
+    await row.getByRole("button", { name: "Edit" }).click();
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await stop(page).click();
     await visit.close();
   });
 

@@ -1,5 +1,5 @@
 // The files of the account in TanStack Query's cache, and the requests that change them.
-import { infiniteQueryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, body, type Schemas } from "./client";
 import { refetchInAllTabs } from "./queries";
 
@@ -75,6 +75,13 @@ export const uniqueFiles = (pages: readonly { data: readonly StoredFile[] }[]): 
 
 /** The address from which the browser downloads a file. */
 export const contentPath = ({ file_id }: StoredFile): string => `/files/${file_id}/content`;
+
+/** The states of the files of a message, in the order of the message. */
+export const statesQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ["files", "states", ...ids],
+    queryFn: () => body(api.POST("/files/attachment-states", { body: { file_ids: [...ids] } })),
+  });
 
 /** Refetches the lists of files, in all tabs. */
 export const filesChanged = (): Promise<void> => refetchInAllTabs("files");

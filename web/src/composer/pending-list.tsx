@@ -3,6 +3,7 @@
 import { useParams } from "@tanstack/react-router";
 import { memo, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
+import { attach } from "../api/attachments";
 import type { ConversationPage, FollowUp } from "../api/client";
 import { useOutbox, type OutboxMessage } from "../api/outbox";
 import { Button } from "../controls/button";
@@ -221,6 +222,10 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
       run: () =>
         void change(changeFollowUp(id, item, "cancelled", t), () => {
           restoreText(id, item.content);
+          attach(
+            id,
+            item.attachments.map((file) => ({ id: file, name: "" })),
+          );
           focusToWrite();
         }),
     },
@@ -234,7 +239,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
     <PendingRow
       icon={held ? "clock" : "queue"}
       mirrored={!held}
-      text={item.content}
+      text={withFiles(item.content, item.attachments.length, t)}
       state={state}
       actions={actions}
       disabled={changing}
@@ -242,6 +247,10 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
     />
   );
 }
+
+/** The text of a row, with the number of its files. */
+const withFiles = (text: string, files: number, t: Localization["t"]): string =>
+  files === 0 ? text : `${text} ${t("composer.pending.files", { count: files })}`.trim();
 
 /** A queued message or a steering input that the service has not accepted yet. */
 function OutboxItem({ message }: { message: OutboxMessage }) {
@@ -251,7 +260,7 @@ function OutboxItem({ message }: { message: OutboxMessage }) {
     <PendingRow
       icon={steers ? "steer" : "queue"}
       mirrored
-      text={message.text}
+      text={withFiles(message.text, message.attachments?.length ?? 0, t)}
       state={message.failure === null ? t(steers ? "composer.steering.sending" : "composer.outbox.sending") : ""}
     >
       <OutboxMessageNotice messageKey={message.key} />

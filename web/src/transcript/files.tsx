@@ -1,16 +1,9 @@
 // The files of a message, each as a button that shows it.
-import { queryOptions, useQuery } from "@tanstack/react-query";
-import { api, body } from "../api/client";
+import { useQuery } from "@tanstack/react-query";
 import { viewFile } from "../api/file-view";
+import { statesQuery } from "../api/files";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
-
-/** The states of the files of a message, in the order of the message. */
-const statesQuery = (ids: readonly string[]) =>
-  queryOptions({
-    queryKey: ["files", "states", ...ids],
-    queryFn: () => body(api.POST("/files/attachment-states", { body: { file_ids: [...ids] } })),
-  });
 
 export function MessageFiles({ ids }: { ids: readonly string[] }) {
   const { t } = useLocalization();
