@@ -97,6 +97,33 @@ func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
 	checkCited(messages)
 }
 
+func TestTheFilesOfAProjectAreReadInItsConversations(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	u := signUp(t, w)
+	c := u.client
+	w.readTexts(readAsIs)
+	file := c.storeFile("Nothing here.\nThe spring tide rises by twelve metres.\n")
+	c.awaitText(file)
+	project, other := u.project("Coast"), u.project("Mountains")
+	u.addFile(project, file.FileID.String())
+	answerIn := func(project any) protocol.Part {
+		_, messages := c.ask(asking("How high is the spring tide?", nil, "project_id", project))
+		if len(messages[1].Attachments) != 0 {
+			t.Errorf("the message has %v", messages[1].Attachments)
+		}
+		return messages[0].Parts[0]
+	}
+	if answer := answerIn(project); !strings.Contains(answer.Text, "twelve metres. [1:1]") || len(answer.Citations) != 1 || *answer.Citations[0].FileID != file.FileID {
+		t.Errorf("in the project: %+v", answer)
+	}
+	u.do(204, "DELETE", "/projects/"+project+"/files/"+file.FileID.String(), nil)
+	for name, project := range map[string]any{"after the file was removed": project, "in another project": other, "outside": nil} {
+		if answer := answerIn(project); strings.Contains(answer.Text, "twelve") || len(answer.Citations) != 0 {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+}
+
 func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 	w := uploadWorld(t, uploads.Config{})
 	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")

@@ -58,6 +58,8 @@ type Store interface {
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
 	// FileContent returns the text of a file. It is empty if the file does not exist any more.
 	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)
+	// ProjectFileHeads returns what is known of the newest files of a project.
+	ProjectFileHeads(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, limit int) ([]turnlog.FileHead, error)
 }
 
 // ErrPending means that the text of a file was not read yet.
@@ -67,17 +69,23 @@ var ErrPending = errors.New("the text of a file was not read yet")
 type Files struct {
 	Store     Store // nil: no message has files
 	AccountID protocol.AccountID
-	Question  string // selects the passages of long texts
-	Space     int    // of the context, in bytes
-	Wait      bool   // return ErrPending if a text was not read yet; otherwise the model is told so
+	ProjectID *protocol.ProjectID // whose files are searched, too; nil: none
+	Question  string              // selects the passages of long texts
+	Space     int                 // of the context, in bytes
+	Wait      bool                // return ErrPending if a text was not read yet; otherwise the model is told so
 }
 
 // Show returns a history in which the messages contain their files, and these files. A file that several messages have is
-// shown in the last of them. If history and files are longer than the space, the oldest messages are left out.
+// shown in the last of them. Passages of the files of the project are shown in the last message, which is the question. If
+// history and files are longer than the space, the oldest messages are left out.
 func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (shown []turnlog.HistoryMessage, sources []turn.Source, trimmed bool, err error) {
-	ids, last := attached(history)
-	if len(ids) == 0 || f.Store == nil {
+	if f.Store == nil {
 		return history, nil, false, nil
+	}
+	ids, last := attached(history)
+	ofProject, sources, err := f.project(ctx, ids, len(ids)+1)
+	if err != nil || len(ids) == 0 && ofProject == "" {
+		return history, nil, false, err
 	}
 	heads, err := f.heads(ctx, ids)
 	if err != nil {
@@ -89,6 +97,9 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 		if heads[id] != nil {
 			sizes[i] = heads[id].Size
 		}
+	}
+	if question := &shown[len(shown)-1]; ofProject != "" {
+		question.Parts = append(slices.Clip(question.Parts), protocol.Part{Type: protocol.PartText, Text: ofProject})
 	}
 	plan := Plan(sizes, f.Space)
 	ranked := rankable(sizes, plan)
@@ -192,7 +203,12 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 		body, read = f.body(text, blocks, most, ranked)
 		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: read}
 	}
-	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, head.Filename, head.MediaType, extent(head), body), source, nil
+	return frame(number, head, body), source, nil
+}
+
+// frame returns a file in the form that a model gets.
+func frame(number int, head *turnlog.FileHead, body string) string {
+	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, head.Filename, head.MediaType, extent(head), body)
 }
 
 // extent returns the attributes that describe the size of a file.
@@ -211,21 +227,23 @@ var tags = strings.NewReplacer("<file", "‹file", "</file", "‹/file")
 
 // body returns a text, or passages of it, with the numbers of the pages. read are the pages of which it has a part.
 func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) (body string, read []protocol.TextBlock) {
-	var b strings.Builder
-	pieces := []passage{{end: len(text), block: -1}}
-	switch {
-	case len(text) > most && !ranked:
-		pieces = choose(text, blocks, "", most)
-		b.WriteString("[This is the beginning of the text. The rest is left out.]\n")
-	case len(text) > most:
-		pieces = choose(text, blocks, f.Question, most)
-		b.WriteString("[These passages have words of the question. The rest of the text is left out.]\n")
-	case len(blocks) > 0:
-		pieces = whole(text, blocks)
+	if len(text) <= most {
+		return passages(text, blocks, whole(text, blocks), false)
 	}
+	note, question := "[These passages have words of the question. The rest of the text is left out.]\n", f.Question
+	if !ranked {
+		note, question = "[This is the beginning of the text. The rest is left out.]\n", ""
+	}
+	body, read = passages(text, blocks, choose(text, blocks, question, most), true)
+	return note + body, read
+}
+
+// passages returns passages of a text with the numbers of their pages. gaps: mark what is left out between them.
+func passages(text string, blocks []protocol.TextBlock, pieces []passage, gaps bool) (body string, read []protocol.TextBlock) {
+	var b strings.Builder
 	end, block := 0, -1
 	for _, p := range pieces {
-		if p.start > end && len(text) > most {
+		if gaps && p.start > end {
 			b.WriteString("\n[…]\n")
 		}
 		if p.block != block && p.block >= 0 {

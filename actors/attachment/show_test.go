@@ -40,6 +40,14 @@ func (m memory) FileContent(_ context.Context, _ protocol.AccountID, id protocol
 	return m[id].text, m[id].blocks, nil
 }
 
+func (m memory) ProjectFileHeads(context.Context, protocol.AccountID, protocol.ProjectID, int) (heads []turnlog.FileHead, err error) {
+	for _, file := range m {
+		heads = append(heads, file.FileHead)
+	}
+	slices.SortFunc(heads, func(a, b turnlog.FileHead) int { return strings.Compare(a.Filename, b.Filename) })
+	return heads, nil
+}
+
 // says returns a message of the user with files.
 func says(text string, files ...protocol.FileID) turnlog.HistoryMessage {
 	return turnlog.HistoryMessage{

@@ -287,15 +287,31 @@ func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account proto
 	})
 }
 
-const headsSQL = `
+const headColumns = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0)
-	` + fromFiles + `where f.account_id = @account and f.file_id = any(@files)`
+	` + fromFiles
+
+const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`
 
 // FileHeads returns what is known of files, also of deleted ones. Those that do not exist are absent.
 func (s *Texts) FileHeads(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
 	heads, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[turnlog.FileHead], headsSQL, pgx.NamedArgs{"account": account, "files": ids})
 	if err != nil {
 		return nil, fmt.Errorf("reading files: %w", err)
+	}
+	return heads, nil
+}
+
+const projectHeadsSQL = headColumns + ` join project_files m on m.account_id = f.account_id and m.file_id = f.file_id
+	where f.account_id = @account and m.project_id = @project and f.deleted_at is null
+	order by f.file_id desc limit @limit`
+
+// ProjectFileHeads returns what is known of the newest files of a project.
+func (s *Texts) ProjectFileHeads(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, limit int) ([]turnlog.FileHead, error) {
+	args := pgx.NamedArgs{"account": account, "project": project, "limit": limit}
+	heads, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[turnlog.FileHead], projectHeadsSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of a project: %w", err)
 	}
 	return heads, nil
 }
