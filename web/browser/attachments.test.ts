@@ -36,10 +36,11 @@ const text = (name: string, content: string): Chosen => ({
   buffer: Buffer.from(content),
 });
 
-/** Chooses files as a user does, with the button. */
+/** Chooses files as a user does, with the menu. */
 async function add(page: Page, ...chosen: Chosen[]): Promise<void> {
-  const button = page.getByRole("button", { name: "Add files" });
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), button.click()]);
+  await page.getByRole("button", { name: "Add files" }).click();
+  const item = page.getByRole("menuitem", { name: "Upload files" });
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), item.click()]);
   await chooser.setFiles(chosen);
 }
 
@@ -180,6 +181,30 @@ describe("files of messages", () => {
     await row.getByRole("button", { name: "Edit" }).click();
     await attached(page).filter({ hasText: "tides.txt" }).waitFor();
     await stop(page).click();
+    await visit.close();
+  });
+
+  test("3 files of the library are added, after a search", async () => {
+    const account = await Account.register();
+    await account.storeFile("tides.txt");
+    await account.storeFile("moon.txt");
+    const visit = await BrowserWindow.open("/", account, { viewport: phone, hasTouch: true, isMobile: true });
+    const { page } = visit;
+    await composer(page).waitFor();
+    await page.getByRole("button", { name: "Add files" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Add from library" }).press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Add files from your library" });
+    await dialog.getByText("moon.txt").first().waitFor();
+    await dialog.getByRole("searchbox").fill("tid");
+    await expect.poll(() => dialog.getByRole("listitem").count()).toBe(1);
+    await dialog.getByRole("button", { name: "Add tides.txt" }).press("Enter");
+    await dialog.getByRole("button", { name: "Added tides.txt" }).waitFor();
+    await expectAccessibleInBothColorSchemes(page, "the dialog with files of the library");
+    await page.keyboard.press("Escape");
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await sendButton(page).click();
+    await waitForAnswerEnd(page);
+    await filesOf(page, 0).getByRole("button", { name: "tides.txt" }).waitFor();
     await visit.close();
   });
 

@@ -1,7 +1,14 @@
-// The button that adds files to the message that is being written. The code that uploads them is loaded when it is needed.
-import { useRef } from "react";
+// The menu that adds files to the message that is being written: from this device, or from the library. The code that
+// uploads them is loaded when it is needed.
+import { useRef, useState } from "react";
 import { IconButton } from "../controls/button";
+import { deferred } from "../controls/deferred";
+import { Menu, MenuItem } from "../controls/menu";
 import { useLocalization } from "../messages/localization";
+
+const AttachFilesDialog = deferred(() => import("./choose-files").then((m) => m.AttachFilesDialog), {
+  onFailure: ({ onClose }) => onClose(),
+});
 
 /** Uploads files for the message that is being written in a conversation. */
 export async function addFiles(conversation: string, files: FileList): Promise<void> {
@@ -10,12 +17,20 @@ export async function addFiles(conversation: string, files: FileList): Promise<v
   addUploads(list, { project: null, conversation });
 }
 
-export function AddFilesButton({ conversation }: { conversation: string }) {
+export function AddFilesMenu({ conversation }: { conversation: string }) {
   const { t } = useLocalization();
   const chooser = useRef<HTMLInputElement>(null);
+  const [choosing, setChoosing] = useState(false);
   return (
     <>
-      <IconButton data-upload="" icon="add" label={t("composer.add_files")} onClick={() => chooser.current?.click()} />
+      <Menu side="top" align="start" trigger={<IconButton data-upload="" icon="add" label={t("composer.add_files")} />}>
+        <MenuItem icon="upload" onSelect={() => chooser.current?.click()}>
+          {t("library.upload")}
+        </MenuItem>
+        <MenuItem icon="file" onSelect={() => setChoosing(true)}>
+          {t("library.project.add")}
+        </MenuItem>
+      </Menu>
       <input
         ref={chooser}
         type="file"
@@ -26,6 +41,7 @@ export function AddFilesButton({ conversation }: { conversation: string }) {
           target.value = ""; // so that the same file can be chosen again
         }}
       />
+      {choosing && <AttachFilesDialog conversation={conversation} onClose={() => setChoosing(false)} />}
     </>
   );
 }

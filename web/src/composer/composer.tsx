@@ -10,7 +10,7 @@ import { onMac, formatKeys } from "../keys/keys";
 import { useSendKey, useSendModes } from "../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
 import { deferred } from "../controls/deferred";
-import { AddFilesButton, addFiles } from "./add-files";
+import { AddFilesMenu, addFiles } from "./add-files";
 import { DraftConflict } from "./draft-conflict";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
@@ -119,7 +119,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           onBlur={() => saveDraft(id)}
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
-          <AddFilesButton conversation={id} />
+          <AddFilesMenu conversation={id} />
           <Picker chat={chat} once={once} onOnce={setOnce} />
           {temporary !== null && (
             <TemporaryToggle on={temporary.on} disabled={temporary.changing} onChange={temporary.change} />

@@ -5,12 +5,13 @@ import { fileKinds, filesQuery, fileSorts, isScanned, maxQuery, uniqueFiles, typ
 import { Button } from "../controls/button";
 import { QuietSelect } from "../controls/form-controls";
 import { Icon } from "../controls/icon";
+import { SearchField, useSearchedText } from "../controls/search-field";
 import { useLocalization } from "../messages/localization";
 import { FileList } from "./file-list";
 import { PageTitle } from "./title";
 import { UploadButton, UploadList } from "../composer/uploads";
 
-const everything: FileFilter = { query: "", kind: "all", sort: "newest" };
+const everything: Omit<FileFilter, "query"> = { kind: "all", sort: "newest" };
 
 export function LibraryPage() {
   const { t } = useLocalization();
@@ -18,10 +19,7 @@ export function LibraryPage() {
   const [filter, setFilter] = useState(everything);
   const [typed, setTyped] = useState("");
   useEffect(() => heading.current?.focus(), []);
-  useEffect(() => {
-    const timer = setTimeout(() => setFilter((before) => ({ ...before, query: typed.trim() })), searchDelay);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const query = useSearchedText(typed);
   const clear = () => {
     setTyped("");
     setFilter((before) => ({ ...everything, sort: before.sort }));
@@ -38,7 +36,7 @@ export function LibraryPage() {
         </div>
         <UploadList />
         <div role="search" className="flex flex-wrap items-center gap-x-1 gap-y-2">
-          <SearchField value={typed} onChange={setTyped} />
+          <SearchField label={t("library.search")} value={typed} onChange={setTyped} maxLength={maxQuery} />
           <QuietSelect
             icon="file"
             label={t("library.kind")}
@@ -57,32 +55,9 @@ export function LibraryPage() {
             options={fileSorts.map((sort) => ({ value: sort, label: t(`library.sort.${sort}`) }))}
           />
         </div>
-        <Files filter={filter} onClear={clear} />
+        <Files filter={{ ...filter, query }} onClear={clear} />
       </div>
     </div>
-  );
-}
-
-/** Milliseconds after the last change of the text until it is searched. */
-const searchDelay = 200;
-
-/** A field for a part of a name. */
-export function SearchField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const { t } = useLocalization();
-  return (
-    <label className="flex min-h-9 grow basis-56 items-center gap-2 rounded-md border border-edge bg-raised px-3 text-soft focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-accent pointer-coarse:min-h-11">
-      <Icon name="search" size={16} />
-      <input
-        type="search"
-        dir="auto"
-        aria-label={t("library.search")}
-        placeholder={t("library.search")}
-        maxLength={maxQuery}
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-        className="min-h-9 min-w-0 grow bg-transparent text-base text-ink outline-none placeholder:text-faint md:text-sm"
-      />
-    </label>
   );
 }
 

@@ -4,7 +4,6 @@ import { useState } from "react";
 import {
   addToProject,
   filesChanged,
-  filesQuery,
   projectFilesQuery,
   removeFromProject,
   uniqueFiles,
@@ -13,25 +12,11 @@ import {
 import type { Project } from "../api/projects";
 import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
-import { Dialog } from "../controls/dialog";
-import { ShowMore } from "../controls/show-more";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { FileList } from "./file-list";
-import { SearchField } from "./library";
+import { ChooseFilesDialog } from "../composer/choose-files";
 import { UploadButton, UploadList } from "../composer/uploads";
-
-/** Runs a change of the files of a project and reports a failure. */
-async function run(change: () => Promise<unknown>, failed: string): Promise<void> {
-  try {
-    await change();
-  } catch (refusal) {
-    noticeSignOut(refusal);
-    toast(failed, { kind: "problem" });
-  } finally {
-    void filesChanged();
-  }
-}
 
 export function ProjectFiles({ project }: { project: Project }) {
   const { t } = useLocalization();
@@ -40,8 +25,16 @@ export function ProjectFiles({ project }: { project: Project }) {
   const [adding, setAdding] = useState(false);
   const active = project.state === "active";
   const files = uniqueFiles(query.data?.pages ?? []);
-  const remove = ({ file_id }: StoredFile) =>
-    void run(() => removeFromProject(file_id, id), t("pages.projects.failed"));
+  const remove = async ({ file_id }: StoredFile) => {
+    try {
+      await removeFromProject(file_id, id);
+    } catch (refusal) {
+      noticeSignOut(refusal);
+      toast(t("pages.projects.failed"), { kind: "problem" });
+    } finally {
+      void filesChanged();
+    }
+  };
   return (
     <section aria-labelledby="project-files" className="flex flex-col gap-3">
       <div className="flex flex-wrap items-center justify-between gap-3">
@@ -66,48 +59,17 @@ export function ProjectFiles({ project }: { project: Project }) {
       {query.data !== undefined && files.length === 0 && (
         <p className="text-sm text-soft">{t("library.project.empty")}</p>
       )}
-      {files.length > 0 && <FileList files={files} project={{ readOnly: !active, onRemove: remove }} {...query} />}
-      {adding && <AddFilesDialog project={id} onClose={() => setAdding(false)} />}
-    </section>
-  );
-}
-
-/** The files of the library, each with a button that adds it to the project. */
-function AddFilesDialog({ project, onClose }: { project: string; onClose: () => void }) {
-  const { t } = useLocalization();
-  const [typed, setTyped] = useState("");
-  const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    filesQuery({ query: typed.trim(), kind: "all", sort: "newest" }),
-  );
-  const files = uniqueFiles(data?.pages ?? []);
-  return (
-    <Dialog title={t("library.project.add_title")} onClose={onClose}>
-      <SearchField value={typed} onChange={setTyped} />
-      <ul aria-label={t("library.files")} className="flex max-h-80 flex-col overflow-y-auto">
-        {files.map(({ file_id, filename, project_ids }) => {
-          const added = project_ids.includes(project);
-          return (
-            <li key={file_id} className="flex min-h-11 items-center gap-3 text-sm">
-              <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
-                {filename}
-              </span>
-              <Button
-                icon={added ? "check" : "add"}
-                className="me-1 aria-disabled:text-faint"
-                aria-disabled={added}
-                onClick={() => !added && void run(() => addToProject(file_id, project), t("pages.projects.failed"))}
-              >
-                {t(added ? "library.project.added" : "library.project.add_one")}
-                <span className="sr-only">{filename}</span>
-              </Button>
-            </li>
-          );
-        })}
-      </ul>
-      {data !== undefined && files.length === 0 && (
-        <p className="text-sm text-soft">{t(typed.trim() === "" ? "library.empty" : "library.none")}</p>
+      {files.length > 0 && (
+        <FileList files={files} project={{ readOnly: !active, onRemove: (file) => void remove(file) }} {...query} />
       )}
-      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
-    </Dialog>
+      {adding && (
+        <ChooseFilesDialog
+          title={t("library.project.add_title")}
+          isAdded={({ project_ids }) => project_ids.includes(id)}
+          add={({ file_id }) => addToProject(file_id, id).finally(filesChanged)}
+          onClose={() => setAdding(false)}
+        />
+      )}
+    </section>
   );
 }
