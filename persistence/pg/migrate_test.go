@@ -88,14 +88,43 @@ func TestMigrateWaitsForAConcurrentGrantToItsLogin(t *testing.T) {
 	}
 }
 
-// A response that was stored by method, path and key is found by their hash after the migration.
-func TestAStoredResponseIsFoundAfterTheMigrationToHashes(t *testing.T) {
+// databaseAt returns a database with an earlier schema.
+func databaseAt(t *testing.T, version int32) pgtest.Database {
+	t.Helper()
 	database := pgtest.NewDatabase(t)
 	database.Admin(t, `drop schema public cascade`)
 	database.Admin(t, `create schema public authorization `+pgtest.Owner)
-	if err := pg.MigrateTo(t.Context(), database.OwnerURL, 5); err != nil {
+	if err := pg.MigrateTo(t.Context(), database.OwnerURL, version); err != nil {
 		t.Fatal(err)
 	}
+	return database
+}
+
+// A file that was deleted before the migration does not count for the quota any more, so its purge must not subtract it again.
+func TestADeletedFileIsNotCountedAgainAfterTheMigrationToUses(t *testing.T) {
+	database := databaseAt(t, 35)
+	account := protocol.NewAccountID()
+	database.Admin(t, `insert into accounts (account_id, email, email_key, display_name) values ($1, 'a', 'a', 'a')`, account)
+	database.Admin(t, `insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at, deleted_at)
+		select $1, gen_random_uuid(), name, 'text/plain', 'text', 1, sha256('x'), name, 'e', now(), now(), now(), deleted
+		from (values ('kept', null), ('deleted', now())) f (name, deleted)`, account)
+	if err := pg.Migrate(t.Context(), database.OwnerURL, pg.MigrateOptions{Login: pgtest.Login}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), database.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	var counted string
+	if err := conn.QueryRow(t.Context(), `select string_agg(filename, ' ') from files where counted`).Scan(&counted); err != nil || counted != "kept" {
+		t.Errorf("the counted files are %q, %v", counted, err)
+	}
+}
+
+// A response that was stored by method, path and key is found by their hash after the migration.
+func TestAStoredResponseIsFoundAfterTheMigrationToHashes(t *testing.T) {
+	database := databaseAt(t, 5)
 	account, key := protocol.NewAccountID(), storetest.KeyOf("k", "body")
 	database.Admin(t, `insert into accounts (account_id, email, email_key, display_name) values ($1, 'a', 'a', 'a')`, account)
 	database.Admin(t, `insert into idempotency (account_id, method, path, key, body_hash, status, headers, body) values ($1, $2, $3, $4, $5, 201, '{}', 'kept')`,
