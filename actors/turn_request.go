@@ -32,8 +32,8 @@ type requestBuilder struct {
 	tools []llm.Tool
 }
 
-// build builds a request: the newest earlier messages with their files, then the messages of this turn so far, whose size
-// reduces the space for the earlier ones. If wait is set, the error is attachment.ErrPending while a file was not read yet.
+// build builds a request: the newest earlier messages with their files, and then the messages of this turn. The size of the
+// latter reduces the space for the former. With wait, the error is attachment.ErrPending while a text was not read yet.
 func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing.Route, wait bool) (*modelRequest, error) {
 	instructions, err := readInstructions(ctx, b.store, p.Spec)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"turnstone/protocol"
 )
@@ -47,7 +48,7 @@ func appendPassages(all []passage, text string, start, end, block int) []passage
 	return all
 }
 
-// cut returns where to end a passage whose longest form is given.
+// cut returns the length of the passage at the beginning of a text that is too long for one.
 func cut(longest string) int {
 	const least = passageBytes / 2
 	for _, separator := range []string{"\n\n", "\n", ". ", "。", " "} {
@@ -95,9 +96,9 @@ func choose(text string, blocks []protocol.TextBlock, question string, limit int
 // of the question, but not on their product.
 func rank(all []passage, text, question string) {
 	terms := map[string]int{} // to their indexes
-	words(question, func(word string) {
-		if _, known := terms[word]; !known {
-			terms[strings.Clone(word)] = len(terms)
+	words(question, func(word []byte) {
+		if _, known := terms[string(word)]; !known {
+			terms[string(word)] = len(terms)
 		}
 	})
 	if len(terms) == 0 || len(all) == 0 {
@@ -110,9 +111,9 @@ func rank(all []passage, text, question string) {
 	each := func(visit func(i int)) {
 		for i := range all {
 			length := 0
-			words(text[all[i].start:all[i].end], func(word string) {
+			words(text[all[i].start:all[i].end], func(word []byte) {
 				length++
-				if at, is := terms[word]; is {
+				if at, is := terms[string(word)]; is {
 					if counts[at]++; counts[at] == 1 {
 						found = append(found, at)
 					}
@@ -142,28 +143,33 @@ func rank(all []passage, text, question string) {
 	})
 }
 
-// words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. The string
-// is only valid during the call.
-func words(text string, yield func(string)) {
-	var word []byte
+// words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. A word is only
+// valid during the call.
+func words(text string, yield func(word []byte)) {
+	var word, pair []byte
 	var before rune // of a script without spaces
 	flush := func() {
 		if len(word) > 0 {
-			yield(string(word))
+			yield(word)
 			word = word[:0]
 		}
 	}
 	for _, r := range text {
 		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9': // most characters of most texts
+			word = append(word, byte(r))
+		case r < utf8.RuneSelf && (r < 'A' || r > 'Z'):
+			flush()
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer):
 			flush()
 			if before != 0 {
-				yield(string([]rune{before, r}))
+				pair = utf8.AppendRune(utf8.AppendRune(pair[:0], before), r)
+				yield(pair)
 			}
 			before = r
 			continue
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
-			word = append(word, string(unicode.ToLower(r))...)
+			word = utf8.AppendRune(word, unicode.ToLower(r))
 		default:
 			flush()
 		}

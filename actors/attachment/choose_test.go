@@ -108,3 +108,19 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 		t.Errorf("in 10 bytes: %+v", chosen)
 	}
 }
+
+// BenchmarkRank ranks the passages of 1 MiB.
+func BenchmarkRank(b *testing.B) {
+	for name, c := range map[string]struct{ sentence, question string }{
+		"English":  {"The harbour master keeps the book of the harbour, whatever the tide. ", "How high is the spring tide?"},
+		"Japanese": {"潮汐は海面の昇降である。", "潮汐は何メートル？"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat(c.sentence, (1<<20)/len(c.sentence))
+			all := split(text, nil)
+			for b.Loop() {
+				rank(all, text, c.question)
+			}
+		})
+	}
+}

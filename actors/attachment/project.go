@@ -17,7 +17,7 @@ const (
 	// projectShare is the part of the context that they may have: 1/projectShare, and at most maxProject bytes.
 	projectShare = 8
 	maxProject   = 32 << 10
-	// maxProjectFiles and maxProjectText limit what is searched: the newest files, with so many bytes of text.
+	// Only the newest files are searched: at most maxProjectFiles, with at most maxProjectText bytes of text together.
 	maxProjectFiles = 100
 	maxProjectText  = 8 << 20
 )
