@@ -41,15 +41,18 @@ func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Bod
 	if states := statesOf(in.Body.FileIDs, found); slices.ContainsFunc(states, func(s protocol.FileState) bool { return s.State != protocol.FileReady }) {
 		return nil, protocol.Conflict(protocol.CodeConflict, map[string][]protocol.FileState{"files": states}, "Some files do not exist any more.")
 	}
+	heads, err := h.Texts.FileHeads(ctx, account, in.Body.FileIDs)
+	if err != nil {
+		return nil, err
+	}
 	prepared := preparedFiles{Data: make([]PreparedFile, len(in.Body.FileIDs))}
-	sizes := make([]int, len(in.Body.FileIDs))
 	for i, id := range in.Body.FileIDs {
-		text, err := h.Texts.Text(ctx, account, id, 0, 0)
-		if err != nil {
-			return nil, err
-		}
-		sizes[i] = text.Size
-		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: text.State, Tokens: text.Tokens}
+		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState}
+	}
+	sizes := make([]int, len(in.Body.FileIDs))
+	for _, head := range heads { // without one that was deleted since
+		i := slices.Index(in.Body.FileIDs, head.FileID)
+		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
 	for i, shown := range attachment.Plan(sizes, h.Space) {
 		file := &prepared.Data[i]

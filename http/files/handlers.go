@@ -13,6 +13,7 @@ import (
 	"turnstone/http/transfer"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -38,6 +39,7 @@ type Store interface {
 // Texts stores the texts of files; see package persistence/files.
 type Texts interface {
 	Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error)
+	FileHeads(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error)
 }
 
 // Projects stores which files belong to a project; see package persistence/files.

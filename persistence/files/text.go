@@ -288,7 +288,8 @@ func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account proto
 }
 
 const headColumns = `
-	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0)
+	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
+		coalesce(t.tokens, 0)
 	` + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`

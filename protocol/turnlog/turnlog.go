@@ -249,4 +249,5 @@ type FileHead struct {
 	Pages         int // or sheets, slides, chapters; 0: the type has none, or they are not known
 	Width, Height int // of a picture, in pixels; 0: not known
 	Size          int // of the text, in bytes
+	Tokens        int // of the text; estimated
 }
