@@ -2,10 +2,12 @@ package extract
 
 import "time"
 
-// NewWithTimeout is New with another limit of the time of a child.
+// NewWithTimeout is New with another limit of the time of every child.
 func NewWithTimeout(timeout time.Duration, command ...string) *Extractor {
 	e := New(command...)
-	e.timeout = timeout
+	for task, l := range e.lanes {
+		e.lanes[task] = lane{l.slots, timeout}
+	}
 	return e
 }
 

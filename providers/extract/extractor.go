@@ -21,16 +21,24 @@ import (
 
 // Extractor reads contents in child processes. Its methods may be called from any goroutine.
 type Extractor struct {
-	command            []string
-	timeout            time.Duration
-	texts, inspections chan struct{} // have a slot for each child
-	shared             atomic.Bool   // this system allows no namespaces of its own for children
+	command []string
+	lanes   map[Task]lane
+	shared  atomic.Bool // this system allows no namespaces of its own for children
+}
+
+// lane limits the children of a task, so that those of one task do not wait for those of the other.
+type lane struct {
+	slots   chan struct{} // has a slot for each child
+	timeout time.Duration // of a child
 }
 
 // New returns an extractor whose children are processes of a command, to which it adds the arguments of Child: the task, the
 // media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
-	return &Extractor{command: command, timeout: maxTime, texts: make(chan struct{}, atOnce), inspections: make(chan struct{}, atOnce)}
+	return &Extractor{command: command, lanes: map[Task]lane{
+		ReadText: {make(chan struct{}, atOnce), maxTime},
+		Inspect:  {make(chan struct{}, atOnce), maxInspection},
+	}}
 }
 
 // Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
@@ -39,7 +47,7 @@ func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string)
 	if !protocol.KindOf(mediaType).HasText() {
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	}
-	x, err := e.read(ctx, e.texts, ReadText, of, mediaType)
+	x, err := e.read(ctx, ReadText, of, mediaType)
 	if err == nil && x.Text != "" {
 		x.Tokens = model.Estimate(x.Text)
 	}
@@ -58,7 +66,7 @@ func (e *Extractor) Encrypted(ctx context.Context, open func() (io.ReadCloser, e
 		return false, err
 	}
 	defer func() { _ = of.Close() }() // it was only read
-	switch x, err := e.read(ctx, e.inspections, Inspect, of, mediaType); {
+	switch x, err := e.read(ctx, Inspect, of, mediaType); {
 	case errors.Is(err, errChild) && ctx.Err() == nil:
 		return false, nil
 	case err != nil:
@@ -68,8 +76,8 @@ func (e *Extractor) Encrypted(ctx context.Context, open func() (io.ReadCloser, e
 	}
 }
 
-// read runs a child for a content, in one of the slots.
-func (e *Extractor) read(ctx context.Context, slots chan struct{}, task Task, of io.Reader, mediaType string) (*protocol.Extraction, error) {
+// read runs a child for a content, in the lane of its task.
+func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType string) (*protocol.Extraction, error) {
 	var reader string
 	if mediaType == pdf {
 		var err error
@@ -77,6 +85,7 @@ func (e *Extractor) read(ctx context.Context, slots chan struct{}, task Task, of
 			return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil //nolint:nilerr // it is the result
 		}
 	}
+	slots := e.lanes[task].slots
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
@@ -120,7 +129,7 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		c.watch(ctx, e.timeout)
+		c.watch(ctx, e.lanes[task].timeout)
 	}()
 	var x *protocol.Extraction
 	if reader == "" {

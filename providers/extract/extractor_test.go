@@ -57,6 +57,10 @@ func TestOnlyContentsThatCanBeEncryptedAreOpened(t *testing.T) {
 	if is, err := e.Encrypted(t.Context(), opened("x"), "application/zip"); err != nil || is {
 		t.Errorf("an archive that ends the child: %t, %v", is, err)
 	}
+	slow := extract.NewWithTimeout(50*time.Millisecond, command("loop")...)
+	if is, err := slow.Encrypted(t.Context(), opened("x"), "application/zip"); err != nil || is {
+		t.Errorf("an archive that takes too long: %t, %v", is, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := e.Encrypted(ctx, opened("x"), "application/zip"); err == nil {

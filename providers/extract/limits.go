@@ -27,6 +27,7 @@ const (
 const (
 	maxCPU        = 30               // seconds
 	maxTime       = 45 * time.Second // includes waiting for a processor; the job that waits for the child has 2 minutes
+	maxInspection = 10 * time.Second // of an inspection, for which the uploads of all accounts wait
 	maxMemory     = 768 << 20        // resident; checked every memoryInterval
 	maxHeap       = 384 << 20        // from here on, the garbage collector of the child works harder
 	maxAddresses  = 2 << 30          // address space of a Go process, of which it reserves more than half without use

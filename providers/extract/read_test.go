@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"turnstone/protocol"
 	"turnstone/providers/extract"
@@ -181,7 +182,7 @@ func TestContentsAreRead(t *testing.T) {
 		{"archive", "application/zip", zipped(simpleWord), `none`},
 		{"unknown type", "application/x-unknown", "x", `none`},
 	}
-	e := extract.New(command("read")...)
+	e := extract.NewWithTimeout(time.Minute, command("read")...) // also on a busy machine
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
