@@ -2,6 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
+import { textFile, type ChosenFile } from "./chosen-file";
 import {
   composer,
   endless,
@@ -24,20 +25,8 @@ const uploads = (page: Page) => page.getByRole("list", { name: "Uploads" }).getB
 const sendButton = (page: Page) => page.getByRole("button", { name: "Send", exact: true });
 const filesOf = (page: Page, at: number) => messages(page).nth(at).getByRole("list", { name: "Files" });
 
-interface Chosen {
-  name: string;
-  mimeType: string;
-  buffer: Buffer;
-}
-
-const text = (name: string, content: string): Chosen => ({
-  name,
-  mimeType: "text/plain",
-  buffer: Buffer.from(content),
-});
-
 /** Chooses files as a user does, with the menu. */
-async function add(page: Page, ...chosen: Chosen[]): Promise<void> {
+async function add(page: Page, ...chosen: ChosenFile[]): Promise<void> {
   await page.getByRole("button", { name: "Add files" }).click();
   const item = page.getByRole("menuitem", { name: "Upload files" });
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), item.click()]);
@@ -45,7 +34,7 @@ async function add(page: Page, ...chosen: Chosen[]): Promise<void> {
 }
 
 /** A PDF with a line of text on each page. */
-function pdf(name: string, lines: readonly string[]): Chosen {
+function pdf(name: string, lines: readonly string[]): ChosenFile {
   const objects = lines.map((line, at) => {
     const content = `BT /F 12 Tf 72 720 Td (${line}) Tj ET`;
     return (
@@ -113,13 +102,13 @@ describe("files of messages", () => {
     const { page } = visit;
     await composer(page).fill("Which tide?");
     network.holdBodies();
-    await add(page, text("tides.txt", "The tide comes in.\n".repeat(50_000)));
+    await add(page, textFile("tides.txt", "The tide comes in.\n".repeat(50_000)));
     await uploads(page).filter({ hasText: "tides.txt" }).waitFor();
     await expect.poll(() => sendButton(page).isEnabled()).toBe(false);
     network.release();
     await attached(page).filter({ hasText: "tides.txt" }).waitFor();
     await expect.poll(() => sendButton(page).isEnabled()).toBe(true);
-    await add(page, text("nothing.txt", ""), text("moon.txt", "The moon pulls."));
+    await add(page, textFile("nothing.txt", ""), textFile("moon.txt", "The moon pulls."));
     await uploads(page).getByText("This file is empty.").waitFor();
     await attached(page).filter({ hasText: "moon.txt" }).waitFor();
     await expectAccessibleInBothColorSchemes(page, "a message with files and a refused upload");
@@ -141,7 +130,7 @@ describe("files of messages", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await composer(page).waitFor();
-    await add(page, text("tides.txt", "The tide comes in."));
+    await add(page, textFile("tides.txt", "The tide comes in."));
     await attached(page).first().waitFor();
     await sendButton(page).click();
     await waitForAnswerEnd(page);
@@ -171,7 +160,7 @@ describe("files of messages", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await stop(page).waitFor();
-    await add(page, text("tides.txt", "The tide comes in."));
+    await add(page, textFile("tides.txt", "The tide comes in."));
     await attached(page).filter({ hasText: "tides.txt" }).waitFor();
     await page.getByRole("button", { name: "Queue", exact: true }).click();
     const row = waiting(page).getByRole("listitem").filter({ hasText: "(1 file)" });

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
+import { textFile, type ChosenFile } from "./chosen-file";
 import { expectFocus, intercept, recordAnnouncements, refusal } from "./conversation-page";
 import { FaultProxy } from "./fault-proxy";
 import { Account, BrowserWindow, phone, withBrowser } from "./harness";
@@ -15,27 +16,15 @@ const row = (page: Page, name: string) => files(page).getByRole("listitem").filt
 const upload = (page: Page, name: string) => uploads(page).getByRole("listitem").filter({ hasText: name });
 const names = (page: Page) => files(page).getByRole("listitem").locator("p:first-child").allInnerTexts();
 
-interface Chosen {
-  name: string;
-  mimeType: string;
-  buffer: Buffer;
-}
-
-const text = (name: string, content = `The tides of ${name}.\n`, mimeType = "text/plain"): Chosen => ({
-  name,
-  mimeType,
-  buffer: Buffer.from(content),
-});
-
 /** The EICAR test file, from pieces, so that no scanner reports this source. */
 const testMalware = () =>
-  text(
+  textFile(
     "invoice.txt",
     ["X5O!P%@AP[4\\PZX54(P^)7CC)7}", "$EICAR", "-STANDARD-ANTIVIRUS-", "TEST-FILE!", "$H+H*"].join(""),
   );
 
 /** Chooses files as a user does, with the button. */
-async function choose(page: Page, ...chosen: Chosen[]): Promise<void> {
+async function choose(page: Page, ...chosen: ChosenFile[]): Promise<void> {
   const button = page.getByRole("button", { name: "Upload files" });
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), button.click()]);
   await chooser.setFiles(chosen);
@@ -65,11 +54,11 @@ describe("uploads", () => {
     const heard = await recordAnnouncements(page);
     await choose(
       page,
-      text("tides.txt"),
+      textFile("tides.txt"),
       testMalware(),
-      text("moon.md"),
-      text("surf.mp4", "0000", "video/mp4"),
-      text("nothing.txt", ""),
+      textFile("moon.md"),
+      textFile("surf.mp4", "0000", "video/mp4"),
+      textFile("nothing.txt", ""),
     );
     await row(page, "tides.txt").waitFor();
     await row(page, "moon.md").waitFor();
@@ -98,7 +87,7 @@ describe("uploads", () => {
     network.holdBodies();
     const created = page.waitForResponse((one) => one.url().endsWith("/files/uploads") && one.status() === 201);
     const large = "The tide comes in, and the tide goes out again.\n".repeat(100_000);
-    await choose(page, ...["a.txt", "b.txt", "c.txt", "d.txt"].map((name) => text(name, large)));
+    await choose(page, ...["a.txt", "b.txt", "c.txt", "d.txt"].map((name) => textFile(name, large)));
     const { upload_id } = (await (await created).json()) as { upload_id: string };
     for (const name of ["a.txt", "b.txt", "c.txt"]) {
       const progress = page.getByRole("progressbar", { name: `Uploading ${name}` });
@@ -135,7 +124,7 @@ describe("uploads", () => {
     page.on("request", (request) => {
       if (request.method() === "PUT") sessions.push(request.url());
     });
-    await choose(page, text("tides.txt", "The tide comes in, and the tide goes out again.\n".repeat(100_000)));
+    await choose(page, textFile("tides.txt", "The tide comes in, and the tide goes out again.\n".repeat(100_000)));
     const progress = page.getByRole("progressbar", { name: "Uploading tides.txt" });
     await expect.poll(async () => Number(await progress.getAttribute("aria-valuenow"))).toBeGreaterThan(0);
     network.cut();
@@ -158,7 +147,7 @@ describe("uploads", () => {
     await page.getByText("No files yet").waitFor();
     const creations = await intercept(page, "POST", /\/files\/uploads$/);
     const contents = await intercept(page, "PUT", /\/content$/);
-    await choose(page, text("tides.txt"));
+    await choose(page, textFile("tides.txt"));
     const keys: string[] = [];
     const create = async () => {
       await expect.poll(() => creations.length).toBe(1);
@@ -185,7 +174,7 @@ describe("uploads", () => {
     expect(keys[2]).toBe(keys[1]);
     await page.getByRole("button", { name: "Remove from the list: tides.txt" }).press("Enter");
 
-    await choose(page, text("tides.txt"));
+    await choose(page, textFile("tides.txt"));
     await (await create()).continue();
     await expect.poll(() => contents.length).toBe(1);
     const first = contents.pop()!;
@@ -347,7 +336,7 @@ describe("the files of a project", () => {
     await page.keyboard.press("Escape");
     await row(page, "tides.txt").waitFor();
 
-    await choose(page, text("moon.txt"));
+    await choose(page, textFile("moon.txt"));
     await row(page, "moon.txt").waitFor();
     expect((await listed(account)).map((one) => one.project_ids)).toEqual([[project], [project]]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);

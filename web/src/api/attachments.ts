@@ -9,8 +9,8 @@ export interface Attachment {
 
 interface Attachments {
   files: Readonly<Record<string, readonly Attachment[]>>;
-  /** The number of uploads that will become files of a message and have not ended. */
-  uploading: Readonly<Record<string, number>>;
+  /** The conversations whose messages wait for uploads. */
+  uploading: readonly string[];
 }
 
 /** The largest number of files of a message. */
@@ -20,7 +20,7 @@ const storageKey = "turnstone-attachments";
 
 export const useAttachments = create<Attachments>(() => ({
   files: JSON.parse(sessionStorage.getItem(storageKey) ?? "{}") as Attachments["files"],
-  uploading: {},
+  uploading: [],
 }));
 
 const none: readonly Attachment[] = [];
@@ -47,5 +47,5 @@ export function detach(conversation: string, id: string | null): void {
   put(conversation, id === null ? none : before.filter((one) => one.id !== id));
 }
 
-export const setUploading = (conversation: string, count: number): void =>
-  useAttachments.setState(({ uploading }) => ({ uploading: { ...uploading, [conversation]: count } }));
+export const setUploading = (conversations: readonly string[]): void =>
+  useAttachments.setState({ uploading: conversations });

@@ -1,6 +1,6 @@
 // Sends the files that the user has chosen. The uploads continue while the user visits other pages of the app.
 import { create } from "zustand";
-import { attach, setUploading, useAttachments } from "./attachments";
+import { attach, setUploading } from "./attachments";
 import { api, body, Refusal } from "./client";
 import { filesChanged } from "./files";
 import { sendFile } from "./send-file";
@@ -37,16 +37,11 @@ let uploaded = 0;
 
 const listed = (id: string): QueuedUpload | undefined => useUploads.getState().list.find((one) => one.id === id);
 
-/** Changes the list, and counts the uploads that messages wait for. */
+/** Changes the list, and notes which conversations have a message that waits for an upload. */
 function update(change: (list: readonly QueuedUpload[]) => readonly QueuedUpload[]): void {
   useUploads.setState(({ list }) => ({ list: change(list) }));
-  const counts: Record<string, number> = {};
-  for (const { to, state } of useUploads.getState().list)
-    if (to.conversation !== null)
-      counts[to.conversation] = (counts[to.conversation] ?? 0) + (state === "stopped" ? 0 : 1);
-  const known = useAttachments.getState().uploading;
-  for (const id of new Set([...Object.keys(counts), ...Object.keys(known)]))
-    if ((known[id] ?? 0) !== (counts[id] ?? 0)) setUploading(id, counts[id] ?? 0);
+  const open = useUploads.getState().list.filter(isOpen);
+  setUploading(open.flatMap(({ to }) => to.conversation ?? []));
 }
 
 function change(id: string, changes: Partial<QueuedUpload>): void {

@@ -32,7 +32,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const { wanted } = useSendModes();
   const limit = useLimited();
   const files = useAttachments((state) => attachmentsOf(state, chat.id));
-  const uploading = useAttachments((state) => (state.uploading[chat.id] ?? 0) > 0);
+  const uploading = useAttachments((state) => state.uploading.includes(chat.id));
   const text = chat.draft.text.trim();
   const empty = text === "" && files.length === 0;
   const length = lengthOf(chat.draft.text);

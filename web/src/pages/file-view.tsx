@@ -20,10 +20,11 @@ const fileQuery = (file_id: string) =>
     refetchOnMount: "always",
   });
 
-/** The text of a file from an offset, range by range. */
+/** The text of a file from an offset, range by range. It never changes. */
 const textQuery = (file_id: string, start: number) =>
   infiniteQueryOptions({
-    queryKey: ["files", "text", file_id, start],
+    queryKey: ["file-text", file_id, start],
+    staleTime: Infinity,
     initialPageParam: start,
     queryFn: ({ pageParam: offset }) =>
       body(api.GET("/files/{file_id}/text", { params: { path: { file_id }, query: { offset, limit: 32_768 } } })),
