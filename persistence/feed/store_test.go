@@ -185,39 +185,38 @@ func TestNoItemIsLostWhenTransactionsCommitOutOfOrder(t *testing.T) {
 	w.want("afterwards", fmt.Sprintf("conversation.changed %s in %[1]s v2", first), fmt.Sprintf("conversation.changed %s in %[1]s v2", second))
 }
 
-// TestConcurrentChangesAreReadOnceEach reads while many transactions of random length commit.
+// TestConcurrentChangesAreReadOnceEach reads while many transactions of random length commit. The writers have connections of
+// their own: a request waits for one of the pool for a second only.
 func TestConcurrentChangesAreReadOnceEach(t *testing.T) {
 	w := newWorld(t)
 	const writers, changes = 4, 30
-	var ids []protocol.ConversationID
-	for range writers {
-		ids = append(ids, w.newConversation())
+	ids := make([]protocol.ConversationID, writers)
+	connections := make([]*pgx.Conn, writers)
+	for i := range writers {
+		ids[i] = w.newConversation()
+		var err error
+		connections[i], err = pgx.Connect(t.Context(), w.Database.AdminURL)
+		w.Must(err)
+		defer func() { w.Must(connections[i].Close(context.WithoutCancel(t.Context()))) }()
 	}
 	w.next()
+	change := func(i, n int) error {
+		return pgx.BeginFunc(t.Context(), connections[i], func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `update conversations set version = version + 1 where account_id = $1 and conversation_id = $2`, w.Account, ids[i])
+			for round := 0; err == nil && round < 20 && n%3 == i%3; round++ { // a longer transaction: others with higher numbers commit first
+				_, err = tx.Exec(t.Context(), `select 1`)
+			}
+			return err
+		})
+	}
 	done := make(chan error, writers)
 	for i := range writers {
 		go func() {
-			done <- func() error {
-				for n := range changes {
-					err := w.DB.InTx(context.WithoutCancel(t.Context()), w.Account, func(ctx context.Context, tx *pg.Tx) error {
-						if _, err := tx.Exec(ctx, `update conversations set version = version + 1 where account_id = $1 and conversation_id = $2`, w.Account, ids[i]); err != nil {
-							return err
-						}
-						if n%3 == i%3 { // a longer transaction: others with higher numbers commit first
-							for range 20 {
-								if _, err := tx.Exec(ctx, `select 1`); err != nil {
-									return err
-								}
-							}
-						}
-						return nil
-					})
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			}()
+			var err error
+			for n := 0; err == nil && n < changes; n++ {
+				err = change(i, n)
+			}
+			done <- err
 		}()
 	}
 	seen := map[string]int{}
