@@ -39,7 +39,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
 	"actors":   {"actors/llm", "actors/routing", "actors/turn", "actors/attachment", "actors/upload", "actors/shell", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",

@@ -21,6 +21,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // This file generates the requests of the isolation walk from the OpenAPI document: for every route of the router, with
@@ -471,7 +472,7 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 	rng := d.w.rng
 	switch {
 	case name == "media_type":
-		return pick(rng, []string{"text/plain", "text/plain", protocol.OctetStream, "application/pdf"})
+		return pick(rng, []string{"text/plain", "text/plain", filetype.OctetStream, "application/pdf"})
 	case d.sharedKey > 0:
 		return "the same text"
 	case name == "sha256": // of another content
@@ -711,7 +712,7 @@ func (d *draft) fillContent(request *stdhttp.Request) {
 	if d.chance(20) {
 		content += "."
 	}
-	request.Header.Set("Content-Type", pick(d.w.rng, []string{"text/plain", protocol.OctetStream, protocol.OctetStream}))
+	request.Header.Set("Content-Type", pick(d.w.rng, []string{"text/plain", filetype.OctetStream, filetype.OctetStream}))
 	request.Body, request.ContentLength = &readBody{bytes.NewReader([]byte(content)), []byte(content)}, int64(len(content))
 }
 

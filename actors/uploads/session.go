@@ -11,6 +11,7 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/filetype"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
@@ -170,7 +171,7 @@ func (s *session) decideVerdict(b *upload.Batch, result scanned) {
 func (s *session) decidePublication(b *upload.Batch, result published) {
 	if result.err == nil {
 		content := s.machine.Content()
-		b.Published(protocol.KindOf(content.MediaType))
+		b.Published(filetype.KindOf(content.MediaType))
 		return
 	}
 	s.log.Warn("clean content was not published", zap.Error(result.err))

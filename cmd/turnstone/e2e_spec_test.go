@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/filetype"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -148,7 +148,7 @@ func (g *specClient) send(t *testing.T, id string, parameters args, body any) (*
 	t.Cleanup(cancel)
 	after, _ := strconv.ParseInt(cmp.Or(parameters["Last-Event-ID"], parameters["after"], "0"), 10, 64) // 0 if the test sends garbage
 	if _, raw := body.(client.Content); raw {
-		headers = append(headers, "Content-Type", protocol.OctetStream)
+		headers = append(headers, "Content-Type", filetype.OctetStream)
 	}
 	s, a, err := g.OpenStream(ctx, o.method, path, body, after, headers...)
 	if err != nil {
@@ -212,7 +212,7 @@ func (g *specClient) checkRequest(o *operation, body any) error {
 	request := object(o.node["requestBody"])
 	_, raw := body.(client.Content)
 	switch {
-	case raw && object(request["content"])[protocol.OctetStream] == nil:
+	case raw && object(request["content"])[filetype.OctetStream] == nil:
 		return fmt.Errorf("the document does not describe a raw body")
 	case raw:
 		return nil

@@ -14,6 +14,7 @@ import (
 	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // safeTypes are the media types that a download names. A browser shows any other content, if at all, as bytes of an
@@ -39,7 +40,7 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.Size))
 		return err
 	}
-	media := protocol.OctetStream
+	media := filetype.OctetStream
 	if slices.Contains(safeTypes, file.MediaType) {
 		media = file.MediaType
 	}

@@ -10,6 +10,7 @@ import (
 	"turnstone/http/router"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // maxQuery limits the searched part of a name, in characters.
@@ -154,7 +155,7 @@ func (h *Handlers) rename(ctx context.Context, in *renameInput) (*resource.Versi
 	if err != nil {
 		return nil, err
 	}
-	name, err := protocol.CleanFilename("body.filename", in.Body.Filename)
+	name, err := filetype.CleanName("body.filename", in.Body.Filename)
 	if err != nil {
 		return nil, err
 	}

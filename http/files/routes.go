@@ -8,6 +8,7 @@ import (
 
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // Routes returns the lines of the table of routes.
@@ -52,7 +53,7 @@ func documentEvents(api huma.API, op *huma.Operation) {
 
 func documentContent(api huma.API, op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The content.", Content: map[string]*huma.MediaType{
-		protocol.OctetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		filetype.OctetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		"*/*":                {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}
 	op.Metadata["raw"] = true
@@ -94,7 +95,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 
 func documentDownload(_ huma.API, op *huma.Operation) {
 	content := map[string]*huma.MediaType{}
-	for _, media := range append([]string{protocol.OctetStream}, safeTypes...) {
+	for _, media := range append([]string{filetype.OctetStream}, safeTypes...) {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
 	headers := map[string]*huma.Param{}

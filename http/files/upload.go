@@ -15,6 +15,7 @@ import (
 	"turnstone/http/sse"
 	"turnstone/http/transfer"
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -45,7 +46,7 @@ func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource
 // spec returns the specification of a new session.
 func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.Spec, error) {
 	body := &in.Body
-	name, err := protocol.CleanFilename("body.filename", body.Filename)
+	name, err := filetype.CleanName("body.filename", body.Filename)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 		return nil, protocol.Invalid("body.project_id", "is required with the purpose project")
 	case body.Size > h.MaxBytes:
 		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", h.MaxBytes)
-	case !protocol.AcceptsMediaType(media):
+	case !filetype.Accepts(media):
 		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of the type %s are not accepted.", media)
 	}
 	spec := &uploadlog.Spec{
@@ -152,8 +153,8 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case err != nil || media != upload.MediaType && media != protocol.OctetStream:
-		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be %s or %s.", upload.MediaType, protocol.OctetStream)
+	case err != nil || media != upload.MediaType && media != filetype.OctetStream:
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be %s or %s.", upload.MediaType, filetype.OctetStream)
 	case r.ContentLength > upload.Size:
 		return protocol.Errorf(protocol.CodeTooLarge, "The content is larger than the %d bytes that the upload declares.", upload.Size)
 	case r.ContentLength >= 0 && r.ContentLength < upload.Size:

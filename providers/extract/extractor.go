@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 	"turnstone/providers/embedded/process"
 	"turnstone/providers/model"
 )
@@ -44,7 +45,7 @@ func New(command ...string) *Extractor {
 // Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
 // error means that another attempt may succeed.
 func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string) (*protocol.Extraction, error) {
-	if !protocol.KindOf(mediaType).HasText() {
+	if !filetype.KindOf(mediaType).HasText() {
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	}
 	x, err := e.read(ctx, ReadText, of, mediaType)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // content is a content that can be read at any position.
@@ -34,11 +35,11 @@ const pdf = "application/pdf"
 func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
 	c := content{of, size}
 	switch read, isDocument := documents[mediaType]; {
-	case protocol.KindOf(mediaType) == protocol.FileImage:
+	case filetype.KindOf(mediaType) == protocol.FileImage:
 		return readPicture(c, mediaType)
 	case isDocument:
 		return readInto(read, c)
-	case protocol.KindOf(mediaType).HasText():
+	case filetype.KindOf(mediaType).HasText():
 		return readInto(readText, c)
 	}
 	return &protocol.Extraction{State: protocol.TextNone}

@@ -12,12 +12,13 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 
 	"turnstone/protocol"
+	"turnstone/protocol/filetype"
 )
 
 // Detector detects media types.
 type Detector struct{}
 
-// aliases maps the names of the library to those of protocol.MediaTypes.
+// aliases maps the names of the library to those of filetype.Types.
 var aliases = map[string]string{
 	"application/x-ole-storage":    encrypted,
 	"audio/x-wav":                  "audio/wav",
@@ -67,9 +68,9 @@ func (Detector) Detect(head []byte, filename, declared string) (mediaType string
 		return detectText(detected, filename, declared)
 	}
 	switch {
-	case protocol.KindOf(detected) == protocol.FileOther:
+	case filetype.KindOf(detected) == protocol.FileOther:
 		return detected, failure(protocol.UploadContentMismatch, "The content is of the type "+detected+", which is not accepted.")
-	case declared != protocol.OctetStream && declared != detected && !within(detected, declared):
+	case declared != filetype.OctetStream && declared != detected && !within(detected, declared):
 		return detected, failure(protocol.UploadContentMismatch, "The content is of the type "+detected+", and the upload declares "+declared+".")
 	case !fits(filename, detected):
 		return detected, failure(protocol.UploadContentMismatch, "The content is of the type "+detected+", which the name of the file contradicts.")
@@ -93,7 +94,7 @@ func detect(head []byte) string {
 	found := mimetype.Detect(head)
 	for m := found; m != nil; m = m.Parent() {
 		name := canonical(plain(m.String()))
-		if name == encrypted || protocol.KindOf(name) != protocol.FileOther {
+		if name == encrypted || filetype.KindOf(name) != protocol.FileOther {
 			return name
 		}
 	}
@@ -110,13 +111,13 @@ func plain(name string) string {
 
 // isText reports whether a content is a text: the library reports it, or it has no type and its first bytes are UTF-8.
 func isText(detected string, head []byte) bool {
-	switch protocol.KindOf(detected) {
+	switch filetype.KindOf(detected) {
 	case protocol.FileText:
 		return true
 	case protocol.FileDocument:
 		return detected == "text/html"
 	}
-	return detected == protocol.OctetStream && bytes.IndexByte(head, 0) < 0 && utf8.Valid(trimRune(head))
+	return detected == filetype.OctetStream && bytes.IndexByte(head, 0) < 0 && utf8.Valid(trimRune(head))
 }
 
 // trimRune removes an incomplete character at the end of the first bytes.
@@ -134,22 +135,22 @@ func trimRune(head []byte) []byte {
 
 // detectText returns the type of a text. Which language a text is in, its name and its declared type say, not its content.
 func detectText(detected, filename, declared string) (string, *protocol.UploadFailure) {
-	kind := protocol.KindOf(declared)
+	kind := filetype.KindOf(declared)
 	switch {
-	case declared == protocol.OctetStream:
+	case declared == filetype.OctetStream:
 	case kind != protocol.FileText && declared != "text/html":
 		return detected, failure(protocol.UploadContentMismatch, "The content is a text, and the upload declares "+declared+".")
 	}
 	if len(extensions[extension(filename)]) > 0 {
 		return detected, failure(protocol.UploadContentMismatch, "The content is a text, which the name of the file contradicts.")
 	}
-	if declared != protocol.OctetStream {
+	if declared != filetype.OctetStream {
 		return declared, nil
 	}
-	if byName := canonical(plain(mime.TypeByExtension(extension(filename)))); protocol.KindOf(byName) == protocol.FileText {
+	if byName := canonical(plain(mime.TypeByExtension(extension(filename)))); filetype.KindOf(byName) == protocol.FileText {
 		return byName, nil
 	}
-	if protocol.KindOf(detected) == protocol.FileOther {
+	if filetype.KindOf(detected) == protocol.FileOther {
 		return "text/plain", nil
 	}
 	return detected, nil

@@ -1,19 +1,21 @@
-package protocol
+package filetype
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"turnstone/protocol"
 )
 
-// MaxFilename limits the name of a file, in characters.
-const MaxFilename = 255
+// MaxName limits the name of a file, in characters.
+const MaxName = 255
 
-// CleanFilename returns a name that is safe to show and to save under: without control characters and characters that
+// CleanName returns a name that is safe to show and to save under: without control characters and characters that
 // are invisible or change the direction of the text, and with _ instead of the separators of paths. field names the field
 // in the error for a name that is too long, or has nothing left.
-func CleanFilename(field, name string) (string, error) {
+func CleanName(field, name string) (string, error) {
 	clean := strings.Map(func(c rune) rune {
 		switch {
 		case c == '/' || c == '\\':
@@ -29,8 +31,8 @@ func CleanFilename(field, name string) (string, error) {
 	if strings.Trim(clean, ". ") == "" {
 		clean = ""
 	}
-	if n := utf8.RuneCountInString(clean); n < 1 || n > MaxFilename {
-		return "", Invalid(field, fmt.Sprintf("must have 1 to %d characters, and not only dots and invisible ones", MaxFilename))
+	if n := utf8.RuneCountInString(clean); n < 1 || n > MaxName {
+		return "", protocol.Invalid(field, fmt.Sprintf("must have 1 to %d characters, and not only dots and invisible ones", MaxName))
 	}
 	return clean, nil
 }

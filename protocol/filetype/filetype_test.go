@@ -1,0 +1,41 @@
+package filetype
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"turnstone/protocol"
+)
+
+func TestANameIsSafeToShowAndToSave(t *testing.T) {
+	for name, want := range map[string]string{
+		"report.pdf": "report.pdf", "  a\tb\nc.txt ": "a b c.txt", "../../etc/passwd": ".._.._etc_passwd", `C:\x.txt`: "C:_x.txt",
+		"invoice\u202efdp.exe": "invoicefdp.exe", "zero\u200bwidth": "zerowidth", "潮汐.docx": "潮汐.docx", "a\x00b": "ab", "é.txt": "é.txt",
+		strings.Repeat("字", 255): strings.Repeat("字", 255),
+	} {
+		if got, err := CleanName("f", name); err != nil || got != want {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"", " ", ".", "..", "...", "\u202e", "\x01", strings.Repeat("a", 256)} {
+		if got, err := CleanName("f", name); protocol.CodeOf(err) != protocol.CodeInvalid {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestOnlyKnownTypesAndTextsAreAccepted(t *testing.T) {
+	for name, want := range map[string]bool{
+		"application/pdf": true, "text/x-go": true, "text/plain": true, OctetStream: true, "application/x-executable": false, "": false, "image/tiff": false,
+	} {
+		if Accepts(name) != want {
+			t.Errorf("%q", name)
+		}
+	}
+	for _, m := range Types {
+		if !slices.Contains(protocol.FileKinds, m.Kind) || KindOf(m.Name) != m.Kind {
+			t.Errorf("%+v", m)
+		}
+	}
+}
