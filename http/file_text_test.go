@@ -170,3 +170,40 @@ func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 		return len(query[string](w, `select kind from river.river_job where kind = 'extract_file' and state <> 'completed'`)) == 0
 	})
 }
+
+func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
+	file := c.storeFile("the content")
+	// Page 2 starts in the third section of the search, which has no word in common with the others.
+	text := strings.Repeat("ebb and flow \n", 5000) + "Marmalade is a preserve.\n"
+	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+		return &protocol.Extraction{State: protocol.TextDone, Pages: 2, Text: text, Blocks: []protocol.TextBlock{
+			{Kind: protocol.BlockPage, Page: 1, Length: 70_000}, {Kind: protocol.BlockPage, Page: 2, Offset: 70_000, Length: len(text) - 70_000},
+		}}, nil
+	})
+	c.awaitText(file)
+	var found protocol.List[protocol.SearchResult]
+	for path, want := range map[string]int{
+		"/search?q=marmalade": 1, "/search?q=marmalade&kind=file": 1, "/search?q=marmalade&kind=message": 0, "/search?q=ebb": 1,
+		"/search?q=" + file.Filename: 1, "/search?q=marmalade+ebb": 1, "/search?q=marmalade+nothing": 0,
+	} {
+		if c.expect(200, "GET", path, nil).into(t, &found); len(found.Data) != want {
+			t.Errorf("%s found %+v", path, found.Data)
+		}
+		if stranger.expect(200, "GET", path, nil).into(t, &found); len(found.Data) != 0 {
+			t.Errorf("%s found %+v in another account", path, found.Data)
+		}
+	}
+	c.expect(422, "GET", "/search?q=marmalade&kind=files", nil)
+	c.expect(200, "GET", "/search?q=marmalade", nil).into(t, &found)
+	if r := found.Data[0]; r.Kind != protocol.SearchFile || *r.FileID != file.FileID || r.Title != file.Filename || *r.Passage != (protocol.SearchPassage{
+		Kind: protocol.BlockPage, Page: 2, Offset: 70_000, Length: len(text) - 70_000,
+	}) || !strings.Contains(r.Snippet.Text, "Marmalade is a preserve.") {
+		t.Errorf("%+v, %+v", r, r.Passage)
+	}
+	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
+	if c.expect(200, "GET", "/search?q=marmalade", nil).into(t, &found); len(found.Data) != 0 {
+		t.Errorf("a deleted file was found: %+v", found.Data)
+	}
+}

@@ -9,6 +9,7 @@ type SearchKind string
 const (
 	SearchConversation SearchKind = "conversation" // by its title
 	SearchMessage      SearchKind = "message"
+	SearchFile         SearchKind = "file" // by its name or its text
 )
 
 // Bounds of a search.
@@ -20,7 +21,7 @@ const (
 
 // SearchResult is an object that matches a search.
 type SearchResult struct {
-	Kind           SearchKind      `json:"kind" enum:"conversation,message" doc:"conversation: its title matches; message: its text matches."`
+	Kind           SearchKind      `json:"kind" enum:"conversation,message,file" doc:"conversation: its title matches; message: its text matches; file: its name or its text matches."`
 	ConversationID *ConversationID `json:"conversation_id"`
 	BranchID       *BranchID       `json:"branch_id" doc:"The branch on which the message was written, which shows it."`
 	MessageID      *MessageID      `json:"message_id"`
@@ -28,9 +29,18 @@ type SearchResult struct {
 	ArtifactID     *ArtifactID     `json:"artifact_id"`
 	TaskID         *TaskID         `json:"task_id"`
 	ProjectID      *ProjectID      `json:"project_id"`
-	Title          string          `json:"title" doc:"The title of the conversation."`
+	Title          string          `json:"title" doc:"The title of the conversation, or the name of the file."`
 	Snippet        SearchSnippet   `json:"snippet"`
-	At             time.Time       `json:"at" doc:"When the conversation or the message was created."`
+	Passage        *SearchPassage  `json:"passage" doc:"Of a file: where its text matches; null for other kinds, and when only its name matches."`
+	At             time.Time       `json:"at" doc:"When the conversation, the message or the file was created."`
+}
+
+// SearchPassage is a range of the text of a file, around the excerpt.
+type SearchPassage struct {
+	Kind   BlockKind `json:"kind,omitempty" enum:"page,sheet,slide,chapter" doc:"Absent if the text has no pages."`
+	Page   int       `json:"page,omitempty" doc:"The number of the page, sheet, slide or chapter."`
+	Offset int       `json:"offset" doc:"The byte of the text at which the range starts."`
+	Length int       `json:"length" doc:"In bytes."`
 }
 
 // SearchSnippet is an excerpt of a text that matches.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +16,7 @@ import (
 
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/search"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -107,18 +110,34 @@ func fill(r *protocol.TextRange, chunks []chunk, offset, limit int) {
 	}
 }
 
-// chunkBytes is the size of a chunk: a range reads at most two chunks more than it returns.
-const chunkBytes = 64 << 10
+const (
+	// chunkBytes is the size of a chunk: a range reads at most two chunks more than it returns. A chunk is a section of the
+	// search (migration 037), so it starts near a multiple of this number.
+	chunkBytes = 32 << 10
+	// longestWord is how far a chunk ends before its size so that it ends between two words.
+	longestWord = 256
+)
 
-// chunksOf cuts a text into chunks, between characters.
+// chunkEnd returns where the chunk ends whose size would be reached at a byte.
+func chunkEnd(text string, at int) int {
+	if at >= len(text) {
+		return len(text)
+	}
+	if space := strings.LastIndexFunc(text[at-longestWord:at], unicode.IsSpace); space >= 0 {
+		at = at - longestWord + space + 1
+	}
+	for !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return at
+}
+
+// chunksOf cuts a text into chunks, between words where it can, and else between characters.
 func chunksOf(x *protocol.Extraction) []chunk {
 	var chunks []chunk
 	block := 0 // the first that does not end before the chunk
 	for start := 0; start < len(x.Text); {
-		end := min(start+chunkBytes, len(x.Text))
-		for end < len(x.Text) && !utf8.RuneStart(x.Text[end]) {
-			end--
-		}
+		end := chunkEnd(x.Text, (len(chunks)+1)*chunkBytes)
 		for block < len(x.Blocks) && x.Blocks[block].Offset+x.Blocks[block].Length <= start {
 			block++
 		}
@@ -219,7 +238,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	}
 	unreadable := &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
 	if begun.Attempts > maxBegun {
-		return s.storeText(ctx, args, job.AccountID, unreadable)
+		return s.storeText(ctx, job, unreadable)
 	}
 	from := &source{Reader: content}
 	x, err := read(ctx, from, begun.MediaType)
@@ -230,7 +249,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	default:
 		x = unreadable
 	}
-	return s.storeText(ctx, args, job.AccountID, x)
+	return s.storeText(ctx, job, x)
 }
 
 // source remembers the failure of a content.
@@ -257,9 +276,12 @@ func (s *Texts) open(ctx context.Context, job ExtractArgs) (io.ReadCloser, error
 }
 
 // storeText stores what was read, unless another run of the job has stored it.
-func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account protocol.AccountID, x *protocol.Extraction) error {
-	args["state"], args["reason"], args["pages"], args["width"], args["height"] = string(x.State), string(x.Reason), x.Pages, x.Width, x.Height
-	args["size"], args["tokens"], args["truncated"] = len(x.Text), x.Tokens, x.Truncated
+func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extraction) error {
+	account, file := job.AccountID, job.FileID
+	args := pgx.NamedArgs{
+		"account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
+		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated,
+	}
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var pending bool
 		err := tx.QueryRow(ctx, pendingTextSQL, args).Scan(&pending)
@@ -276,8 +298,9 @@ func (s *Texts) storeText(ctx context.Context, args pgx.NamedArgs, account proto
 				return fmt.Errorf("storing the text of a file: %w", err)
 			}
 			batch.Queue(insertChunkSQL, pgx.NamedArgs{
-				"account": account, "file": args["file"], "start": c.StartAt, "end": c.StartAt + len(c.Text), "text": c.Text, "blocks": blocks,
+				"account": account, "file": file, "start": c.StartAt, "end": c.StartAt + len(c.Text), "text": c.Text, "blocks": blocks,
 			})
+			search.IndexSection(batch, account, file, c.StartAt, c.Text)
 		}
 		batch.Queue(endTextSQL, args)
 		if err := tx.Run(ctx, batch); err != nil {

@@ -15,7 +15,7 @@ const backfillRows = 2000 // objects that one transaction adds
 const (
 	backfillPositionSQL = `select kind from search_backfill order by kind limit 1`
 
-	// Both statements read in the order of the primary key, from the position on.
+	// The statements read in the order of the primary key, from the position on.
 	backfillMessagesSQL = `
 	with next as materialized (
 		select m.account_id, m.message_id as id, m.conversation_id, m.status <> 'streaming' as whole
@@ -40,6 +40,22 @@ const (
 		insert into search_pending (account_id, kind, id, conversation_id)
 		select account_id, 'conversation', id, conversation_id from next where whole
 	)` + backfillMoveSQL
+	backfillFilesSQL = `
+	with next as materialized (
+		select f.account_id, f.file_id as id
+		from search_backfill b
+		cross join lateral (
+			select account_id, file_id from files
+			where (account_id, file_id) > (b.after_account, b.after_id) order by account_id, file_id limit @limit) f
+		where b.kind = 'file'
+	), added as (
+		insert into search_pending (account_id, kind, id, file_id)
+		select account_id, 'file', search_section(id, 0), id from next
+		union all
+		select c.account_id, 'file', search_section(c.file_id, search_section_at(c.start_at)), c.file_id
+		from next n join file_text_chunks c on c.account_id = n.account_id and c.file_id = n.id
+		where c.start_at > 0
+	)` + backfillMoveSQL
 	backfillMoveSQL = `
 	update search_backfill b set after_account = last.account_id, after_id = last.id
 	from (select account_id, id from next order by account_id desc, id desc limit 1) last
@@ -58,10 +74,9 @@ func (i *indexer) backfill(ctx context.Context) (done bool, err error) {
 	if err != nil || len(kinds) == 0 {
 		return true, pg.Classify(err)
 	}
-	sql := backfillMessagesSQL
-	if kinds[0] == protocol.SearchConversation {
-		sql = backfillTitlesSQL
-	}
+	sql := map[protocol.SearchKind]string{
+		protocol.SearchConversation: backfillTitlesSQL, protocol.SearchMessage: backfillMessagesSQL, protocol.SearchFile: backfillFilesSQL,
+	}[kinds[0]]
 	moved, err := i.conn.Exec(ctx, sql, pgx.NamedArgs{"kind": kinds[0], "limit": backfillRows})
 	if err == nil && moved.RowsAffected() == 0 {
 		_, err = i.conn.Exec(ctx, backfillDoneSQL, kinds[0])

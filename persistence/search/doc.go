@@ -1,8 +1,10 @@
-// Package search finds conversations by their titles and messages by their text.
+// Package search finds conversations by their titles, messages by their text, and files by their names and their texts.
 //
 //	a title or a message changes     a trigger adds a row to search_pending, in the same transaction
 //	IndexJob, every few seconds      tokenizes what is pending, in batches, into search_rows
 //	Find                             asks the index (search_window in the migrations) and reads what is pending
+//
+// A text of a file is divided into sections, which are found like messages. IndexSection indexes them when they are stored.
 //
 // The tokenizer is the same for texts and for queries. Find matches pending texts with the rules by which the index
 // matches, so a text is found from its commit on, indexed or not. The package knows only the text that a reader of the

@@ -10,30 +10,41 @@ import (
 
 // document is a text that can be found.
 type document struct {
-	AccountID      protocol.AccountID
-	Kind           protocol.SearchKind
-	ID             [16]byte // of the conversation or the message
-	ConversationID protocol.ConversationID
-	At             time.Time
-	Title          string // of the conversation
-	ProjectID      *protocol.ProjectID
-	BranchID       *protocol.BranchID // of a message
-	Parts          []protocol.Part    // of a message
-	Cut            bool               // the texts before it were long; its parts were not read
+	AccountID   protocol.AccountID
+	Kind        protocol.SearchKind
+	ID          [16]byte // of the conversation, the message, or the section of a file
+	ContainerID [16]byte // the conversation or the file
+	At          time.Time
+	Title       string // of the conversation; or the name of the file
+	ProjectID   *protocol.ProjectID
+	BranchID    *protocol.BranchID   // of a message
+	Parts       []protocol.Part      // of a message
+	Text        string               // of a section
+	Start       int                  // of a section, in bytes of the text of the file
+	Blocks      []protocol.TextBlock // pages, sheets, slides or chapters with a part in the section
+	Cut         bool                 // the texts before it were long; its own was not read
 }
 
 func (d *document) object() object { return object{d.AccountID, d.Kind, d.ID} }
 
-// textsSQL is the end of a statement that reads the texts of keys d (account_id, kind, id, conversation_id, n), in the
-// order of n. It reads nothing of a conversation that cannot be found, nor of a message that is still being written. When
-// @bytes of texts were read, it reads no further ones.
+// textsSQL is the end of a statement that reads the texts of keys d (account_id, kind, id, container_id, n), in the
+// order of n. It reads nothing of a conversation or a file that cannot be found, nor of a message that is still being
+// written. When @bytes of texts were read, it reads no further ones.
 const textsSQL = `
 	cross join lateral (
 		select coalesce(nullif(title, ''), provisional_title) as title, project_id, created_at from conversations
-		where account_id = d.account_id and conversation_id = d.conversation_id and deleted_at is null and not temporary limit 1) c
+		where d.kind <> 'file' and account_id = d.account_id and conversation_id = d.container_id and deleted_at is null and not temporary
+		union all
+		select filename, null, created_at from files
+		where d.kind = 'file' and account_id = d.account_id and file_id = d.container_id and deleted_at is null
+		limit 1) c
 	left join lateral (
 		select branch_id, parts, created_at, octet_length(parts::text) as bytes from messages
 		where account_id = d.account_id and message_id = d.id and d.kind = 'message' and status <> 'streaming' limit 1) m on true
+	left join lateral (
+		select text, start_at, blocks, octet_length(text) as bytes from file_text_chunks
+		where d.kind = 'file' and account_id = d.account_id and file_id = d.container_id and start_at <= search_section_number(d.id) * 32768
+		order by start_at desc limit 1) s on true
 	where (d.kind <> 'message' or m.branch_id is not null)`
 
 // inVisibleProject follows textsSQL where the texts are returned to the account: a deleted project hides its conversations.
@@ -43,12 +54,21 @@ const inVisibleProject = `
 
 // inProject follows inVisibleProject. A conversation may have moved since it was found.
 const inProject = `
-		and (@project::uuid is null or c.project_id = @project)`
+		and (@project::uuid is null or c.project_id = @project or d.kind = 'file' and exists (
+			select from project_files f where f.account_id = d.account_id and f.project_id = @project and f.file_id = d.container_id))`
 
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
-	d.account_id, d.kind, d.id, d.conversation_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
-	sum(m.bytes) over (order by d.n) - m.bytes as before, d.n`
+	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
+	s.text, s.start_at, s.blocks,
+	sum(coalesce(m.bytes, s.bytes)) over (order by d.n) - coalesce(m.bytes, s.bytes) as before, d.n`
+
+// documentColumns are the fields of a document, from textColumns.
+const documentColumns = `
+	account_id, kind, id, container_id, at, title, project_id, branch_id,
+	case when coalesce(before, 0) < @bytes then parts end as parts,
+	case when coalesce(before, 0) < @bytes then coalesce(text, '') else '' end as text,
+	coalesce(start_at, 0) as start, coalesce(blocks, '[]') as blocks, coalesce(before, 0) >= @bytes as cut`
 
 // readTextsSQL reads the texts of the keys that are passed as arrays, for the index.
 const readTextsSQL = readTexts + `) texts
@@ -59,19 +79,25 @@ const readVisibleTextsSQL = readTexts + inVisibleProject + inProject + `) texts
 	order by n`
 
 const readTexts = `
-	select account_id, kind, id, conversation_id, at, title, project_id, branch_id,
-		case when coalesce(before, 0) < @bytes then parts end as parts, coalesce(before, 0) >= @bytes as cut
+	select ` + documentColumns + `
 	from (
 		select ` + textColumns + `
-		from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @conversations::uuid[]) with ordinality d (account_id, kind, id, conversation_id, n)` +
+		from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @containers::uuid[]) with ordinality d (account_id, kind, id, container_id, n)` +
 	textsSQL
 
 // texts returns the parts of a text, each in normal form.
 func (d *document) texts() []string {
-	if d.Kind == protocol.SearchConversation {
+	switch {
+	case d.Kind == protocol.SearchConversation:
+		return []string{normalize(d.Title)}
+	case d.Kind == protocol.SearchMessage:
+		return visibleTexts(d.Parts)
+	case section(d.ID) > 0:
+		return []string{normalize(d.Text)}
+	case d.Text == "":
 		return []string{normalize(d.Title)}
 	}
-	return visibleTexts(d.Parts)
+	return []string{normalize(d.Title), normalize(d.Text)} // the first section has the name
 }
 
 // visibleTexts returns the texts of a message that its reader sees. Parts that were superseded are not in a message.

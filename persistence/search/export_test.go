@@ -22,12 +22,9 @@ func (s *Store) Explain(ctx context.Context, account protocol.AccountID, project
 	if generic {
 		mode = "force_generic_plan"
 	}
-	f, window := s.finder(account, &Query{Text: text, ProjectID: project}), windowSQL
-	if project != nil {
-		window = projectWindowSQL
-	}
+	f := s.finder(account, &Query{Text: text, ProjectID: project})
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, window, nil)
+		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, f.windowSQL(protocol.SearchMessage), nil)
 		if err != nil {
 			return err
 		}

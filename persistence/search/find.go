@@ -23,7 +23,7 @@ const (
 )
 
 // kinds are the kinds of objects in the order of their rank.
-var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage}
+var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile}
 
 // Query selects a page of results.
 type Query struct {
@@ -56,9 +56,9 @@ func (p Place) compare(other Place) int {
 // match is an object that matches.
 type match struct {
 	Place
-	conversation protocol.ConversationID
-	score        int
-	pending      *document // nil: read from the index
+	container [16]byte // the conversation or the file
+	score     int
+	pending   *document // nil: read from the index
 }
 
 // compareRank orders the matches of a window: better ones first, then newer ones.
@@ -72,7 +72,8 @@ type window struct {
 	next    *Place // where the next window starts; nil: there is none
 }
 
-// Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages.
+// Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages, and
+// messages before files. A file is found once, by the section that matches best.
 // Within a kind, the newest windowMatches matches are ranked, then the next ones, and so on. A search ends after a bounded
 // amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
 // results than its limit and a position from which the search continues.
@@ -136,21 +137,21 @@ type rankedMatch struct {
 
 // readPendingSQL reads the newest pending texts of an account. An object may have several rows.
 const readPendingSQL = `
-	select account_id, kind, id, conversation_id, at, title, project_id, branch_id,
-		case when coalesce(before, 0) < @bytes then parts end as parts, coalesce(before, 0) >= @bytes as cut
+	select ` + documentColumns + `
 	from (
 		select ` + textColumns + `
 		from (
-			select account_id, kind, id, conversation_id, -max(n) as n
+			select account_id, kind, id, container_id, -max(n) as n
 			from (
-				select account_id, kind, id, conversation_id, n from search_pending
+				select account_id, kind, id, coalesce(conversation_id, file_id) as container_id, n from search_pending
 				where account_id = @account order by n desc limit @limit) p
-			where @conversation::uuid is null or conversation_id = @conversation
-			group by account_id, kind, id, conversation_id) d` +
+			where @conversation::uuid is null or container_id = @conversation
+				or kind = 'file' and container_id in (select f.file_id from (` + filesOfConversation + `) f)
+			group by account_id, kind, id, container_id) d` +
 	textsSQL + inVisibleProject + inProject + `) texts`
 
 const windowSQL = `
-	select id, conversation_id, at, score
+	select id, conversation_id as container_id, at, score
 	from search_window(@kind, @matching::tsquery, @words::tsquery, @whole::tsquery, @adjacent::tsquery, @conversation, @at, @id, @limit)`
 
 // start reads what is pending and the first windows, in one round trip. What is pending is read first: a text that is
@@ -178,7 +179,7 @@ func (f *finder) readPending(rows pgx.Rows) error {
 			continue
 		}
 		f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{
-			Place: Place{d.At, d.ID}, conversation: d.ConversationID, score: f.query.score(tokensOf(d.texts())), pending: d,
+			Place: Place{d.At, d.ID}, container: d.ContainerID, score: f.query.score(tokensOf(d.texts())), pending: d,
 		}}
 	}
 	return err
@@ -186,14 +187,23 @@ func (f *finder) readPending(rows pgx.Rows) error {
 
 func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
 	f.read++
-	sql := windowSQL
-	if f.project != nil {
-		sql = projectWindowSQL
-	}
-	batch.Queue(sql, f.windowArgs(kind, before)).Query(w.read)
+	batch.Queue(f.windowSQL(kind), f.windowArgs(kind, before)).Query(w.read)
 }
 
-// windowArgs returns the arguments of windowSQL or, if the search is of a project, of projectWindowSQL.
+// windowSQL returns the statement that reads a window.
+func (f *finder) windowSQL(kind protocol.SearchKind) string {
+	switch {
+	case f.conversation != nil && kind == protocol.SearchFile:
+		return conversationFilesSQL
+	case f.project == nil:
+		return windowSQL
+	case kind == protocol.SearchFile:
+		return projectFilesSQL
+	}
+	return projectWindowSQL
+}
+
+// windowArgs returns the arguments of windowSQL.
 func (f *finder) windowArgs(kind protocol.SearchKind, before *Place) pgx.NamedArgs {
 	if before == nil {
 		before = &Place{pg.Latest, pg.HighestID}
@@ -212,32 +222,47 @@ func (f *finder) windowArgs(kind protocol.SearchKind, before *Place) pgx.NamedAr
 	if adjacent, distinguishes := f.query.together(); distinguishes {
 		args["adjacent"] = adjacent.tsquery(tag, true)
 	}
-	if f.project != nil {
+	if f.project != nil || f.conversation != nil && kind == protocol.SearchFile {
 		args["account"], args["project"], args["few"], args["wide"] = f.account, f.project, f.few, wideMatches
 	}
 	return args
 }
 
-// read reads a window. A row without a conversation is the position of the next one. If there is none, but as many matches
-// as a window may have, the next one starts after the oldest of them.
+// read reads a window. A row without a score is the position of the next one. If there is none, but as many matches as a
+// window may have, the next one starts after the oldest of them.
 func (w *window) read(rows pgx.Rows) error {
 	var id [16]byte
-	var conversation *protocol.ConversationID
+	var container *[16]byte
 	var at time.Time
 	var score int
-	_, err := pgx.ForEachRow(rows, []any{&id, &conversation, &at, &score}, func() error {
-		if conversation == nil {
+	_, err := pgx.ForEachRow(rows, []any{&id, &container, &at, &score}, func() error {
+		if container == nil {
 			w.next = &Place{at, id}
 			return nil
 		}
-		w.matches = append(w.matches, match{Place: Place{at, id}, conversation: *conversation, score: score})
+		w.matches = append(w.matches, match{Place: Place{at, id}, container: *container, score: score})
 		return nil
 	})
 	if w.next == nil && len(w.matches) == windowMatches {
 		oldest := slices.MinFunc(w.matches, func(a, b match) int { return a.compare(b.Place) })
 		w.next = &oldest.Place
 	}
+	w.skipFound()
 	return err
+}
+
+// skipFound moves the start of the next window behind the file in which this one ends, if the file was found.
+func (w *window) skipFound() {
+	if w.next == nil {
+		return
+	}
+	for _, m := range w.matches {
+		first := m.ID
+		first[14], first[15] = 0, 0
+		if m.At.Equal(w.next.At) && m.ID != m.container && bytes.Equal(m.ID[:14], w.next.ID[:14]) {
+			w.next = &Place{m.At, first}
+		}
+	}
 }
 
 // page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more.
@@ -288,6 +313,9 @@ func (f *finder) rank(w *window, at Position) []match {
 		}
 	}
 	slices.SortFunc(matches, compareRank)
+	if at.Kind == protocol.SearchFile {
+		matches = eachOnce(matches)
+	}
 	if at.After == nil {
 		return matches
 	}
@@ -301,6 +329,16 @@ func (f *finder) rank(w *window, at Position) []match {
 	return matches[from:]
 }
 
+// eachOnce returns the best match of each file.
+func eachOnce(matches []match) []match {
+	seen := map[[16]byte]bool{}
+	return slices.DeleteFunc(matches, func(m match) bool {
+		again := seen[m.container]
+		seen[m.container] = true
+		return again
+	})
+}
+
 // results reads the texts of matches and cuts their excerpts. A match that was deleted in the meantime is left out.
 func (f *finder) results(ctx context.Context, found []rankedMatch, next *Position) ([]protocol.SearchResult, *Position, error) {
 	var wanted columns
@@ -308,7 +346,7 @@ func (f *finder) results(ctx context.Context, found []rankedMatch, next *Positio
 	for i := range found {
 		m := &found[i]
 		if m.pending == nil {
-			wanted.add(object{f.account, m.kind, m.ID}, m.conversation, 0)
+			wanted.add(object{f.account, m.kind, m.ID}, m.container, 0)
 		} else {
 			texts[object{f.account, m.kind, m.ID}] = m.pending
 		}

@@ -114,17 +114,17 @@ const (
 )
 
 const (
-	pendingSQL = `select account_id, n, kind, id, conversation_id from search_pending limit $1`
+	pendingSQL = `select account_id, n, kind, id, coalesce(conversation_id, file_id) from search_pending limit $1`
 	flushSQL   = `select search_flush()`
 )
 
 // pendingKey is a row of search_pending.
 type pendingKey struct {
-	AccountID      protocol.AccountID
-	N              int64
-	Kind           protocol.SearchKind
-	ID             [16]byte
-	ConversationID protocol.ConversationID
+	AccountID   protocol.AccountID
+	N           int64
+	Kind        protocol.SearchKind
+	ID          [16]byte
+	ContainerID [16]byte
 }
 
 func (p *pendingKey) object() object { return object{p.AccountID, p.Kind, p.ID} }
@@ -145,8 +145,10 @@ func (i *indexer) pending(ctx context.Context, limit int) ([]pendingKey, error) 
 const (
 	// Should two processes index the same text, the one that knows the newer change wins.
 	storeSQL = `
-	insert into search_rows (account_id, kind, id, conversation_id, at, n, tokens)
-	select * from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @conversations::uuid[], @ats::timestamptz[], @ns::bigint[], @tokens::tsvector[])
+	insert into search_rows (account_id, kind, id, conversation_id, file_id, at, n, tokens)
+	select account_id, kind, id, case when kind <> 'file' then container_id end, case when kind = 'file' then container_id end, at, n, tokens
+	from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @containers::uuid[], @ats::timestamptz[], @ns::bigint[], @tokens::tsvector[])
+		stored (account_id, kind, id, container_id, at, n, tokens)
 	on conflict (account_id, kind, id) do update set tokens = excluded.tokens, n = excluded.n where search_rows.n <= excluded.n`
 	removeSQL = `
 	delete from search_rows r
@@ -167,20 +169,20 @@ type object struct {
 
 // columns collects keys as array parameters.
 type columns struct {
-	accounts      []protocol.AccountID
-	kinds         []string
-	ids           [][16]byte
-	conversations []protocol.ConversationID
-	ns            []int64
+	accounts   []protocol.AccountID
+	kinds      []string
+	ids        [][16]byte
+	containers [][16]byte
+	ns         []int64
 }
 
-func (c *columns) add(of object, conversation protocol.ConversationID, n int64) {
+func (c *columns) add(of object, container [16]byte, n int64) {
 	c.accounts, c.kinds, c.ids = append(c.accounts, of.account), append(c.kinds, string(of.kind)), append(c.ids, of.id)
-	c.conversations, c.ns = append(c.conversations, conversation), append(c.ns, n)
+	c.containers, c.ns = append(c.containers, container), append(c.ns, n)
 }
 
 func (c *columns) args() pgx.NamedArgs {
-	return pgx.NamedArgs{"accounts": c.accounts, "kinds": c.kinds, "ids": c.ids, "conversations": c.conversations, "ns": c.ns}
+	return pgx.NamedArgs{"accounts": c.accounts, "kinds": c.kinds, "ids": c.ids, "containers": c.containers, "ns": c.ns}
 }
 
 // index indexes the texts of pending rows. The rows were read before the texts, so each text is at least as new as the
@@ -203,7 +205,7 @@ func (i *indexer) index(ctx context.Context, pending []pendingKey) error {
 		delete(newest, d.object())
 	}
 	for of, p := range newest { // those without a text
-		b.removed.add(of, p.ConversationID, p.N)
+		b.removed.add(of, p.ContainerID, p.N)
 	}
 	batch := b.statements(pending)
 	if err := i.conn.SendBatch(ctx, batch).Close(); err != nil {
@@ -231,10 +233,10 @@ func (b *indexBatch) add(d *document, n int64) {
 	}
 	tokens := tokensOf(d.texts())
 	if len(tokens) == 0 {
-		b.removed.add(of, d.ConversationID, n)
+		b.removed.add(of, d.ContainerID, n)
 		return
 	}
-	b.stored.add(of, d.ConversationID, n)
+	b.stored.add(of, d.ContainerID, n)
 	b.ats, b.vectors = append(b.ats, d.At), append(b.vectors, vector(tag(d.AccountID, d.Kind), tokens))
 }
 
@@ -260,7 +262,7 @@ func (b *indexBatch) statements(pending []pendingKey) *pgx.Batch {
 func (i *indexer) texts(ctx context.Context, wanted map[object]pendingKey) ([]document, error) {
 	var keys columns
 	for of, p := range wanted {
-		keys.add(of, p.ConversationID, p.N)
+		keys.add(of, p.ContainerID, p.N)
 	}
 	args := keys.args()
 	args["bytes"] = indexBytes

@@ -13,34 +13,52 @@ const (
 // In a project with few rows, the newest matches of each conversation are read and merged, whatever else the account has.
 // In a larger one, this could read all rows for one match. Its windows are those of the account, which read a bounded
 // number of rows, and contain what of them is in the project.
-const projectWindowSQL = `
+//
+// The files of a project, and those of a conversation, are read by the same rule.
+var (
+	projectWindowSQL = windowOf("r.conversation_id", `
+				select c.conversation_id as id from conversations c
+				where c.account_id = @account and c.project_id = @project and `+conversations.Visible)
+	projectFilesSQL = windowOf("r.file_id", `
+				select f.file_id as id from project_files m join files f on f.account_id = m.account_id and f.file_id = m.file_id
+				where m.account_id = @account and m.project_id = @project and f.deleted_at is null`)
+	conversationFilesSQL = windowOf("r.file_id", filesOfConversation)
+)
+
+// filesOfConversation selects the files of the library that messages of a conversation have.
+const filesOfConversation = `
+				select distinct f.file_id, f.file_id as id from messages m
+				join message_files u on u.account_id = m.account_id and u.message_id = m.message_id
+				join files f on f.account_id = u.account_id and f.file_id = u.file_id
+				where m.account_id = @account and m.conversation_id = @conversation and m.attachments <> '{}' and f.deleted_at is null`
+
+// windowOf returns the statement that reads a window of the rows whose container is one of those that a statement selects.
+func windowOf(container, selected string) string {
+	return `
 	with size as materialized (
 		select count(*) <= @few as small
 		from (
 			select
-			from (
-				select c.conversation_id from conversations c
-				where c.account_id = @account and c.project_id = @project and ` + conversations.Visible + ` limit @few + 1) c
+			from (select id from (` + selected + `) s limit @few + 1) c
 			left join lateral (
 				select from search_rows r
-				where r.account_id = @account and r.conversation_id = c.conversation_id and r.kind = @kind and (r.at, r.id) < (@at, @id)
+				where r.account_id = @account and ` + container + ` = c.id and r.kind = @kind and (r.at, r.id) < (@at, @id)
 				limit @few + 1) r on true
 			limit @few + 1) counted)
 	(
-		select r.id, c.conversation_id, r.at, r.score
-		from conversations c
+		select r.id, c.id as container_id, r.at, r.score
+		from (` + selected + `) c
 		cross join lateral (
 			select r.id, r.at,
 				1 + coalesce(r.tokens @@ @whole::tsquery, false)::int + 2 * coalesce(r.tokens @@ @adjacent::tsquery, false)::int as score
 			from search_rows r
-			where r.account_id = @account and r.conversation_id = c.conversation_id and r.kind = @kind and (r.at, r.id) < (@at, @id)
+			where r.account_id = @account and ` + container + ` = c.id and r.kind = @kind and (r.at, r.id) < (@at, @id)
 				and r.tokens @@ @matching::tsquery
 			order by r.at desc, r.id desc limit @limit) r
-		where (select small from size) and c.account_id = @account and c.project_id = @project and ` + conversations.Visible + `
+		where (select small from size)
 		order by r.at desc, r.id desc limit @limit)
 	union all
 	select w.id, w.conversation_id, w.at, w.score
 	from search_window(@kind, @matching::tsquery, @words::tsquery, @whole::tsquery, @adjacent::tsquery, null, @at, @id, @wide) w
-	where not (select small from size) and (w.conversation_id is null or coalesce((
-		select c.project_id = @project and ` + conversations.Visible + ` from conversations c
-		where c.account_id = @account and c.conversation_id = w.conversation_id), false))`
+	where not (select small from size) and (w.conversation_id is null or exists (select from (` + selected + `) c where c.id = w.conversation_id))`
+}

@@ -57,6 +57,32 @@ async function newConversation(account: Account): Promise<string> {
 }
 
 describe("files of messages", () => {
+  test("28 the palette finds a file by its text and opens the page", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/library", account);
+    const { page } = visit;
+    const [chooser] = await Promise.all([
+      page.waitForEvent("filechooser"),
+      page.getByRole("button", { name: "Upload files" }).click(),
+    ]);
+    await chooser.setFiles(pdf("pilot.pdf", ["The pilot comes aboard.", "Marmalade is served at noon."]));
+    const stateOfText = async () => {
+      const files = (await (await account.request("GET", "/files")).json()) as { data: { text_state: string }[] };
+      return files.data[0]?.text_state;
+    };
+    await expect.poll(stateOfText).toBe("done");
+    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("dialog").getByRole("combobox").fill("marmalade");
+    const found = page.getByRole("group", { name: "Files" }).getByRole("option");
+    await expect.poll(() => found.textContent()).toContain("Marmalade is served at noon.");
+    await expect.poll(() => found.getAttribute("aria-selected")).toBe("true");
+    await expectAccessibleInBothColorSchemes(page, "a found file");
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "pilot.pdf" });
+    await expect.poll(() => dialog.locator("mark").textContent()).toContain("Marmalade is served at noon.");
+    await visit.close();
+  });
+
   test("32 an answer about a PDF cites its page, and the citation opens the page", async () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);

@@ -1572,7 +1572,7 @@ export interface paths {
         };
         /**
          * Search a project
-         * @description Finds what GET /search finds, by the same rules, in the conversations that are in the project now. A conversation that is moved is found in its new project at once. A search of a deleted project finds nothing. Project searches and account searches share one limit (search).
+         * @description Finds what GET /search finds, by the same rules, in the conversations and the files that are in the project now. A conversation that is moved is found in its new project at once. A search of a deleted project finds nothing. Project searches and account searches share one limit (search).
          */
         get: operations["searchProject"];
         put?: never;
@@ -1656,7 +1656,7 @@ export interface paths {
         };
         /**
          * Search the account
-         * @description Finds conversations by their titles and messages by their text, on all branches. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then matches whose words stand together, then whole words; newer ones first among equals. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
+         * @description Finds conversations by their titles, messages by their text, on all branches, and the files of the library by their names and their text. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then messages, then files; among these, matches whose words stand together, then whole words; newer ones first among equals. A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. With conversation_id, the files are those of the messages of the conversation. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
          */
         get: operations["search"];
         put?: never;
@@ -3678,11 +3678,33 @@ export interface components {
              */
             version?: number;
         };
+        SearchPassage: {
+            /**
+             * @description Absent if the text has no pages.
+             * @enum {string}
+             */
+            kind?: "page" | "sheet" | "slide" | "chapter";
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            length: number;
+            /**
+             * Format: int64
+             * @description The byte of the text at which the range starts.
+             */
+            offset: number;
+            /**
+             * Format: int64
+             * @description The number of the page, sheet, slide or chapter.
+             */
+            page?: number;
+        };
         SearchResult: {
             artifact_id: string | null;
             /**
              * Format: date-time
-             * @description When the conversation or the message was created.
+             * @description When the conversation, the message or the file was created.
              */
             at: string;
             /** @description The branch on which the message was written, which shows it. */
@@ -3690,15 +3712,17 @@ export interface components {
             conversation_id: string | null;
             file_id: string | null;
             /**
-             * @description conversation: its title matches; message: its text matches.
+             * @description conversation: its title matches; message: its text matches; file: its name or its text matches.
              * @enum {string}
              */
-            kind: "conversation" | "message";
+            kind: "conversation" | "message" | "file";
             message_id: string | null;
+            /** @description Of a file: where its text matches; null for other kinds, and when only its name matches. */
+            passage: components["schemas"]["SearchPassage"] | null;
             project_id: string | null;
             snippet: components["schemas"]["SearchSnippet"];
             task_id: string | null;
-            /** @description The title of the conversation. */
+            /** @description The title of the conversation, or the name of the file. */
             title: string;
         };
         SearchSnippet: {
@@ -27585,7 +27609,7 @@ export interface operations {
                 /** @description The next_cursor of an earlier page of the same search. */
                 cursor?: string;
                 /** @description Find objects of this kind only. Default: all kinds. */
-                kind?: "conversation" | "message";
+                kind?: "conversation" | "message" | "file";
                 /** @description The maximum number of results in the page. */
                 limit?: number;
                 /** @description 1 to 160 code points, without spaces at the ends. */
@@ -27619,6 +27643,12 @@ export interface operations {
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "kind": "conversation",
                      *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "passage": {
+                     *             "kind": "page",
+                     *             "length": 1,
+                     *             "offset": 1,
+                     *             "page": 1
+                     *           },
                      *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "snippet": {
                      *             "highlights": [
@@ -28593,6 +28623,8 @@ export interface operations {
                 conversation_id?: string;
                 /** @description The next_cursor of an earlier page of the same search. */
                 cursor?: string;
+                /** @description Find objects of this kind only. Default: all kinds. */
+                kind?: "conversation" | "message" | "file";
                 /** @description The maximum number of results in the page. */
                 limit?: number;
                 /** @description 1 to 160 code points, without spaces at the ends. */
@@ -28624,6 +28656,12 @@ export interface operations {
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "kind": "conversation",
                      *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "passage": {
+                     *             "kind": "page",
+                     *             "length": 1,
+                     *             "offset": 1,
+                     *             "page": 1
+                     *           },
                      *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "snippet": {
                      *             "highlights": [

@@ -1,4 +1,4 @@
-// The messages that the service finds for the text typed into the palette.
+// The messages and files that the service finds for the text typed into the palette.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type ReactNode } from "react";
 import type { Schemas } from "../api/client";
@@ -11,8 +11,8 @@ const pause = 250;
 /** The longest query of the service, in code points. */
 const longest = 160;
 
-/** Returns the messages that match a typed text, and whether the search failed. */
-export function useFoundMessages(typed: string): { results: readonly Result[]; failed: boolean } {
+/** Returns the messages and files that match a typed text, and whether the search failed. */
+export function useFound(typed: string): { results: readonly Result[]; failed: boolean } {
   const [query, setQuery] = useState("");
   useEffect(() => {
     const wanted = [...typed.trim()].slice(0, longest).join("").trim();
@@ -23,7 +23,7 @@ export function useFoundMessages(typed: string): { results: readonly Result[]; f
   return { results: typed.trim() === "" ? [] : (data ?? []), failed: isError && typed.trim() !== "" };
 }
 
-/** An excerpt of a message with its matches marked. The offsets of matches count code points. */
+/** An excerpt of a text with its matches marked. The offsets of matches count code points. */
 export function Excerpt({ snippet }: { snippet: Result["snippet"] }) {
   const characters = [...snippet.text];
   const parts: ReactNode[] = [];

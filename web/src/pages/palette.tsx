@@ -6,6 +6,7 @@ import { Dialog } from "radix-ui";
 import { useMemo, useState, type ReactNode } from "react";
 import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
+import { viewFile } from "../api/file-view";
 import { change } from "../api/settings-store";
 import { Icon, type IconName } from "../controls/icon";
 import { toast } from "../controls/toast";
@@ -21,7 +22,7 @@ import { useSharing } from "../sidebar/sharing";
 import { useSignOut } from "../sidebar/sign-out";
 import { addressOf } from "../transcript/address";
 import { matcher, mostRecent } from "./palette-match";
-import { Excerpt, useFoundMessages } from "./palette-results";
+import { Excerpt, useFound } from "./palette-results";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;
@@ -38,7 +39,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const parts = useListedParts(useInfiniteQuery(conversationsQuery).data?.pages);
   const recent = useMemo(() => mostRecent(parts.flat(), maxSearched), [parts]);
   const found = recent.filter((one) => matches(titleOf(one))).slice(0, typed.trim() === "" ? maxRecent : maxListed);
-  const { results, failed } = useFoundMessages(typed);
+  const { results, failed } = useFound(typed);
+  const messages = results.filter(({ kind }) => kind === "message");
+  const files = results.filter(({ kind }) => kind === "file");
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const navigate = useNavigate();
   const signOut = useSignOut();
@@ -150,8 +153,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   </Item>
                 ))}
               </Group>
-              <Group heading={t("pages.palette.messages")} show={results.length > 0}>
-                {results.map((result) => (
+              <Group heading={t("pages.palette.messages")} show={messages.length > 0}>
+                {messages.map((result) => (
                   <Item
                     key={result.message_id}
                     value={result.message_id ?? ""}
@@ -170,6 +173,25 @@ export function Palette({ onClose }: { onClose: () => void }) {
                         {result.title || t("pages.untitled")}
                       </span>
                       <Excerpt snippet={result.snippet} />
+                    </span>
+                  </Item>
+                ))}
+              </Group>
+              <Group heading={t("pages.palette.files")} show={files.length > 0}>
+                {files.map(({ file_id, title, snippet, passage }) => (
+                  <Item
+                    key={file_id}
+                    value={file_id ?? ""}
+                    icon="file"
+                    onSelect={then(() =>
+                      viewFile({ id: file_id ?? "", name: title, ...(passage === null ? {} : { cited: passage }) }),
+                    )}
+                  >
+                    <span className="flex min-w-0 grow flex-col py-1">
+                      <span dir="auto" className="truncate [text-align:match-parent]">
+                        {title}
+                      </span>
+                      {passage !== null && <Excerpt snippet={snippet} />}
                     </span>
                   </Item>
                 ))}

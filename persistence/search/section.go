@@ -1,0 +1,28 @@
+package search
+
+import (
+	"encoding/binary"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+)
+
+const sectionSQL = `
+	insert into search_rows (account_id, kind, id, file_id, at, n, tokens)
+	select account_id, 'file', search_section(file_id, search_section_at(@start)), file_id, created_at, 0, @tokens::tsvector
+	from files where account_id = @account and file_id = @file
+	on conflict do nothing`
+
+// IndexSection queues a statement that indexes a section of the text of a file, for the transaction that stores it. The
+// first section is indexed later, with the name of the file.
+func IndexSection(batch *pgx.Batch, account protocol.AccountID, file protocol.FileID, start int, text string) {
+	tokens := tokenize(normalize(text))
+	if start == 0 || len(tokens) == 0 {
+		return
+	}
+	batch.Queue(sectionSQL, pgx.NamedArgs{"account": account, "file": file, "start": start, "tokens": vector(tag(account, protocol.SearchFile), tokens)})
+}
+
+// section returns the number of the section of a file that an id names. See search_section in the migrations.
+func section(id [16]byte) int { return int(binary.BigEndian.Uint16(id[14:])) }
