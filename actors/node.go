@@ -15,6 +15,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
+	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -31,7 +32,7 @@ type Config struct {
 	Model        llm.Model
 	Budget       Budget // nil: no limit
 	Routes       routing.Routes
-	Tools        []Tool
+	Tools        []tools.Tool
 	Hosts        []NewHost
 	MaxLiveTurns int    // per account
 	Address      string // for other nodes to reach this one; empty on a single machine
@@ -55,7 +56,7 @@ type Node struct {
 	model        llm.Model
 	metered      *MeteredModel
 	routes       routing.Routes
-	tools        map[string]Tool
+	tools        map[string]tools.Tool
 	turnTools    map[string]turn.Tool
 	requests     requestBuilder
 	maxLiveTurns int
@@ -92,7 +93,7 @@ func NewNode(c Config) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
 		id: protocol.NewNodeID(), store: c.Store, followUps: c.FollowUps, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
-		tools: map[string]Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
+		tools: map[string]tools.Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
 		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files},

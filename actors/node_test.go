@@ -15,6 +15,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -249,8 +250,8 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	tool := &probe{spec: ToolSpec{Name: "probe", Kind: "compute", Title: "Probe", ReadOnly: true}}
-	n := startNode(t, store, model, func(c *Config) { c.Tools = []Tool{tool} })
+	tool := &probe{spec: tools.Spec{Name: "probe", Kind: "compute", Title: "Probe", ReadOnly: true}}
+	n := startNode(t, store, model, func(c *Config) { c.Tools = []tools.Tool{tool} })
 	tool.run = func() (string, error) {
 		for _, turn := range store.turns {
 			store.mu.Lock()
@@ -277,12 +278,15 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 
 // probe is a tool that is implemented by the function run.
 type probe struct {
-	spec ToolSpec
+	spec tools.Spec
 	run  func() (string, error)
 }
 
-func (p *probe) Spec() ToolSpec                                       { return p.spec }
-func (p *probe) Run(context.Context, json.RawMessage) (string, error) { return p.run() }
+func (p *probe) Spec() tools.Spec { return p.spec }
+func (p *probe) Run(context.Context, *tools.Call) (tools.Result, error) {
+	output, err := p.run()
+	return tools.Result{Output: output}, err
+}
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 	n := startNode(t, newMemory(), scriptedAnswer("fine"), nil)

@@ -2,8 +2,6 @@ package actors
 
 import (
 	"context"
-	"encoding/json"
-	"time"
 
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -110,31 +108,3 @@ type Budget interface {
 	// expires.
 	Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error
 }
-
-// Tool is a function that a model may call.
-type Tool interface {
-	// Spec describes the tool.
-	Spec() ToolSpec
-	// Run executes a call. ctx ends with the turn or at the call's deadline. The error is shown to the model and the
-	// reader: a *ToolFailure with its code and detail, any other error as "tool_error" without its text.
-	Run(ctx context.Context, input json.RawMessage) (output string, err error)
-}
-
-// ToolSpec describes a tool.
-type ToolSpec struct {
-	Name        string
-	Kind        string // a value of protocol.ToolStarted.Kind
-	Title       string
-	Description string          // for the model
-	Schema      json.RawMessage // JSON Schema of the input
-	ReadOnly    bool            // has no effects, so it is run again after a crash; other tools never are
-	Timeout     time.Duration
-}
-
-// ToolFailure is an error of a tool that may be shown to the model and the reader.
-type ToolFailure struct {
-	Code   protocol.ToolErrorCode
-	Detail string
-}
-
-func (f *ToolFailure) Error() string { return string(f.Code) + ": " + f.Detail }

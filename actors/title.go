@@ -9,6 +9,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/tools"
 	"turnstone/protocol"
 )
 
@@ -65,7 +66,7 @@ func excerpt(text string) string {
 
 // cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
 func cleanTitle(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(cleanOutput(text)), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(tools.Clean(text)), "\n")
 	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
 	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
 	if runes := []rune(line); len(runes) > maxGeneratedTitle {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 )
@@ -54,9 +55,9 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				hang := func() (string, error) { <-gate; return "much too late", nil }
 				store := newMemory()
 				n := startNode(t, store, hangingModel(c.call, gate), func(config *Config) {
-					config.Tools = []Tool{
-						&probe{spec: ToolSpec{Name: "look", Kind: "compute", Title: "Look", ReadOnly: true}, run: hang},
-						&probe{spec: ToolSpec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
+					config.Tools = []tools.Tool{
+						&probe{spec: tools.Spec{Name: "look", Kind: "compute", Title: "Look", ReadOnly: true}, run: hang},
+						&probe{spec: tools.Spec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
 					}
 				})
 				defer close(gate)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,12 +19,10 @@ import (
 )
 
 const (
-	defaultToolTimeout = time.Minute
-	maxToolOutput      = 64 << 10 // bytes of a tool's output that the model and the reader get
-	finishAttempts     = 5        // refusals of a turn's end by the store, not counting outages, before the actor gives up
-	storePause         = 50 * time.Millisecond
-	maxStorePause      = time.Second // between two tries while the store is unavailable
-	textWait           = time.Minute // until a turn starts without the text of a file that was not read yet
+	finishAttempts = 5 // refusals of a turn's end by the store, not counting outages, before the actor gives up
+	storePause     = 50 * time.Millisecond
+	maxStorePause  = time.Second // between two tries while the store is unavailable
+	textWait       = time.Minute // until a turn starts without the text of a file that was not read yet
 	// maxStoreSlots limits the number of turns that read from the store or end at the same time. They then use half of
 	// the database connections that requests also use. When connections to a model break, or a node fails, hundreds of
 	// turns read or end at the same moment, and a request waits only one second for a connection.
@@ -63,7 +59,7 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 			return err
 		}
 		if chunk.Kind == llm.ChunkOpaque {
-			chunk.Opaque, chunk.Owner = json.RawMessage(storable(string(chunk.Opaque))), n.model.Family()
+			chunk.Opaque, chunk.Owner = json.RawMessage(turnlog.Storable(string(chunk.Opaque))), n.model.Family()
 		}
 		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
 	})
@@ -106,62 +102,6 @@ func (n *Node) buildRequestWithRetry(ctx context.Context, p turn.Prompt, route r
 			return nil, stopped
 		}
 	}
-}
-
-// runBounded runs a tool with its timeout and limits its output. A panic of a tool is a failure of the tool.
-func runBounded(ctx context.Context, tool Tool, input json.RawMessage) (output string, failure *protocol.ToolError) {
-	timeout := tool.Spec().Timeout
-	if timeout == 0 {
-		timeout = defaultToolTimeout
-	}
-	bounded, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			output, failure = "", &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
-		}
-	}()
-	output, err := callTool(bounded, tool, input)
-	if err == nil {
-		return cleanOutput(output), nil
-	}
-	var shown *ToolFailure
-	switch {
-	case errors.As(err, &shown):
-		return "", &protocol.ToolError{Code: shown.Code, Detail: shown.Detail}
-	case ctx.Err() != nil:
-		return "", &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
-	case bounded.Err() != nil:
-		return "", &protocol.ToolError{Code: protocol.ToolCallTimeout, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
-	}
-	return "", &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
-}
-
-// callTool runs a tool between the failpoints of a tool call.
-func callTool(ctx context.Context, tool Tool, input json.RawMessage) (output string, err error) {
-	if err := failpoint.Before(failpoint.ToolAfterIntent); err != nil {
-		return "", err
-	}
-	output, err = tool.Run(ctx, input)
-	if err = failpoint.After(failpoint.ToolAfterIntent, err); err != nil {
-		return "", err
-	}
-	return output, failpoint.Before(failpoint.ToolAfterEffect)
-}
-
-// cleanOutput limits the length of a text and removes characters that can hide content from a reader: zero-width
-// characters, bidi overrides and tag characters.
-func cleanOutput(output string) string {
-	if len(output) > maxToolOutput {
-		output = output[:maxToolOutput] + "\n[cut]"
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
-			return -1
-		}
-		return r
-	}, storable(output))
 }
 
 // finish stores the end of a turn. It retries until the end is stored, the turn is fenced, the node stops, or the store

@@ -2,14 +2,14 @@ package actors
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/turn"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // maxFeed limits the unread model output of one turn, in bytes: while the turn's log cannot be written, the stream of
@@ -59,9 +59,9 @@ type feedItem struct {
 	chunk *llm.Chunk // of every other kind
 	over  bool       // the call ended: with err, or after llm.ChunkStop
 	err   error
-	hint  int           // estimated input tokens; only in the first item
-	files []turn.Source // in the request; only in the first item
-	trim  bool          // older messages were left out; only in the first output of the model
+	hint  int               // estimated input tokens; only in the first item
+	files []protocol.Source // in the request; only in the first item
+	trim  bool              // older messages were left out; only in the first output of the model
 }
 
 // fullText returns the text, including merged pieces.
@@ -127,7 +127,7 @@ func (f *modelFeed) emit(ctx context.Context, chunk llm.Chunk) error {
 		if chunk.Text == "" {
 			return nil
 		}
-		item.text = storable(chunk.Text)
+		item.text = turnlog.Storable(chunk.Text)
 	case llm.ChunkUsage, llm.ChunkOpaque: // readers do not see these
 		item.chunk, item.trim = &chunk, false
 	default:
@@ -135,14 +135,6 @@ func (f *modelFeed) emit(ctx context.Context, chunk llm.Chunk) error {
 	}
 	f.trimmed = f.trimmed && !item.trim
 	return f.put(ctx, item)
-}
-
-// storable replaces what Postgres cannot store as text: NUL and invalid UTF-8.
-func storable(text string) string {
-	if strings.IndexByte(text, 0) >= 0 {
-		text = strings.ReplaceAll(text, "\x00", "\ufffd")
-	}
-	return strings.ToValidUTF8(text, "\ufffd")
 }
 
 // take removes and returns all items. The slice is valid until the next take.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -83,11 +84,11 @@ func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 	}}
 	var runs atomic.Int32
-	tool := &probe{spec: ToolSpec{Name: "write", Kind: "connector", Title: "Write"}, run: func() (string, error) {
+	tool := &probe{spec: tools.Spec{Name: "write", Kind: "connector", Title: "Write"}, run: func() (string, error) {
 		runs.Add(1)
 		return "done", nil
 	}}
-	n := startNode(t, store, model, func(c *Config) { c.Tools = []Tool{tool} })
+	n := startNode(t, store, model, func(c *Config) { c.Tools = []tools.Tool{tool} })
 	all := read(t, n, startTurn(t, n, "hi"), 0, nil)
 	if intents := bytes.Count(all, intent); intents != 1 || runs.Load() != 1 {
 		t.Errorf("%d intents were stored, and the tool ran %d times: %s", intents, runs.Load(), kinds(all))

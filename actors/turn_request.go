@@ -21,8 +21,8 @@ const maxContextMessages = 1000
 // modelRequest is the request of one model step.
 type modelRequest struct {
 	llm.Request
-	trimmed bool          // older messages were left out
-	files   []turn.Source // in the messages
+	trimmed bool              // older messages were left out
+	files   []protocol.Source // in the messages
 }
 
 // requestBuilder builds the requests of model steps.
@@ -56,7 +56,7 @@ func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing
 	trimmed = trimmed || older
 	messages, input := p.Messages(history, trimmed)
 	return &modelRequest{llm.Request{
-		Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(b.tools, p.Spec),
+		Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(b.tools, p.Spec),
 		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
 	}, trimmed, sources}, nil
 }

@@ -48,7 +48,7 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 		}
 		for _, effect := range b.Effects {
 			if call, is := effect.(turn.RunTool); is {
-				b.ToolEnded(call.ID, output, nil, time.Second)
+				b.ToolEnded(call.ID, output, nil, nil, time.Second)
 			}
 		}
 		b.ModelText(2, "As I")

@@ -10,6 +10,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/shell"
+	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -57,7 +58,7 @@ type (
 	forceCancelTurn struct{}
 	toolDone        struct {
 		id      protocol.ToolID
-		output  string
+		result  tools.Result
 		failure *protocol.ToolError
 		took    time.Duration
 	}
@@ -150,7 +151,7 @@ func (r *turnRun) Decide(message any, status shell.Status) func(error) {
 	case feedReady:
 		r.decideFeed(b)
 	case toolDone:
-		b.ToolEnded(message.id, message.output, message.failure, message.took)
+		b.ToolEnded(message.id, message.result.Output, message.result.Sources, message.failure, message.took)
 	case waitNotice:
 		if b.StillWaiting(message.call) {
 			r.shell.After(waitNoticeInterval, message)
@@ -346,13 +347,14 @@ func (r *turnRun) startCall() {
 // startTool runs a tool call in a separate goroutine, which sends toolDone.
 func (r *turnRun) startTool(call turn.RunTool) {
 	tool, ctx, post := r.node.tools[call.Name], r.toolCtx, r.shell.Post()
-	began := time.Now()
+	spec, began := r.machine.Spec(), time.Now()
+	scope := turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID}
 	r.node.startGoroutine(func() {
-		output, failure := runBounded(ctx, tool, call.Input)
-		done := toolDone{id: call.ID, output: output, failure: failure, took: time.Since(began)}
+		result, failure := tools.Run(ctx, tool, &tools.Call{Scope: scope, Input: call.Input, FirstSource: call.FirstSource})
+		done := toolDone{id: call.ID, result: result, failure: failure, took: time.Since(began)}
 		post(done)
 		if err := failpoint.After(failpoint.ToolAfterEffect, nil); err != nil {
-			done.output, done.failure = "", &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: err.Error()}
+			done.result, done.failure = tools.Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: err.Error()}
 			post(done)
 		}
 	})

@@ -198,7 +198,7 @@ func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
 	c.expect(422, "GET", "/search?q=marmalade&kind=files", nil)
 	c.expect(200, "GET", "/search?q=marmalade", nil).into(t, &found)
 	if r := found.Data[0]; r.Kind != protocol.SearchFile || *r.FileID != file.FileID || r.Title != file.Filename || *r.Passage != (protocol.SearchPassage{
-		Kind: protocol.BlockPage, Page: 2, Offset: 70_000, Length: len(text) - 70_000,
+		Kind: protocol.BlockPage, Page: 2, Offset: 70_000, Length: len(text) - 70_000, Match: 70_000,
 	}) || !strings.Contains(r.Snippet.Text, "Marmalade is a preserve.") {
 		t.Errorf("%+v, %+v", r, r.Passage)
 	}

@@ -116,7 +116,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		const live = 50
 		node := actors.NewNode(actors.Config{
 			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
-			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(),
+			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") }, Hosts: []actors.NewHost{c.hostUploads(t, uploads.Config{})},
 		})
 		if err := node.Start(t.Context()); err != nil {

@@ -351,7 +351,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	t.Cleanup(store.Close)
 	node := actors.NewNode(actors.Config{
 		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Directory: turns.NewDirectory(c.DB.DB, turns.DirectoryOptions{MaxLiveTurns: live}),
-		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(), MaxLiveTurns: live,
+		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live,
 		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced, Hosts: []actors.NewHost{c.hostUploads(t, c.uploads)},
 	})
 	if err := node.Start(t.Context()); err != nil {

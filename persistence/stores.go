@@ -90,7 +90,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
-	s.FileTexts = files.NewTexts(db, s.Files)
+	s.FileTexts = files.NewTexts(db, s.Files, s.Search)
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)

@@ -276,8 +276,21 @@ type ToolCompleted struct {
 	ToolID     ToolID     `json:"tool_id"`
 	State      ToolState  `json:"state"`
 	Output     string     `json:"output,omitempty"`
+	Sources    []Source   `json:"sources,omitempty" doc:"What the output shows, with the numbers by which the model can cite it."`
 	Error      *ToolError `json:"error,omitempty"`
 	DurationMS int64      `json:"duration_ms"`
+}
+
+// MaxToolSources limits the sources of one tool call.
+const MaxToolSources = 20
+
+// Source is a file that a model has read. It cites it by its number, with or without a page.
+type Source struct {
+	Number int         `json:"number" minimum:"1"`
+	FileID FileID      `json:"file_id"`
+	Title  string      `json:"title"`
+	Size   int         `json:"size" doc:"Of the text, in bytes."`
+	Blocks []TextBlock `json:"blocks,omitempty" doc:"The pages, sheets, slides or chapters that it has read; absent: the file has none."`
 }
 
 // SteeringAccepted reports an accepted steering input to every reader.

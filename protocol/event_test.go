@@ -53,6 +53,7 @@ func samples() []Payload {
 		citations    = []Citation{{
 			Index: 1, Title: "A source", URL: "https://example.org/", Marker: "[1:2]", FileID: &source, Kind: BlockPage, Page: 2, Offset: 40, Length: 20,
 		}}
+		sources = []Source{{Number: 200, FileID: source, Title: "pilot.pdf", Size: 60, Blocks: []TextBlock{{Kind: BlockPage, Page: 2, Title: "Two", Offset: 40, Length: 20}}}}
 	)
 	return []Payload{
 		&TurnStarted{ConversationID: conversation, BranchID: branch, UserMessageID: question, AssistantMessageID: answer, ParentMessageID: &before, AcceptingSteering: true},
@@ -75,7 +76,7 @@ func samples() []Payload {
 		&ToolStarted{PartID: part, ToolID: tool, Index: 1, ToolName: "calculate", Kind: "compute", Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolPending, Supersedes: cut},
 		&ToolProgress{PartID: part, ToolID: tool, Label: "Half way", Progress: progress},
 		&ToolStateChanged{PartID: part, ToolID: tool, From: ToolPending, State: ToolRunning},
-		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Output: "42", Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
+		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Output: "42", Sources: sources, Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
 		&SteeringAccepted{SteeringID: steering, ClientSteeringID: "tab-1:7", Text: "use metres", Delivery: DeliverNextStep},
 		&SteeringApplied{SteeringID: steering, PartID: part, Index: 2, Text: "use metres", Step: 2},
 		&SteeringReturned{SteeringID: steering, Reason: "cancelled", FollowUpID: &followUp},
@@ -92,7 +93,7 @@ func samples() []Payload {
 			Parts: []Part{{
 				Type: PartTool, PartID: part, Text: "text", Citations: citations,
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",
-				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42",
+				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42", Sources: sources,
 				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, Open: true,
 			}},
 		}},

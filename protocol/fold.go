@@ -49,7 +49,7 @@ func (f *Fold) Apply(payload Payload) {
 		}
 	case *ToolCompleted:
 		if part := f.byID[p.PartID]; part != nil {
-			part.State, part.Output, part.Error, part.DurationMS, part.Open = p.State, p.Output, p.Error, p.DurationMS, false
+			part.State, part.Output, part.Sources, part.Error, part.DurationMS, part.Open = p.State, p.Output, p.Sources, p.Error, p.DurationMS, false
 		}
 	case *SteeringApplied:
 		id := p.SteeringID

@@ -93,6 +93,7 @@ type Part struct {
 	Input      json.RawMessage `json:"input,omitempty"`
 	State      ToolState       `json:"state,omitempty"`
 	Output     string          `json:"output,omitempty"`
+	Sources    []Source        `json:"sources,omitempty" doc:"For tool: the files that the output shows."`
 	Error      *ToolError      `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
 	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`

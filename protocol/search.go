@@ -41,6 +41,7 @@ type SearchPassage struct {
 	Page   int       `json:"page,omitempty" doc:"The number of the page, sheet, slide or chapter."`
 	Offset int       `json:"offset" doc:"The byte of the text at which the range starts."`
 	Length int       `json:"length" doc:"In bytes."`
+	Match  int       `json:"match" doc:"The byte of the text at which the match starts that the excerpt shows."`
 }
 
 // SearchSnippet is an excerpt of a text that matches.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -32,7 +31,7 @@ type projectText struct {
 
 // project returns the passages of the files of the project that have words of the question, as files with numbers from
 // first. Files that messages have are left out.
-func (f *Files) project(ctx context.Context, attached []protocol.FileID, first int) (section string, sources []turn.Source, err error) {
+func (f *Files) project(ctx context.Context, attached []protocol.FileID, first int) (section string, sources []protocol.Source, err error) {
 	if f.ProjectID == nil || f.Question == "" {
 		return "", nil, nil
 	}
@@ -81,7 +80,7 @@ func (f *Files) project(ctx context.Context, attached []protocol.FileID, first i
 		body, read := passages(joined.String()[t.start:][:t.size], t.blocks, t.chosen, true)
 		number := first + len(sources)
 		section += frame(number, &t.head, "[This is a file of the project. These passages have words of the question.]\n"+body)
-		sources = append(sources, turn.Source{Number: number, FileID: t.head.FileID, Title: t.head.Filename, Size: t.size, Blocks: read})
+		sources = append(sources, protocol.Source{Number: number, FileID: t.head.FileID, Title: t.head.Filename, Size: t.size, Blocks: read})
 	}
 	return section, sources, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"turnstone/actors/routing"
-	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -80,7 +79,7 @@ type Files struct {
 // Show adds the files to the messages of a history. sources are the files whose texts it shows. A file that several messages
 // have is shown in the last of them. Passages of the files of the project are shown in the last message, which is the question. If
 // history and files are longer than the space, the oldest messages are left out.
-func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (shown []turnlog.HistoryMessage, sources []turn.Source, trimmed bool, err error) {
+func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (shown []turnlog.HistoryMessage, sources []protocol.Source, trimmed bool, err error) {
 	if f.Store == nil {
 		return history, nil, false, nil
 	}
@@ -183,7 +182,7 @@ func (f *Files) heads(ctx context.Context, ids []protocol.FileID) (map[protocol.
 }
 
 // section returns what a model gets of a file, at most most bytes of its text, and the file as a source if it gets any.
-func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int, ranked bool) (section string, source *turn.Source, err error) {
+func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int, ranked bool) (section string, source *protocol.Source, err error) {
 	if head == nil {
 		return fmt.Sprintf("\n\n<file number=\"%d\">\nThis file was deleted.\n</file>", number), nil, nil
 	}
@@ -206,7 +205,7 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 		}
 		var read []protocol.TextBlock
 		body, read = f.body(text, blocks, most, ranked)
-		source = &turn.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: read}
+		source = &protocol.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: read}
 	}
 	return frame(number, head, body), source, nil
 }
@@ -214,7 +213,24 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 // frame returns a file in the form that a model gets. Neither its name nor its text can end it.
 func frame(number int, head *turnlog.FileHead, body string) string {
 	name := fileTag.ReplaceAllString(head.Filename, "‹$1")
-	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s>\n%s\n</file>", number, name, head.MediaType, extent(head), fileTag.ReplaceAllString(body, "‹$1"))
+	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s id=\"%s\">\n%s\n</file>",
+		number, name, head.MediaType, extent(head), head.FileID, fileTag.ReplaceAllString(body, "‹$1"))
+}
+
+// Excerpt returns a range of the text of a file, in the form in which a model gets files, and the file as a source. note is
+// shown before the text, unless it is empty.
+func Excerpt(number int, head *turnlog.FileHead, text string, blocks []protocol.TextBlock, start, end int, note string) (section string, source protocol.Source) {
+	var pieces []passage
+	for _, p := range whole(text, blocks) {
+		if p.start, p.end = max(p.start, start), min(p.end, end); p.start < p.end {
+			pieces = append(pieces, p)
+		}
+	}
+	body, read := passages(text, blocks, pieces, false)
+	if note != "" {
+		body = note + "\n" + body
+	}
+	return frame(number, head, body), protocol.Source{Number: number, FileID: head.FileID, Title: head.Filename, Size: len(text), Blocks: read}
 }
 
 // extent returns the attributes that describe the size of a file.

@@ -78,8 +78,8 @@ func TestFilesAreShownInTheLastMessageThatHasThem(t *testing.T) {
 	want := []string{
 		"one\n\n<file number=\"1\">\nThis file was deleted.\n</file>",
 		"two",
-		"three\n\n<file number=\"2\" name=\"a \\\"report\\\".pdf\" type=\"text/plain\" pages=\"2\">\nTitle\n[page 1]\nEbb\n[page 2]\nFlow\n</file>" +
-			"\n\n<file number=\"3\" name=\"notes.txt\" type=\"text/plain\">\nTides come.\n</file>",
+		"three\n\n<file number=\"2\" name=\"a \\\"report\\\".pdf\" type=\"text/plain\" pages=\"2\" id=\"" + report.String() + "\">\nTitle\n[page 1]\nEbb\n[page 2]\nFlow\n</file>" +
+			"\n\n<file number=\"3\" name=\"notes.txt\" type=\"text/plain\" id=\"" + notes.String() + "\">\nTides come.\n</file>",
 	}
 	if got := texts(shown); err != nil || trimmed || !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q\n%v", got, want, err)
@@ -186,7 +186,7 @@ func TestTheTextsThatAreRankedAreLimited(t *testing.T) {
 func TestAFileWithoutATextIsNamed(t *testing.T) {
 	store := memory{}
 	for state, want := range map[protocol.TextState]string{
-		protocol.TextPending: "was not read yet", protocol.TextFailed: "could not be read", protocol.TextNone: `width="3" height="2">` + "\nThis file has no text", protocol.TextDone: "is empty",
+		protocol.TextPending: "was not read yet", protocol.TextFailed: "could not be read", protocol.TextNone: `width="3" height="2" id="`, protocol.TextDone: "is empty",
 	} {
 		id := store.add("a.png", "")
 		store[id].State = state

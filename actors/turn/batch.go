@@ -54,9 +54,10 @@ type (
 	StopModel struct{}
 	// RunTool starts a tool call. Its result comes back as ToolEnded.
 	RunTool struct {
-		ID    protocol.ToolID
-		Name  string
-		Input json.RawMessage
+		ID          protocol.ToolID
+		Name        string
+		Input       json.RawMessage
+		FirstSource int // see tools.Call
 	}
 	// StopTools ends all tool calls.
 	StopTools struct{}

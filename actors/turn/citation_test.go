@@ -10,7 +10,7 @@ import (
 
 func TestCitationsNameFilesAndPagesThatTheModelHasRead(t *testing.T) {
 	one, two := protocol.DeriveFileID(protocol.NewUploadID()), protocol.DeriveFileID(protocol.NewUploadID())
-	m := &Machine{sources: []Source{
+	m := &Machine{sources: []protocol.Source{
 		{Number: 1, FileID: one, Title: "notes.txt", Size: 40},
 		{Number: 2, FileID: two, Title: "report.pdf", Size: 99, Blocks: []protocol.TextBlock{{Kind: protocol.BlockPage, Page: 12, Offset: 30, Length: 7}}},
 	}}
@@ -41,7 +41,7 @@ func TestCitationsNameFilesAndPagesThatTheModelHasRead(t *testing.T) {
 			}
 		}
 	}
-	many := &Machine{sources: []Source{{Number: 1, FileID: one, Blocks: make([]protocol.TextBlock, 2*maxCitations)}}}
+	many := &Machine{sources: []protocol.Source{{Number: 1, FileID: one, Blocks: make([]protocol.TextBlock, 2*maxCitations)}}}
 	var text strings.Builder
 	for i := range many.sources[0].Blocks {
 		many.sources[0].Blocks[i].Page = i + 1

@@ -32,7 +32,8 @@ type Machine struct {
 	steps     []stepResult
 	toolCalls []*toolCall // of the last finished step
 	results   map[protocol.ToolID]toolResult
-	rounds    int // steps that called tools
+	found     []protocol.Source // by tools
+	rounds    int               // steps that called tools
 	inputs    []*steeringInput
 	cancels   []cancelRequest // the second one has the wider scope
 	adoptions int
@@ -50,9 +51,9 @@ type Machine struct {
 	text     []byte // the model's text in the current step, including fences
 	pending  []llm.ToolCall
 	opaque   json.RawMessage
-	owner    string           // of opaque
-	usage    llm.UsageCounter // of the current step
-	sources  []Source         // of the current step
+	owner    string            // of opaque
+	usage    llm.UsageCounter  // of the current step
+	sources  []protocol.Source // in the request of the current step
 }
 
 // Tool is what the machine knows of a tool.
@@ -82,6 +83,7 @@ type toolCall struct {
 	input    json.RawMessage
 	state    protocol.ToolState
 	readOnly bool
+	number   int // of the call in the turn, from 1
 }
 
 type steeringInput struct {
@@ -274,7 +276,7 @@ func (m *Machine) apply(payload protocol.Payload) {
 		m.output += len(p.Input)
 		m.toolCalls = append(m.toolCalls, &toolCall{
 			id: p.ToolID, part: p.PartID, name: p.ToolName, input: p.Input, state: p.State,
-			readOnly: m.tools[p.ToolName].ReadOnly,
+			readOnly: m.tools[p.ToolName].ReadOnly, number: m.calls,
 		})
 	case *protocol.ToolStateChanged:
 		if call := m.tool(p.ToolID); call != nil {
@@ -285,6 +287,7 @@ func (m *Machine) apply(payload protocol.Payload) {
 			call.state = p.State
 		}
 		m.results[p.ToolID] = toolResultOf(p)
+		m.found = append(m.found, p.Sources...)
 	case *protocol.SteeringAccepted:
 		m.inputs = append(m.inputs, &steeringInput{
 			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence,
@@ -440,13 +443,13 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 			continue
 		}
 		if !call.readOnly { // it may have happened; asking again could do it twice
-			toolRunner{m}.completeTool(call, protocol.ToolLost, "", &protocol.ToolError{
+			toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 				Code: protocol.ToolOutcomeMissing, Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
 			}, 0)
 			continue
 		}
 		toolRunner{m}.moveTool(call, protocol.ToolRerun)
-		m.effect(RunTool{ID: call.id, Name: call.name, Input: call.input})
+		m.effect(call.run())
 	}
 	m.Proceed()
 }

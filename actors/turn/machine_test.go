@@ -254,7 +254,7 @@ func (w *world) random() {
 				if rapid.Bool().Draw(t, "failed") {
 					failure = &protocol.ToolError{Code: "broken"}
 				}
-				m.ToolEnded(call.id, "out", failure, time.Second)
+				m.ToolEnded(call.id, "out", nil, failure, time.Second)
 				break
 			}
 		}

@@ -18,7 +18,7 @@ func (m *Machine) ignored(call int) bool {
 }
 
 // RequestBuilt notes the estimated input tokens of the current call, and the files in its request.
-func (m *Batch) RequestBuilt(tokens int, sources []Source) {
+func (m *Batch) RequestBuilt(tokens int, sources []protocol.Source) {
 	m.usage.RequestBuilt(tokens)
 	m.sources = sources
 }

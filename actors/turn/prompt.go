@@ -17,6 +17,7 @@ type Prompt struct {
 	results map[protocol.ToolID]toolResult
 	inputs  map[int][]string // by the step whose request contains them
 	prefix  string           // of a cut-off answer that is continued
+	Found   bool             // results of tools have files
 }
 
 type toolResult struct {
@@ -36,7 +37,7 @@ func toolResultOf(p *protocol.ToolCompleted) toolResult {
 func (m *Machine) Prompt() Prompt {
 	c := Prompt{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
-		prefix: string(m.text),
+		prefix: string(m.text), Found: len(m.found) > 0,
 	}
 	for _, input := range m.inputs {
 		switch {

@@ -41,15 +41,24 @@ func (m toolRunner) runTools() {
 			continue
 		}
 		if _, known := m.tools[call.name]; !known {
-			m.completeTool(call, protocol.ToolRefused, "", &protocol.ToolError{Code: protocol.ToolCallUnknown, Detail: "There is no tool with this name."}, 0)
+			m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallUnknown, Detail: "There is no tool with this name."}, 0)
 			continue
 		}
 		m.moveTool(call, protocol.ToolRuns)
-		m.effect(RunTool{ID: call.id, Name: call.name, Input: call.input})
+		m.effect(call.run())
 	}
 	if !m.toolsRunning() {
 		m.startStep()
 	}
+}
+
+// firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: at most
+// attachment.maxFiles of messages, and then those of the project.
+const firstSource = 200
+
+// run returns the effect that starts the call.
+func (c *toolCall) run() RunTool {
+	return RunTool{ID: c.id, Name: c.name, Input: c.input, FirstSource: firstSource + (c.number-1)*protocol.MaxToolSources}
 }
 
 // next returns the state that a trigger leads to. An illegal transition is a defect: next panics, so the actor stops
@@ -66,9 +75,15 @@ func (m toolRunner) moveTool(call *toolCall, trigger protocol.ToolTrigger) {
 	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, From: call.state, State: call.next(trigger)})
 }
 
-func (m toolRunner) completeTool(call *toolCall, trigger protocol.ToolTrigger, output string, failure *protocol.ToolError, took time.Duration) {
+// toolOutput is what a call returns.
+type toolOutput struct {
+	text    string
+	sources []protocol.Source
+}
+
+func (m toolRunner) completeTool(call *toolCall, trigger protocol.ToolTrigger, result toolOutput, failure *protocol.ToolError, took time.Duration) {
 	m.emit(&protocol.ToolCompleted{
-		PartID: call.part, ToolID: call.id, State: call.next(trigger), Output: output, Error: failure, DurationMS: took.Milliseconds(),
+		PartID: call.part, ToolID: call.id, State: call.next(trigger), Output: result.text, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
 	})
 }
 
@@ -83,24 +98,24 @@ func (m *Machine) toolsRunning() bool {
 }
 
 // ToolEnded processes the result of a call.
-func (m *Batch) ToolEnded(id protocol.ToolID, output string, failure *protocol.ToolError, took time.Duration) {
+func (m *Batch) ToolEnded(id protocol.ToolID, output string, sources []protocol.Source, failure *protocol.ToolError, took time.Duration) {
 	call := m.tool(id)
 	if m.ended || call == nil || call.state != protocol.ToolRunning {
 		return
 	}
 	switch {
 	case failure == nil:
-		toolRunner{m}.completeTool(call, protocol.ToolSucceeds, output, nil, took)
+		toolRunner{m}.completeTool(call, protocol.ToolSucceeds, toolOutput{output, sources}, nil, took)
 	case failure.Code == protocol.ToolCallCancelled && call.readOnly:
-		toolRunner{m}.completeTool(call, protocol.ToolCancel, "", failure, took)
+		toolRunner{m}.completeTool(call, protocol.ToolCancel, toolOutput{}, failure, took)
 	case failure.Code == protocol.ToolCallCancelled:
-		toolRunner{m}.completeTool(call, protocol.ToolLost, "", failure, took)
+		toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, failure, took)
 	case !call.readOnly && (failure.Code == protocol.ToolCallTimeout || failure.Code == protocol.ToolCallFailed): // the effect may have happened
-		toolRunner{m}.completeTool(call, protocol.ToolLost, "", &protocol.ToolError{
+		toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 			Code: protocol.ToolOutcomeMissing, Detail: "The tool returned no result. It may or may not have taken effect.",
 		}, took)
 	default:
-		toolRunner{m}.completeTool(call, protocol.ToolFails, "", failure, took)
+		toolRunner{m}.completeTool(call, protocol.ToolFails, toolOutput{}, failure, took)
 	}
 	if m.state == protocol.TurnCancelling {
 		m.finishWhenIdle()

@@ -5,7 +5,7 @@ package main
 import (
 	"net/http"
 
-	"turnstone/actors"
+	"turnstone/actors/tools"
 )
 
 // The product has no failpoints. failpoint_on.go describes what a build for tests has instead.
@@ -14,4 +14,4 @@ func armFailpoints(map[string]string) error { return nil }
 
 func withFailpoints(internal http.Handler) http.Handler { return internal }
 
-func failpointTools() []actors.Tool { return nil }
+func failpointTools() []tools.Tool { return nil }

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"os"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/tools"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
@@ -71,9 +71,9 @@ func withFailpoints(internal http.Handler) http.Handler {
 	return mux
 }
 
-func failpointTools() []actors.Tool {
+func failpointTools() []tools.Tool {
 	if url := os.Getenv(effectVariable); url != "" {
-		return []actors.Tool{effectTool{url}}
+		return []tools.Tool{effectTool{url}}
 	}
 	return nil
 }
@@ -81,25 +81,25 @@ func failpointTools() []actors.Tool {
 // effectTool is a tool with a side effect: it posts its input to a stand-in, which records it.
 type effectTool struct{ url string }
 
-// Spec implements actors.Tool.
-func (effectTool) Spec() actors.ToolSpec {
-	return actors.ToolSpec{
+// Spec implements tools.Tool.
+func (effectTool) Spec() tools.Spec {
+	return tools.Spec{
 		Name: "effect", Kind: "connector", Title: "Effect", Description: "Records its input permanently.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
 	}
 }
 
-// Run implements actors.Tool.
-func (e effectTool) Run(ctx context.Context, input json.RawMessage) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(input))
+// Run implements tools.Tool.
+func (e effectTool) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(call.Input))
 	if err != nil {
-		return "", err
+		return tools.Result{}, err
 	}
 	response, err := (&http.Client{}).Do(request)
 	if err != nil {
-		return "", err
+		return tools.Result{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	output, err := io.ReadAll(response.Body)
-	return string(output), err
+	return tools.Result{Output: string(output)}, err
 }

@@ -23,12 +23,13 @@ import (
 
 // Texts stores the texts of files. Its methods may be called from any goroutine.
 type Texts struct {
-	db    *pg.DB
-	files *Store
+	db     *pg.DB
+	files  *Store
+	search *search.Store
 }
 
 // NewTexts returns a store of the texts of files.
-func NewTexts(db *pg.DB, files *Store) *Texts { return &Texts{db, files} }
+func NewTexts(db *pg.DB, files *Store, search *search.Store) *Texts { return &Texts{db, files, search} }
 
 // A file from before its text was read has none.
 const getTextSQL = `
@@ -324,6 +325,29 @@ func (s *Texts) FileHeads(ctx context.Context, account protocol.AccountID, ids [
 		return nil, fmt.Errorf("reading files: %w", err)
 	}
 	return heads, nil
+}
+
+const scopedHeadSQL = headColumns + `where f.account_id = @account and f.file_id = @file and (
+		f.deleted_at is null and (@project::uuid is null or exists (
+			select from project_files p where p.account_id = f.account_id and p.project_id = @project and p.file_id = f.file_id))
+		or exists (
+			select from message_files u join messages m on m.account_id = u.account_id and m.message_id = u.message_id
+			where u.account_id = f.account_id and u.file_id = f.file_id and m.conversation_id = @conversation))`
+
+// ScopedFileHead is FileHeads for one file. The error is protocol.CodeNotFound if it is not in the scope.
+func (s *Texts) ScopedFileHead(ctx context.Context, scope turnlog.Scope, id protocol.FileID) (*turnlog.FileHead, error) {
+	args := pgx.NamedArgs{"account": scope.AccountID, "conversation": scope.ConversationID, "project": scope.ProjectID, "file": id}
+	head, err := pg.Row(ctx, s.db, scope.AccountID, pgx.RowToAddrOfStructByPos[turnlog.FileHead], scopedHeadSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return head, nil
+}
+
+// SearchFiles returns the best files for a query, of the project of a scope, or of the library if it has none.
+func (s *Texts) SearchFiles(ctx context.Context, scope turnlog.Scope, query string, limit int) ([]protocol.SearchResult, error) {
+	found, _, err := s.search.Find(ctx, scope.AccountID, &search.Query{Text: query, ProjectID: scope.ProjectID, Kind: protocol.SearchFile, Limit: limit})
+	return found, err
 }
 
 const projectHeadsSQL = headColumns + ` join project_files m on m.account_id = f.account_id and m.file_id = f.file_id

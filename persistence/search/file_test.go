@@ -73,13 +73,13 @@ func TestFilesAreFoundByTheirNamesAndTheirTexts(t *testing.T) {
 		want(w, `"high water" -noon`)
 		got := find(w, w.Account, "marmalade", 10)
 		if len(got) != 3 || got[2].Kind != protocol.SearchFile || *got[2].FileID != tides || got[2].ConversationID != nil || got[2].MessageID != nil ||
-			got[2].Title != "Q3_tides-final.pdf" || *got[2].Passage != (protocol.SearchPassage{Kind: protocol.BlockPage, Page: 2, Offset: 30, Length: 26}) {
+			got[2].Title != "Q3_tides-final.pdf" || *got[2].Passage != (protocol.SearchPassage{Kind: protocol.BlockPage, Page: 2, Offset: 30, Length: 26, Match: 30}) {
 			t.Errorf("found %+v", got)
 		}
 		if got := find(w, w.Account, "harbour", 10); *got[0].FileID != picture || got[0].Passage != nil {
 			t.Errorf("by its name, the picture is %+v", got)
 		}
-		if got := find(w, w.Account, "readers", 10); *got[0].Passage != (protocol.SearchPassage{Offset: 27, Length: 8}) {
+		if got := find(w, w.Account, "readers", 10); *got[0].Passage != (protocol.SearchPassage{Offset: 27, Length: 8, Match: 27}) {
 			t.Errorf("the passage is %+v", got[0].Passage)
 		}
 	})

@@ -35,7 +35,7 @@ func (f *finder) fileResult(d *document) protocol.SearchResult {
 		result.Snippet = snippet(name, f.query.occurrences(tokenize(name)))
 		return result
 	}
-	result.Snippet, result.Passage = snippet(text, found), d.passage(text, found[0])
+	result.Snippet, result.Passage = snippet(text, found), d.passage(text, best(found))
 	return result
 }
 
@@ -45,10 +45,10 @@ func (d *document) passage(text string, found occurrence) *protocol.SearchPassag
 	first := d.Start + byteOf(text, found.start)
 	for _, b := range d.Blocks {
 		if b.Offset <= first && first < b.Offset+b.Length {
-			return &protocol.SearchPassage{Kind: b.Kind, Page: b.Page, Offset: b.Offset, Length: b.Length}
+			return &protocol.SearchPassage{Kind: b.Kind, Page: b.Page, Offset: b.Offset, Length: b.Length, Match: first}
 		}
 	}
-	return &protocol.SearchPassage{Offset: first, Length: min(passageBytes, d.Start+len(d.Text)-first)}
+	return &protocol.SearchPassage{Offset: first, Length: min(passageBytes, d.Start+len(d.Text)-first), Match: first}
 }
 
 // passageBytes is the length of a passage of a text without pages.

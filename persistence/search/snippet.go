@@ -59,7 +59,22 @@ func start(text []rune, found []occurrence) int {
 	if len(text) <= snippetRunes || len(found) == 0 {
 		return 0
 	}
-	best, first := 0, found[0]
+	first := best(found).start
+	from := first - snippetBefore
+	if from <= 0 {
+		return 0
+	}
+	for i := from; i < from+snippetSlack && i < first; i++ {
+		if unicode.IsSpace(text[i]) {
+			return i + 1
+		}
+	}
+	return from
+}
+
+// best returns the occurrence after which an excerpt has the most terms, of at least one.
+func best(found []occurrence) occurrence {
+	most, first := 0, found[0]
 	for i, o := range found {
 		terms := map[int]bool{}
 		for _, other := range found[i:] {
@@ -67,18 +82,9 @@ func start(text []rune, found []occurrence) int {
 				terms[other.term] = true
 			}
 		}
-		if len(terms) > best {
-			best, first = len(terms), o
+		if len(terms) > most {
+			most, first = len(terms), o
 		}
 	}
-	from := first.start - snippetBefore
-	if from <= 0 {
-		return 0
-	}
-	for i := from; i < from+snippetSlack && i < first.start; i++ {
-		if unicode.IsSpace(text[i]) {
-			return i + 1
-		}
-	}
-	return from
+	return first
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/tools"
 )
 
 //go:embed calculate.md
@@ -25,25 +25,25 @@ const (
 	maxDecimals   = 30   // most decimals of an exact result; other results are rounded to half as many
 )
 
-// Spec implements actors.Tool.
-func (Calculate) Spec() actors.ToolSpec {
-	return actors.ToolSpec{
+// Spec implements tools.Tool.
+func (Calculate) Spec() tools.Spec {
+	return tools.Spec{
 		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, ReadOnly: true,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","description":"As (12.5 + 3) * 7 ^ 2."}},"required":["expression"],"additionalProperties":false}`),
 	}
 }
 
-// Run implements actors.Tool: {"expression": "…"} gives the result as a decimal number.
-func (Calculate) Run(_ context.Context, input json.RawMessage) (string, error) {
+// Run implements tools.Tool: {"expression": "…"} gives the result as a decimal number.
+func (Calculate) Run(_ context.Context, call *tools.Call) (tools.Result, error) {
 	var in struct {
 		Expression string `json:"expression"`
 	}
-	if err := json.Unmarshal(input, &in); err != nil || strings.TrimSpace(in.Expression) == "" {
-		return "", &actors.ToolFailure{Code: "invalid_input", Detail: "An expression is needed."}
+	if err := json.Unmarshal(call.Input, &in); err != nil || strings.TrimSpace(in.Expression) == "" {
+		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "An expression is needed."}
 	}
 	if len(in.Expression) > maxExpression {
-		return "", &actors.ToolFailure{Code: "invalid_input", Detail: "The expression is too long."}
+		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "The expression is too long."}
 	}
 	p := &arithmetic{rest: in.Expression}
 	value, err := p.sum(0)
@@ -51,16 +51,16 @@ func (Calculate) Run(_ context.Context, input json.RawMessage) (string, error) {
 		err = p.failure("unexpected " + string(p.peek()))
 	}
 	if err != nil {
-		return "", err
+		return tools.Result{}, err
 	}
-	return decimal(value), nil
+	return tools.Result{Output: decimal(value)}, nil
 }
 
 // arithmetic is a recursive-descent parser that evaluates while it parses.
 type arithmetic struct{ rest string }
 
 func (p *arithmetic) failure(detail string) error {
-	return &actors.ToolFailure{Code: "invalid_expression", Detail: "Cannot calculate: " + detail + "."}
+	return &tools.Failure{Code: "invalid_expression", Detail: "Cannot calculate: " + detail + "."}
 }
 
 func (p *arithmetic) peek() byte {

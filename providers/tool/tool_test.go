@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors"
+	"turnstone/actors/tools"
 )
 
 func TestCalculateIsExact(t *testing.T) {
@@ -25,9 +25,9 @@ func TestCalculateIsExact(t *testing.T) {
 		"99999999999999999999 + 1": "100000000000000000000",
 	} {
 		input, _ := json.Marshal(map[string]string{"expression": expression})
-		got, err := Calculate{}.Run(t.Context(), input)
-		if err != nil || got != want {
-			t.Errorf("%s = %q, %v; want %q", expression, got, err, want)
+		got, err := Calculate{}.Run(t.Context(), &tools.Call{Input: input})
+		if err != nil || got.Output != want {
+			t.Errorf("%s = %q, %v; want %q", expression, got.Output, err, want)
 		}
 	}
 }
@@ -38,22 +38,22 @@ func TestCalculateRefusesWhatItCannotDo(t *testing.T) {
 		strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), strings.Repeat("1+", 300) + "1", strings.Repeat("-", 200) + "1",
 	} {
 		input, _ := json.Marshal(map[string]string{"expression": expression})
-		_, err := Calculate{}.Run(t.Context(), input)
-		var failure *actors.ToolFailure
+		_, err := Calculate{}.Run(t.Context(), &tools.Call{Input: input})
+		var failure *tools.Failure
 		if !errors.As(err, &failure) {
-			t.Errorf("%q: %v, want an actors.ToolFailure", expression, err)
+			t.Errorf("%q: %v, want a tools.Failure", expression, err)
 		}
 	}
 }
 
 func TestCurrentTimeKnowsZones(t *testing.T) {
-	got, err := CurrentTime{}.Run(t.Context(), json.RawMessage(`{"time_zone":"Asia/Tokyo"}`))
-	if err != nil || !strings.Contains(got, "JST") {
-		t.Errorf("got %q, %v", got, err)
+	got, err := CurrentTime{}.Run(t.Context(), &tools.Call{Input: json.RawMessage(`{"time_zone":"Asia/Tokyo"}`)})
+	if err != nil || !strings.Contains(got.Output, "JST") {
+		t.Errorf("got %q, %v", got.Output, err)
 	}
 	for _, zone := range []string{"Nowhere/Else", "Local", "../etc/passwd"} {
 		input, _ := json.Marshal(map[string]string{"time_zone": zone})
-		if _, err := (CurrentTime{}).Run(t.Context(), input); err == nil {
+		if _, err := (CurrentTime{}).Run(t.Context(), &tools.Call{Input: input}); err == nil {
 			t.Errorf("zone %q was accepted", zone)
 		}
 	}

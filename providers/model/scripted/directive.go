@@ -171,5 +171,8 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 	if tool.Fail {
 		return map[string]any{"fail": true}
 	}
+	if tool.Name == toolSearch {
+		return map[string]any{inputName(request, tool.Name, "query"): "tides"}
+	}
 	return map[string]any{}
 }

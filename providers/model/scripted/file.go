@@ -71,6 +71,18 @@ func countAsked(sentence string, asked map[string]bool) int {
 	return len(found)
 }
 
+// fromFound answers with what a tool has found in files.
+func fromFound(result, asked string) string {
+	_, files := cutFiles(result)
+	if len(files) == 0 {
+		return "None of the files has these words: " + clip(asked, 160)
+	}
+	if quoted := fromFiles(files, asked); quoted != "" {
+		return quoted
+	}
+	return sayFiles(files)
+}
+
 // sayFiles answers a question that has no word in common with the files.
 func sayFiles(files []file) string {
 	var names []string

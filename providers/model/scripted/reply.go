@@ -16,6 +16,8 @@ import (
 const (
 	toolCalculate = "calculate"
 	toolTime      = "current_time"
+	toolSearch    = "search_files"
+	toolRead      = "read_file"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -28,6 +30,8 @@ var (
 	thanking      = regexp.MustCompile(`(?i)^\W*(thanks|thank you|cheers)\b`)
 	aboutSelf     = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
 	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
+	searchAsked   = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:files?|library|documents?)\b`)
+	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: in (?:my|the|all) .*)?$`)
 	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
 	whyAsked      = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
 	arithmetic    = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
@@ -144,6 +148,13 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 		name := inputName(request, toolTime, "timezone")
 		return newCall(request, 0, toolTime, map[string]any{name: zoneIn(about)}), true
 	}
+	if searchAsked.MatchString(about) && offered(request, toolSearch) && !turn.calledTools {
+		words := about
+		if found := searchedFor.FindStringSubmatch(strings.TrimRight(about, "?!. ")); found != nil {
+			words = found[1]
+		}
+		return newCall(request, 0, toolSearch, map[string]any{inputName(request, toolSearch, "query"): words}), true
+	}
 	return llm.ToolCall{}, false
 }
 
@@ -218,6 +229,8 @@ func fromResult(call llm.ToolCall, result llm.Message) string {
 		return fmt.Sprintf("`%s` is **%s**.", asked, value)
 	case call.Name == toolTime:
 		return fmt.Sprintf("By the clock of the service it is **%s** (%s).", value, asked)
+	case call.Name == toolSearch || call.Name == toolRead:
+		return fromFound(result.Text, asked)
 	}
 	return "The tool answered: " + value
 }

@@ -2518,6 +2518,8 @@ export interface components {
              * @description Contiguous from 1 within the turn.
              */
             sequence: number;
+            /** @description What the output shows, with the numbers by which the model can cite it. */
+            sources?: components["schemas"]["Source"][];
             state: string;
             tool_id: string;
             turn_id: string;
@@ -3301,6 +3303,8 @@ export interface components {
             open?: boolean;
             output?: string;
             part_id: string;
+            /** @description For tool: the files that the output shows. */
+            sources?: components["schemas"]["Source"][];
             state?: string;
             /** @description For a notice of kind steering. */
             steering_id?: string;
@@ -3691,6 +3695,11 @@ export interface components {
             length: number;
             /**
              * Format: int64
+             * @description The byte of the text at which the match starts that the excerpt shows.
+             */
+            match: number;
+            /**
+             * Format: int64
              * @description The byte of the text at which the range starts.
              */
             offset: number;
@@ -3906,6 +3915,19 @@ export interface components {
             /** @description A branch that shows this version: where there are few branches, the newest one that has messages of its own. PUT …/active-branch with this identifier activates it. */
             branch_id: string;
             message_id: string;
+        };
+        Source: {
+            /** @description The pages, sheets, slides or chapters that it has read; absent: the file has none. */
+            blocks?: components["schemas"]["TextBlock"][];
+            file_id: string;
+            /** Format: int64 */
+            number: number;
+            /**
+             * Format: int64
+             * @description Of the text, in bytes.
+             */
+            size: number;
+            title: string;
         };
         StatesInputBody: {
             file_ids: string[];
@@ -15576,6 +15598,23 @@ export interface operations {
                      *               "open": false,
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "sources": [
+                     *                 {
+                     *                   "blocks": [
+                     *                     {
+                     *                       "kind": "page",
+                     *                       "length": 1,
+                     *                       "offset": 1,
+                     *                       "page": 1,
+                     *                       "title": "Six times seven"
+                     *                     }
+                     *                   ],
+                     *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *                   "number": 1,
+                     *                   "size": 1,
+                     *                   "title": "Six times seven"
+                     *                 }
+                     *               ],
                      *               "state": "a state",
                      *               "steering_id": "st_01h2xcejqtf2nbrexx3vqjhp41",
                      *               "text": "What is 6*7?",
@@ -17832,6 +17871,23 @@ export interface operations {
                      *               "open": false,
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "sources": [
+                     *                 {
+                     *                   "blocks": [
+                     *                     {
+                     *                       "kind": "page",
+                     *                       "length": 1,
+                     *                       "offset": 1,
+                     *                       "page": 1,
+                     *                       "title": "Six times seven"
+                     *                     }
+                     *                   ],
+                     *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *                   "number": 1,
+                     *                   "size": 1,
+                     *                   "title": "Six times seven"
+                     *                 }
+                     *               ],
                      *               "state": "a state",
                      *               "steering_id": "st_01h2xcejqtf2nbrexx3vqjhp41",
                      *               "text": "What is 6*7?",
@@ -27646,6 +27702,7 @@ export interface operations {
                      *           "passage": {
                      *             "kind": "page",
                      *             "length": 1,
+                     *             "match": 1,
                      *             "offset": 1,
                      *             "page": 1
                      *           },
@@ -28659,6 +28716,7 @@ export interface operations {
                      *           "passage": {
                      *             "kind": "page",
                      *             "length": 1,
+                     *             "match": 1,
                      *             "offset": 1,
                      *             "page": 1
                      *           },

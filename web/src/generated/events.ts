@@ -207,6 +207,28 @@ export interface ToolStateChanged extends Envelope<"tool.state"> {
   state: ToolState;
 }
 
+export interface TextBlock {
+  kind: "page" | "sheet" | "slide" | "chapter";
+  /** The number of the page, sheet, slide or chapter. */
+  page: number;
+  /** The name of the sheet or the title of the chapter, if it has one. */
+  title?: string;
+  /** The byte of the text at which the block starts. */
+  offset: number;
+  /** In bytes. A block without text is left out. */
+  length: number;
+}
+
+export interface Source {
+  number: number;
+  file_id: FileID;
+  title: string;
+  /** Of the text, in bytes. */
+  size: number;
+  /** The pages, sheets, slides or chapters that it has read; absent: the file has none. */
+  blocks?: TextBlock[];
+}
+
 export interface ToolError {
   code: string;
   detail: string;
@@ -218,6 +240,8 @@ export interface ToolCompleted extends Envelope<"tool.completed"> {
   tool_id: ToolID;
   state: ToolState;
   output?: string;
+  /** What the output shows, with the numbers by which the model can cite it. */
+  sources?: Source[];
   error?: ToolError;
   duration_ms: number;
 }
@@ -334,6 +358,8 @@ export interface Part {
   input?: unknown;
   state?: ToolState;
   output?: string;
+  /** For tool: the files that the output shows. */
+  sources?: Source[];
   error?: ToolError;
   duration_ms?: number;
   /** For a notice of kind steering. */

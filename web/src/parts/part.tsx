@@ -1,14 +1,12 @@
 // Renders a part of a message by its kind. A kind that this version of the app does not know is left out.
 import { memo } from "react";
 import { Icon } from "../controls/icon";
-import { viewFile } from "../api/file-view";
-import type { Citation } from "../generated/events";
 import type { PartView } from "../turn/fold";
 import { useLocalization } from "../messages/localization";
-import { linkURL } from "./links";
 import { Code } from "./code";
 import { Markdown } from "./markdown";
 import { Reasoning } from "./reasoning";
+import { Sources } from "./sources";
 import { Tool } from "./tool";
 
 interface PartProps {
@@ -68,50 +66,5 @@ function Notice({ part }: { part: PartView }) {
     <p dir="auto" className="my-3 text-sm text-faint">
       {part.kind === "context_trimmed" ? t("transcript.context_trimmed") : part.text}
     </p>
-  );
-}
-
-function Sources({ list }: { list: readonly Citation[] }) {
-  const { t } = useLocalization();
-  if (list.length === 0) return null;
-  return (
-    <div className="mt-3 text-sm">
-      <p className="text-xs text-faint">{t("transcript.sources")}</p>
-      <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
-        {list.map(({ index, title, url, marker, file_id, kind, page, offset = 0, length = 0 }) => {
-          const address = linkURL(url);
-          const place = kind === undefined || page === undefined ? "" : t(`file.${kind}`, { number: page });
-          return (
-            <li key={index} className="max-w-full truncate">
-              <span className="text-faint tabular-nums">{marker ?? index} </span>
-              {file_id !== undefined ? (
-                <button
-                  type="button"
-                  className="text-accent underline decoration-1 underline-offset-2"
-                  onClick={() =>
-                    viewFile({ id: file_id, name: title, ...(place === "" ? {} : { cited: { offset, length } }) })
-                  }
-                >
-                  <bdi>{title}</bdi>
-                  {place !== "" && `, ${place}`}
-                </button>
-              ) : address === undefined ? (
-                <bdi>{title}</bdi>
-              ) : (
-                <a
-                  href={address}
-                  title={address}
-                  target="_blank"
-                  rel="noopener noreferrer nofollow"
-                  className="text-accent underline decoration-1 underline-offset-2"
-                >
-                  <bdi>{title}</bdi>
-                </a>
-              )}
-            </li>
-          );
-        })}
-      </ol>
-    </div>
   );
 }

@@ -8,6 +8,7 @@ import type { MessageKey } from "../messages/catalog";
 import { Code } from "./code";
 import { Elapsed, formatDuration } from "./elapsed";
 import { Disclosure } from "./disclosure";
+import { Sources, sourcesOf } from "./sources";
 
 interface StateStyle {
   message: MessageKey;
@@ -135,11 +136,16 @@ function ToolDetails({ part }: { part: PartView }) {
           </p>
         </>
       )}
-      {part.output !== undefined && part.output !== "" && (
-        <>
-          <p className="text-xs text-faint">{t("transcript.tool.result")}</p>
-          <Value value={part.output} />
-        </>
+      {part.sources !== undefined && part.sources.length > 0 ? (
+        <Sources list={sourcesOf(part.sources)} />
+      ) : (
+        part.output !== undefined &&
+        part.output !== "" && (
+          <>
+            <p className="text-xs text-faint">{t("transcript.tool.result")}</p>
+            <Value value={part.output} />
+          </>
+        )
       )}
       {part.state === "outcome_unknown" && <p className="my-1">{t("transcript.tool.outcome_unknown.hint")}</p>}
     </>

@@ -229,6 +229,7 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
           state: event.state,
           duration_ms: event.duration_ms,
           ...(event.output === undefined ? {} : { output: event.output }),
+          ...(event.sources === undefined ? {} : { sources: event.sources }),
           ...(event.error === undefined ? {} : { error: event.error }),
         };
       });

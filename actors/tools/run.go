@@ -1,0 +1,76 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	defaultTimeout = time.Minute
+	maxOutput      = 64 << 10 // bytes of the output that the model and the reader get
+)
+
+// Run executes a call of a tool with its timeout, and limits and cleans the output. A panic of a tool is a failure of the tool.
+func Run(ctx context.Context, tool Tool, call *Call) (result Result, failure *protocol.ToolError) {
+	timeout := tool.Spec().Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			result, failure = Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
+		}
+	}()
+	result, err := execute(bounded, tool, call)
+	if err == nil {
+		result.Output = Clean(result.Output)
+		result.Sources = result.Sources[:min(len(result.Sources), protocol.MaxToolSources)]
+		return result, nil
+	}
+	var shown *Failure
+	switch {
+	case errors.As(err, &shown):
+		return Result{}, &protocol.ToolError{Code: shown.Code, Detail: shown.Detail}
+	case ctx.Err() != nil:
+		return Result{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
+	case bounded.Err() != nil:
+		return Result{}, &protocol.ToolError{Code: protocol.ToolCallTimeout, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
+	}
+	return Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
+}
+
+// execute runs a tool between the failpoints of a tool call.
+func execute(ctx context.Context, tool Tool, call *Call) (result Result, err error) {
+	if err := failpoint.Before(failpoint.ToolAfterIntent); err != nil {
+		return Result{}, err
+	}
+	result, err = tool.Run(ctx, call)
+	if err = failpoint.After(failpoint.ToolAfterIntent, err); err != nil {
+		return Result{}, err
+	}
+	return result, failpoint.Before(failpoint.ToolAfterEffect)
+}
+
+// Clean limits the length of a text and removes characters that can hide content from a reader: zero-width
+// characters, bidi overrides and tag characters.
+func Clean(output string) string {
+	if len(output) > maxOutput {
+		output = output[:maxOutput] + "\n[cut]"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+			return -1
+		}
+		return r
+	}, turnlog.Storable(output))
+}

@@ -1,0 +1,62 @@
+// The sources of an answer or of a tool's result, each with a link to its page or its file.
+import { viewFile } from "../api/file-view";
+import type { Citation, Source } from "../generated/events";
+import { useLocalization } from "../messages/localization";
+import { linkURL } from "./links";
+
+/** How many pages of one file are listed. */
+const maxPages = 5;
+
+/** Returns the files that a tool has read as sources, one for each page. */
+export function sourcesOf(read: readonly Source[]): Citation[] {
+  return read.flatMap(({ number, file_id, title, size, blocks = [] }) => {
+    const file = { index: 0, title, file_id, marker: `[${number}]` };
+    if (blocks.length === 0) return [{ ...file, offset: 0, length: size }];
+    return blocks.slice(0, maxPages).map(({ kind, page, offset, length }) => ({ ...file, kind, page, offset, length }));
+  });
+}
+
+export function Sources({ list }: { list: readonly Citation[] }) {
+  const { t } = useLocalization();
+  if (list.length === 0) return null;
+  return (
+    <div className="mt-3 text-sm">
+      <p className="text-xs text-faint">{t("transcript.sources")}</p>
+      <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
+        {list.map(({ title, url, marker, file_id, kind, page, offset = 0, length = 0 }, at) => {
+          const address = linkURL(url);
+          const place = kind === undefined || page === undefined ? "" : t(`file.${kind}`, { number: page });
+          return (
+            <li key={at} className="max-w-full truncate">
+              <span className="text-faint tabular-nums">{marker ?? at + 1} </span>
+              {file_id !== undefined ? (
+                <button
+                  type="button"
+                  className="text-accent underline decoration-1 underline-offset-2"
+                  onClick={() =>
+                    viewFile({ id: file_id, name: title, ...(place === "" ? {} : { cited: { offset, length } }) })
+                  }
+                >
+                  <bdi>{title}</bdi>
+                  {place !== "" && `, ${place}`}
+                </button>
+              ) : address === undefined ? (
+                <bdi>{title}</bdi>
+              ) : (
+                <a
+                  href={address}
+                  title={address}
+                  target="_blank"
+                  rel="noopener noreferrer nofollow"
+                  className="text-accent underline decoration-1 underline-offset-2"
+                >
+                  <bdi>{title}</bdi>
+                </a>
+              )}
+            </li>
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
