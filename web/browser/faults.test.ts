@@ -1,5 +1,6 @@
 // Tests of faults (killed or frozen service, lost network) through the user interface: the answer continues, nothing is
 // repeated or lost, and the displayed notices are true.
+import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
 import {
@@ -16,6 +17,30 @@ import { Account, down, freeze, phone, thaw, up, url, BrowserWindow, withBrowser
 withBrowser();
 
 const reconnecting = /^(Reconnecting\.|Can't reach the server\.)/;
+
+/**
+ * Holds requests until the returned function has removed the session of the browser. Before that, no dialog about the lost
+ * session opens, which would take the keys that the test presses.
+ */
+async function holdUntilSessionEnds({ page, context }: BrowserWindow, path: RegExp): Promise<() => Promise<void>> {
+  let end = (): void => {};
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  await page.route(path, async (route) => {
+    await ended;
+    await route.continue();
+  });
+  return async () => {
+    await context.clearCookies();
+    end();
+  };
+}
+
+async function signInAgain(page: Page, { password }: Account): Promise<void> {
+  const dialog = page.getByRole("dialog", { name: "Sign in again" });
+  await dialog.getByLabel("Password", { exact: true }).fill(password);
+  await dialog.getByRole("button", { name: "Sign in" }).click();
+  await dialog.waitFor({ state: "hidden" });
+}
 
 describe("the state of the service between tests", () => {
   for (const [state, inject] of [
@@ -142,17 +167,51 @@ describe("faults", () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const endSession = await holdUntilSessionEnds(visit, /\/chat$/);
     await composer(visit.page).fill("What is 6*7?");
-    await visit.context.clearCookies();
     await composer(visit.page).press("Enter");
-    const dialog = visit.page.getByRole("dialog", { name: "Sign in again" });
-    await dialog.getByLabel("Password", { exact: true }).fill(account.password);
-    await dialog.getByRole("button", { name: "Sign in" }).click();
-    await dialog.waitFor({ state: "hidden" });
+    await endSession();
+    await signInAgain(visit.page, account);
     await visit.page
       .getByText(/\b42\b/)
       .first()
       .waitFor({ timeout: 30_000 });
+    await visit.close();
+  });
+
+  test("a message is sent even if its refusal without a session is stored only after the user has signed in again", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await composer(page).waitFor();
+    // Delays the end of the transaction that stores the refusal.
+    await page.evaluate(() => {
+      const hook = window as unknown as { stored: () => void; storing: Promise<void> };
+      hook.storing = new Promise((resolve) => (hook.stored = resolve));
+      const { put } = IDBObjectStore.prototype;
+      const { set } = Object.getOwnPropertyDescriptor(IDBTransaction.prototype, "oncomplete")!;
+      IDBObjectStore.prototype.put = function (value: { failure?: { status: number } | null }) {
+        const { transaction } = this;
+        if (value.failure?.status === 401) {
+          const ended = transaction.oncomplete!;
+          set!.call(transaction, (event: Event) => void hook.storing.then(() => ended.call(transaction, event)));
+        }
+        return put.call(this, value);
+      };
+    });
+    const endSession = await holdUntilSessionEnds(visit, /\/(chat|draft)$/);
+    await composer(page).fill("What is 6*7?");
+    await composer(page).press("Enter");
+    await composer(page).fill("A next text, whose draft is refused too");
+    await endSession();
+    await signInAgain(page, account);
+    await page.evaluate(() => (window as unknown as { stored: () => void }).stored());
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor({ timeout: 30_000 });
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await visit.close();
   });
 

@@ -2,7 +2,7 @@
 // thrown as a Refusal.
 import createClient, { type Middleware } from "openapi-fetch";
 import type { components, paths as published } from "../generated/api";
-import { readRefusal, Refusal, unreachable } from "./problem";
+import { noteSignIns, readRefusal, Refusal, unreachable } from "./problem";
 
 /** The published paths without the required header X-CSRF-Token, which withToken adds to requests. */
 type WithToken<Operation> = Operation extends { parameters: { header: infer Header } }
@@ -44,6 +44,15 @@ export async function fetchSession(): Promise<SessionInfo> {
 
 /** Counts the sessions that replaced an earlier one in this page. */
 let sessionCount = 0;
+
+/**
+ * Whether the request of a refusal was sent before the last sign-in of this page. Then its 401 says nothing about the
+ * current session.
+ */
+export const isOutdated = ({ signIns }: Refusal): boolean => signIns !== undefined && signIns !== sessionCount;
+
+/** The number of sign-ins so far, for requests that are sent without this module. */
+export const countSignIns = (): number => sessionCount;
 
 /** Discards the token because a new session has replaced the one that the token belongs to. */
 export function forgetToken(): void {
@@ -89,8 +98,9 @@ async function withToken(request: Request): Promise<Request> {
 }
 
 async function fetchOrRefuse(request: Request): Promise<Response> {
+  const before = sessionCount;
   try {
-    return await fetch(request);
+    return noteSignIns(await fetch(request), before);
   } catch {
     throw unreachable();
   }

@@ -2,7 +2,7 @@
 // requests and responses, and a service that records the messages it accepts.
 import { Delivery, type OutboxStore } from "./delivery";
 import { bodyOf, laneOf, type OutboxMessage } from "./outbox-message";
-import { Refusal } from "./problem";
+import { noteSignIns, Refusal } from "./problem";
 
 export function outboxMessage(text: string, at: number, more: Partial<OutboxMessage> = {}): OutboxMessage {
   const whole = {
@@ -36,7 +36,7 @@ export class FakeService {
   live = false;
   requests = 0;
   /** Returns the fault of the next request; null: none. */
-  fault: () => "lost" | "unanswered" | "unavailable" | "limited" | "busy" | null = () => null;
+  fault: () => "lost" | "unanswered" | "unavailable" | "limited" | "busy" | "signed_out" | null = () => null;
 
   take(path: string, init: { method: string; body: string; headers: Record<string, string> }): Response {
     this.requests += 1;
@@ -45,6 +45,7 @@ export class FakeService {
     if (fault === "unavailable") return problem(503, "unavailable");
     if (fault === "limited") return problem(429, "rate_limited");
     if (fault === "busy") return problem(409, "turn_in_progress");
+    if (fault === "signed_out") return problem(401, "unauthenticated");
     const response = this.#handle(path, init);
     if (fault === "unanswered") throw new Refusal(0, "unreachable", "", null, 0);
     return response;
@@ -113,6 +114,8 @@ export class FakeBrowser {
   readonly tabs = new Set<FakeTab>();
   /** The keys of all messages that were ever on disk. */
   readonly storedKeys = new Set<string>();
+  /** Called when a message was replaced on disk, before its tab continues. */
+  replaced: (message: OutboxMessage) => void = () => {};
   constructor(readonly service: FakeService) {}
 }
 
@@ -126,6 +129,14 @@ export class FakeTab {
   account: string | null = "acct_1";
   now = 1_000_000;
   crashed = false;
+  /** Whether the user has to sign in again. */
+  lost = false;
+  #signIns = 0;
+  /** Ends the pause until a sign-in. */
+  #endPause: () => void = () => {};
+  #signalPause: () => void = () => {};
+  /** Resolves when a message waits for a sign-in. */
+  readonly waitsForSignIn = new Promise<void>((resolve) => (this.#signalPause = resolve));
   readonly #working = new Set<Promise<void>>();
   #signalCrash: () => void = () => {};
   readonly #crashSignal = new Promise<void>((resolve) => (this.#signalCrash = resolve));
@@ -138,12 +149,21 @@ export class FakeTab {
     this.delivery = new Delivery({
       store: this.#store(),
       withLock: (name, work) => this.#withLock(name, work),
-      send: (path, init) => this.#step(() => browser.service.take(path, init)),
-      pause: (ms) =>
-        this.#step(() => {
+      send: (path, init) => {
+        const before = this.#signIns;
+        return this.#step(() => noteSignIns(browser.service.take(path, init), before));
+      },
+      pause: async (ms) => {
+        await this.#step(() => {
           this.pauses.push(ms);
-          this.now += ms;
-        }),
+          if (Number.isFinite(ms)) this.now += ms;
+        });
+        if (Number.isFinite(ms)) return;
+        const ended = new Promise<void>((resolve) => (this.#endPause = resolve));
+        this.#signalPause();
+        await ended;
+      },
+      noticeSignOut: ({ signIns }) => signIns === this.#signIns && (this.lost = true),
       now: () => this.now,
       account: () => this.account,
       fetchDownParts: () => this.#step(() => ["persistence"]),
@@ -166,6 +186,13 @@ export class FakeTab {
   /** Resolves when all registered work is done, or when the tab has disappeared. */
   async idle(): Promise<void> {
     while (!this.crashed && this.#working.size > 0) await Promise.race([Promise.all(this.#working), this.#crashSignal]);
+  }
+
+  /** Signs the user in again, which ends only a pause that has begun. */
+  signIn(): void {
+    this.#signIns += 1;
+    this.lost = false;
+    this.#endPause();
   }
 
   crash(): void {
@@ -204,6 +231,7 @@ export class FakeTab {
         this.#step(() => {
           if (!disk.has(one.key)) return false;
           disk.set(one.key, structuredClone(one));
+          this.browser.replaced(one);
           return true;
         }),
       remove: (key) => this.#step(() => void disk.delete(key)),

@@ -201,6 +201,31 @@ describe("the outbox", () => {
     }
   });
 
+  test("a message without a session waits for the next sign-in", async () => {
+    const browser = new FakeBrowser(new FakeService());
+    browser.service.conversations.add("conv_1");
+    browser.service.fault = () => (browser.service.requests === 1 ? "signed_out" : null);
+    const tab = new FakeTab(browser);
+    const delivered = tab.delivery.enqueue(outboxMessage("one", 1));
+    await tab.waitsForSignIn;
+    expect([tab.lost, browser.service.requests]).toEqual([true, 1]);
+    tab.signIn();
+    await delivered;
+    expect(browser.service.accepted).toEqual(["one"]);
+  });
+
+  test("a sign-in before a 401 is stored ends neither the session nor the delivery", async () => {
+    const browser = new FakeBrowser(new FakeService());
+    browser.service.conversations.add("conv_1");
+    browser.service.fault = () => (browser.service.requests === 1 ? "signed_out" : null);
+    const tab = new FakeTab(browser);
+    browser.replaced = ({ failure }) => failure?.status === 401 && tab.signIn();
+    await tab.delivery.enqueue(outboxMessage("one", 1));
+    expect(tab.lost).toBe(false);
+    expect(tab.pauses).toEqual([]);
+    expect(browser.service.accepted).toEqual(["one"]);
+  });
+
   test("a message whose key the service may have forgotten is not sent again until the user decides", async () => {
     const browser = new FakeBrowser(new FakeService());
     const tab = new FakeTab(browser);

@@ -34,6 +34,8 @@ export interface DeliveryDependencies {
   send(path: string, init: { method: string; body: string; headers: Record<string, string> }): Promise<Response>;
   /** Waits; ends early when a retry may succeed or when the message with this key was changed. */
   pause(ms: number, key: string): Promise<void>;
+  /** Asks the user to sign in again. Returns false if that was done since the request of the refusal was sent. */
+  noticeSignOut(refusal: Refusal): boolean;
   now(): number;
   /** The signed-in account; null: none. */
   account(): string | null;
@@ -228,6 +230,8 @@ export class Delivery {
       }))
     )
       return false;
+    // Checked after the write: the user may have signed in during it, and nothing else would end the pause.
+    if (refusal.status === 401 && !this.#deps.noticeSignOut(refusal)) return true;
     await this.#deps.pause(verdict.wait, message.key);
     return true;
   }

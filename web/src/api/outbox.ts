@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { create } from "zustand";
 import { useShallow } from "zustand/react/shallow";
 import { attach, type Attachment } from "./attachments";
-import { useSessionState } from "./session-state";
+import { checkSession, noticeSignOut, useSessionState } from "./session-state";
 import { send, type Schemas } from "./client";
 import { Delivery } from "./delivery";
 import {
@@ -73,6 +73,7 @@ const delivery = new Delivery({
   send: (path, init) =>
     send(new Request(new URL(path, location.origin), { ...init, signal: AbortSignal.timeout(requestTimeout) })),
   pause,
+  noticeSignOut,
   now: () => Date.now(),
   account,
   fetchDownParts: fetchDownParts,
@@ -93,6 +94,7 @@ function applyChange({ data: { key, message } }: MessageEvent<{ key: string; mes
   if (message?.state === "accepted") notifyListeners(message, "accepted", false);
   else if (message === null && before !== undefined && before.state !== "accepted")
     notifyListeners(before, "withdrawn", false);
+  if (message?.state === "waiting" && message.failure?.status === 401) void checkSession();
   // Wait for the lane's lock: if the sending tab closes, this one continues.
   if (message !== null && message.state !== "accepted" && message.account === account())
     void delivery.deliverLane(laneOf(message));
@@ -117,7 +119,6 @@ function updateList(key: string, message: OutboxMessage | null): void {
   useOutbox.setState({ list: mine ? [...others, message].sort((a, b) => a.writtenAt - b.writtenAt) : others });
   if (!mine) return;
   if (message.state === "accepted") void removeAfterRefetch(message);
-  if (message.state === "waiting" && message.failure?.status === 401) useSessionState.setState({ lost: true });
   if (message.failure?.code === "rate_limited")
     useRateLimit.setState(({ until }) => ({ until: Math.max(until, message.failure!.retryAt) }));
   // This tab showed an outdated state: refetch before the user decides.

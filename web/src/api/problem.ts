@@ -18,6 +18,8 @@ export class Refusal extends Error {
     readonly problem: Problem | null,
     /** Milliseconds until the request may be retried; 0 if the service did not set Retry-After. */
     readonly retryAfter: number,
+    /** The number of sign-ins of this page before the request was sent; undefined: not known. */
+    readonly signIns?: number,
   ) {
     super(`${status} ${code}`);
   }
@@ -42,13 +44,23 @@ export class Refusal extends Error {
   }
 }
 
+/** The number of sign-ins of this page before the request of a response was sent, by response. */
+const signInsBefore = new WeakMap<Response, number>();
+
+/** Notes the number of sign-ins before the request of a response was sent. Its Refusal contains the number. */
+export function noteSignIns(response: Response, signIns: number): Response {
+  signInsBefore.set(response, signIns);
+  return response;
+}
+
 /** Reads the Refusal from an error response. */
 export async function readRefusal(response: Response): Promise<Refusal> {
   const problem = await response
     .json()
     .then((body: Problem) => body)
     .catch(() => null);
-  return new Refusal(response.status, problem?.code ?? "unknown", problem?.detail ?? "", problem, retryAfter(response));
+  const { code = "unknown", detail = "" } = problem ?? {};
+  return new Refusal(response.status, code, detail, problem, retryAfter(response), signInsBefore.get(response));
 }
 
 /** The value of Retry-After in milliseconds; 0 without the header. */

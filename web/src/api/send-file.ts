@@ -1,6 +1,6 @@
 // Sends a file as the body of a request, with its progress. Not with fetch, which reports no progress of an upload.
-import { fetchSession } from "./client";
-import { readRefusal, unreachable } from "./problem";
+import { countSignIns, fetchSession } from "./client";
+import { noteSignIns, readRefusal, unreachable } from "./problem";
 
 interface Options {
   signal: AbortSignal;
@@ -26,6 +26,7 @@ export async function sendFile<Response>(
     // In addition to the token, this checks the session before the whole file is sent.
     const { csrf_token } = await fetchSession();
     signal.throwIfAborted();
+    const signIns = countSignIns();
     return await new Promise<Response>((resolve, reject) => {
       const request = new XMLHttpRequest();
       request.open(method, path);
@@ -44,7 +45,8 @@ export async function sendFile<Response>(
           }
         }
         const headers = { "Retry-After": request.getResponseHeader("Retry-After") ?? "" };
-        void readRefusal(new globalThis.Response(responseText, { status, headers })).then(reject);
+        const response = noteSignIns(new globalThis.Response(responseText, { status, headers }), signIns);
+        void readRefusal(response).then(reject);
       };
       request.onerror = () => reject(unreachable());
       request.onabort = () => reject(unreachable());

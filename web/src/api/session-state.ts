@@ -1,6 +1,6 @@
 // Tracks whether the session is valid. A request that is refused with 401 marks it as lost; a sign-in restores it.
 import { create } from "zustand";
-import { fetchSession, forgetToken, type SessionInfo } from "./client";
+import { fetchSession, forgetToken, isOutdated, type SessionInfo } from "./client";
 import { Refusal } from "./problem";
 import { invalidateAll, queryClient, sessionQuery } from "./queries";
 
@@ -27,11 +27,19 @@ export function startSessionState(): void {
   queryClient.getMutationCache().config.onError = noticeSignOut;
 }
 
-/** Marks the session as lost if the error is a 401. Called for the error of every request. */
-export function noticeSignOut(error: unknown): void {
-  if (error instanceof Refusal && error.status === 401 && queryClient.getQueryData(sessionQuery.queryKey) !== undefined)
-    useSessionState.setState({ lost: true });
+/**
+ * Marks the session as lost if the error is a 401, unless the user has signed in since the request was sent. Called for
+ * the error of every request. Returns whether the session is lost.
+ */
+export function noticeSignOut(error: unknown): boolean {
+  if (!(error instanceof Refusal) || error.status !== 401 || isOutdated(error)) return false;
+  if (queryClient.getQueryData(sessionQuery.queryKey) === undefined) return false;
+  useSessionState.setState({ lost: true });
+  return true;
 }
+
+/** Asks the service whether the session is lost, after another tab has reported it: that tab may not know of a sign-in. */
+export const checkSession = (): Promise<unknown> => fetchSession().catch(noticeSignOut);
 
 /** Continues after a sign-in, in every tab. If another account signed in, the page is reloaded without old state. */
 export function handleSignIn(session: SessionInfo): void {

@@ -252,6 +252,30 @@ describe("tabs", () => {
     expect(tab.views.get("turn_50")).toEqual(foldTurn(openTurn("turn_50"), events));
   });
 
+  test("a 401 that arrives only after the sign-in ends neither the feed nor a turn", async () => {
+    const tabs = new FakeBrowserTabs();
+    const events = turnOfSeed(51);
+    tabs.streams.append("turn_51", events.slice(0, 3));
+    const tab = tabs.openTab();
+    const workingFetch = tabs.streams.fetch;
+    const refusals: (() => void)[] = [];
+    tabs.streams.fetch = () =>
+      new Promise((resolve) =>
+        refusals.push(() => resolve(Response.json({ status: 401, code: "unauthenticated" }, { status: 401 }))),
+      );
+    tab.followFeed();
+    tab.watch("turn_51");
+    await until(() => refusals.length === 2, "the requests");
+    tabs.streams.fetch = workingFetch;
+    tab.tabs.followAllAgain();
+    refusals.forEach((refuse) => refuse());
+    tabs.streams.append("turn_51", events.slice(3));
+    await until(() => tab.views.get("turn_51")!.finished !== null, "the end");
+    expect(tab.views.get("turn_51")).toEqual(foldTurn(openTurn("turn_51"), events));
+    tabs.streams.report("one.changed");
+    await until(() => tab.items.length === 1, "the item");
+  });
+
   test("every tab that follows a missing turn is notified", async () => {
     const tabs = new FakeBrowserTabs();
     const all = [tabs.openTab(), tabs.openTab()];

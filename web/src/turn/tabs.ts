@@ -34,6 +34,7 @@ interface Connection {
   link: ConnectionState;
   tabs: Set<string>;
   stop: AbortController | null; // null: waits for a slot, or has ended
+  again: boolean; // requested again since the last request was sent, perhaps because of a sign-in
 }
 
 export class Tabs {
@@ -47,6 +48,7 @@ export class Tabs {
   #cursor: string | null = null; // of the last item that this tab got
   #feedStop: AbortController | null = null; // used by the leader only; null: the feed is not followed
   #feedOpen = false;
+  #feedAgain = false; // requested again since the feed was started, perhaps because of a sign-in
 
   constructor(deps: TabsDependencies) {
     this.#deps = deps;
@@ -132,7 +134,11 @@ export class Tabs {
 
   /** Follows the feed until it cannot be followed, or reports whether it is open if it is followed already. */
   async #serveFeed(): Promise<void> {
-    if (this.#feedStop !== null) return this.#broadcast({ kind: "feed_open", open: this.#feedOpen });
+    if (this.#feedStop !== null) {
+      this.#feedAgain = true;
+      return this.#broadcast({ kind: "feed_open", open: this.#feedOpen });
+    }
+    this.#feedAgain = false;
     const stop = (this.#feedStop = new AbortController());
     await followFeed(
       this.#cursor,
@@ -147,12 +153,15 @@ export class Tabs {
       this.#deps,
     );
     this.#feedStop = null;
+    // The response that ended the feed may belong to a request from before a sign-in.
+    if (this.#feedAgain && !stop.signal.aborted) void this.#serveFeed();
   }
 
   #serve(tab: string, turn: string, after: number): void {
     const known = this.#connections.get(turn);
     const usable = known !== undefined && known.from <= after && known.link !== "signed_out" && known.link !== "stale";
     if (usable) {
+      known.again = true;
       known.tabs.add(tab);
       const missing = known.log.filter((event) => event.sequence > after);
       if (missing.length > 0) this.#broadcast({ kind: "events", turn, events: missing });
@@ -160,14 +169,12 @@ export class Tabs {
       return;
     }
     known?.stop?.abort();
-    this.#connections.set(turn, {
-      from: after,
-      log: [],
-      link: "connecting",
-      tabs: new Set([...(known?.tabs ?? []), tab]),
-      stop: null,
-    });
+    this.#open(turn, after, new Set([...(known?.tabs ?? []), tab]));
     this.#connectWaiting();
+  }
+
+  #open(turn: string, after: number, tabs: Set<string>): void {
+    this.#connections.set(turn, { from: after, log: [], link: "connecting", tabs, stop: null, again: false });
   }
 
   #release(tab: string, turn: string): void {
@@ -212,6 +219,9 @@ export class Tabs {
       this.#deps,
     );
     connection.stop = null;
+    // The 401 may be the response to a request from before a sign-in.
+    if (current() && connection.link === "signed_out" && connection.again)
+      this.#open(turn, connection.from, connection.tabs);
     this.#connectWaiting();
   }
 }
