@@ -51,6 +51,11 @@ function pdf(name: string, lines: readonly string[]): ChosenFile {
   return { name, mimeType: "application/pdf", buffer: Buffer.from(file) };
 }
 
+interface Draft {
+  content: string;
+  attachments: string[];
+}
+
 async function newConversation(account: Account): Promise<string> {
   const made = await account.request("POST", "/conversations", { title: "With files" });
   return ((await made.json()) as { conversation_id: string }).conversation_id;
@@ -147,6 +152,61 @@ describe("files of messages", () => {
     await expect
       .poll(async () => (await stored(account, conversation)).map(({ attachments }) => attachments.length))
       .toEqual([1, 0]);
+    await visit.close();
+  });
+
+  test("1 the files of a draft are stored on the service: other devices show them, also after a reload", async () => {
+    const account = await Account.register();
+    const first = await BrowserWindow.open("/", account);
+    const { page } = first;
+    await composer(page).waitFor();
+    await add(page, textFile("tides.txt"));
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await page.waitForURL(/\/c\/conv_/);
+    const conversation = new URL(page.url()).pathname.slice(3);
+    const draft = async () => (await account.read<{ draft: Draft }>(`/conversations/${conversation}`)).draft;
+    await expect.poll(async () => (await draft()).attachments.length).toBe(1);
+    const second = await BrowserWindow.open(`/c/${conversation}`, account);
+    await attached(second.page).filter({ hasText: "tides.txt" }).waitFor();
+    await add(second.page, textFile("moon.txt"));
+    await attached(page).filter({ hasText: "moon.txt" }).waitFor();
+    await page.reload();
+    await expect.poll(() => attached(page).allInnerTexts()).toEqual(["tides.txt", "moon.txt"]);
+    // A file that is deleted in the meantime is marked, and the message waits until the user removes it.
+    const { data } = await account.read<{ data: { file_id: string; filename: string }[] }>("/files");
+    await account.request("DELETE", `/files/${data.find(({ filename }) => filename === "moon.txt")!.file_id}`);
+    await page.getByText("A file was deleted from your library.").waitFor();
+    await attached(page).filter({ hasText: "moon.txt" }).getByText("deleted").waitFor();
+    await expect.poll(() => sendButton(page).isEnabled()).toBe(false);
+    await expectAccessibleInBothColorSchemes(page, "a message with a deleted file");
+    await page.getByRole("button", { name: "Remove: moon.txt" }).press("Enter");
+    await expect.poll(() => attached(second.page).allInnerTexts()).toEqual(["tides.txt"]);
+    await send(page, "Which tide?");
+    await waitForAnswerEnd(page);
+    await expect.poll(() => attached(second.page).count()).toBe(0);
+    expect(await attached(page).count()).toBe(0);
+    await expect.poll(draft).toMatchObject({ content: "", attachments: [] });
+    expect((await stored(account, conversation))[0]!.attachments).toHaveLength(1);
+    await second.close();
+    await first.close();
+  });
+
+  test("1 the files of a draft survive a reload while the service does not store drafts", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.route(/\/draft$/, (route) => route.abort());
+    await composer(page).fill("Which tide?");
+    await add(page, textFile("tides.txt"));
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await page.getByText("Saved on this device").waitFor();
+    await page.reload();
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    await page.unroute(/\/draft$/);
+    await expect
+      .poll(async () => (await account.read<{ draft: Draft }>(`/conversations/${conversation}`)).draft)
+      .toMatchObject({ content: "Which tide?", attachments: [expect.any(String)] });
     await visit.close();
   });
 

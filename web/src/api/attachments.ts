@@ -1,4 +1,5 @@
-// The files of the messages that are being written in this tab, by conversation. They survive a reload of the page.
+// Files that become part of the message that is being written. The drafts store them; this module connects the drafts with
+// the code that adds files, and notes what this tab knows about them.
 import { create } from "zustand";
 
 export interface Attachment {
@@ -8,7 +9,10 @@ export interface Attachment {
 }
 
 interface Attachments {
-  files: Readonly<Record<string, readonly Attachment[]>>;
+  /** The names of files that this tab has added or displayed, by identifier. */
+  names: Readonly<Record<string, string>>;
+  /** The files that were found to be deleted. */
+  gone: readonly string[];
   /** The conversations whose messages wait for uploads. */
   uploading: readonly string[];
 }
@@ -16,36 +20,34 @@ interface Attachments {
 /** The largest number of files of a message. */
 export const maxAttachments = 20;
 
-const storageKey = "turnstone-attachments";
+export const useAttachments = create<Attachments>(() => ({ names: {}, gone: [], uploading: [] }));
 
-export const useAttachments = create<Attachments>(() => ({
-  files: JSON.parse(sessionStorage.getItem(storageKey) ?? "{}") as Attachments["files"],
-  uploading: [],
-}));
+type Receiver = (conversation: string, files: readonly string[]) => void;
+let receive: Receiver = () => {};
+/** Sets what stores the files that are added. */
+export const onAttach = (receiver: Receiver): void => void (receive = receiver);
 
-const none: readonly Attachment[] = [];
-
-export const attachmentsOf = ({ files }: Attachments, conversation: string): readonly Attachment[] =>
-  files[conversation] ?? none;
-
-function put(conversation: string, list: readonly Attachment[]): void {
-  const { [conversation]: _, ...others } = useAttachments.getState().files;
-  const files = list.length === 0 ? others : { ...others, [conversation]: list };
-  useAttachments.setState({ files });
-  sessionStorage.setItem(storageKey, JSON.stringify(files));
-}
-
-/** Adds files to the message that is being written in a conversation. */
+/** Adds files to the message that is being written in a conversation. A name is empty if it is not known. */
 export function attach(conversation: string, added: readonly Attachment[]): void {
-  const before = attachmentsOf(useAttachments.getState(), conversation);
-  put(conversation, [...before, ...added.filter(({ id }) => before.every((one) => one.id !== id))]);
+  if (added.length === 0) return;
+  noteNames(added);
+  receive(
+    conversation,
+    added.map(({ id }) => id),
+  );
 }
 
-/** Removes a file from the message; null: all. */
-export function detach(conversation: string, id: string | null): void {
-  const before = attachmentsOf(useAttachments.getState(), conversation);
-  put(conversation, id === null ? none : before.filter((one) => one.id !== id));
+/** Notes the names of files; an empty name is not known. */
+export function noteNames(files: readonly Attachment[]): void {
+  const named = Object.fromEntries(files.flatMap(({ id, name }) => (name === "" ? [] : [[id, name]])));
+  useAttachments.setState(({ names }) => ({ names: { ...names, ...named } }));
 }
+
+/** Returns the files of a message with the names that are known. */
+export const withNames = (files: readonly string[], { names }: Pick<Attachments, "names">): Attachment[] =>
+  files.map((id) => ({ id, name: names[id] ?? "" }));
 
 export const setUploading = (conversations: readonly string[]): void =>
   useAttachments.setState({ uploading: conversations });
+
+export const setGone = (files: readonly string[]): void => useAttachments.setState({ gone: files });

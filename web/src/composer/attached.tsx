@@ -1,7 +1,9 @@
 // The files of the message that is being written, and the uploads that will become such files. While it is displayed, files
 // can be dropped anywhere on the page.
 import { useQuery } from "@tanstack/react-query";
-import { attachmentsOf, detach, maxAttachments, useAttachments } from "../api/attachments";
+import { useEffect, useMemo } from "react";
+import { maxAttachments, noteNames, setGone, useAttachments } from "../api/attachments";
+import type { Schemas } from "../api/client";
 import { viewFile } from "../api/file-view";
 import { statesQuery } from "../api/files";
 import { useUploads } from "../api/uploads";
@@ -9,49 +11,42 @@ import { IconButton } from "../controls/button";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
 import { focusComposer } from "./composer-requests";
+import { detach } from "./drafts";
 import { DropTarget, UploadList } from "./uploads";
 
-export function Attached({ conversation }: { conversation: string }) {
+interface AttachedProps {
+  conversation: string;
+  /** The identifiers of the files. */
+  files: readonly string[];
+}
+
+export function Attached({ conversation, files }: AttachedProps) {
   const { t } = useLocalization();
-  const files = useAttachments((state) => attachmentsOf(state, conversation));
-  // A message that returned to the composer has only the identifiers.
-  const unnamed = files.flatMap(({ id, name }) => (name === "" ? [id] : []));
-  const { data: states } = useQuery({ ...statesQuery(unnamed), enabled: unnamed.length > 0 });
-  const nameOf = (id: string) => states?.data.find((one) => one.file_id === id)?.file?.filename ?? "…";
+  const names = useAttachments((known) => known.names);
+  const states = useStates(files);
+  const gone = files.filter((id) => states.get(id)?.state === "deleted" || states.get(id)?.state === "missing");
+  const goneList = gone.join();
+  useEffect(() => setGone(goneList.split(",")), [goneList]);
+  const nameOf = (id: string) =>
+    names[id] ?? t(gone.includes(id) ? "transcript.file.missing" : "transcript.file.loading");
   const uploading = useUploads(({ list }) => list.some(({ to }) => to.conversation === conversation));
   return (
     <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploading ? "pt-3" : ""}`}>
       <DropTarget to={{ project: null, conversation }} text={t("composer.drop")} />
       {files.length > 0 && (
         <ul aria-label={t("composer.files")} className="flex max-h-32 flex-wrap gap-1.5 overflow-y-auto">
-          {files.map(({ id, name: known }) => {
-            const name = known || nameOf(id);
-            return (
-              <li
-                key={id}
-                className="flex max-w-full items-center rounded-md border border-line bg-sunken ps-1 text-sm"
-              >
-                <button
-                  type="button"
-                  className="flex min-h-8 min-w-0 items-center gap-1.5 rounded-sm px-1 hover:underline pointer-coarse:min-h-11"
-                  onClick={() => viewFile({ id, name })}
-                >
-                  <Icon name="file" size={16} />
-                  <bdi className="truncate">{name}</bdi>
-                </button>
-                <IconButton
-                  size="small"
-                  icon="close"
-                  label={t("composer.remove_file")}
-                  target={name}
-                  onClick={() => {
-                    focusComposer(); // the pressed button is removed
-                    detach(conversation, id);
-                  }}
-                />
-              </li>
-            );
-          })}
+          {files.map((id) => (
+            <AttachedFile
+              key={id}
+              name={nameOf(id)}
+              gone={gone.includes(id)}
+              onView={() => viewFile({ id, name: nameOf(id) })}
+              onRemove={() => {
+                focusComposer(); // the pressed button is removed
+                detach(conversation, id);
+              }}
+            />
+          ))}
         </ul>
       )}
       {files.length > maxAttachments && (
@@ -59,7 +54,62 @@ export function Attached({ conversation }: { conversation: string }) {
           {t("composer.too_many_files", { most: maxAttachments })}
         </p>
       )}
+      {gone.length > 0 && (
+        <p role="alert" className="text-sm text-danger">
+          {t("composer.file.gone.hint", { count: gone.length })}
+        </p>
+      )}
       <UploadList of={{ conversation }} />
     </div>
+  );
+}
+
+/** Returns the states of the files that are known; those of files that were just added are loading. */
+function useStates(files: readonly string[]): ReadonlyMap<string, Schemas["FileState"]> {
+  const { data } = useQuery({
+    ...statesQuery(files),
+    enabled: files.length > 0,
+    placeholderData: (before) => before,
+  });
+  // A name is still displayed when its file was deleted.
+  useEffect(
+    () => noteNames(data?.data.map((one) => ({ id: one.file_id, name: one.file?.filename ?? "" })) ?? []),
+    [data],
+  );
+  return useMemo(() => new Map(data?.data.map((one) => [one.file_id, one])), [data]);
+}
+
+interface FileProps {
+  name: string;
+  /** Whether it was deleted, so that no message can have it. */
+  gone: boolean;
+  onView: () => void;
+  onRemove: () => void;
+}
+
+function AttachedFile({ name, gone, onView, onRemove }: FileProps) {
+  const { t } = useLocalization();
+  return (
+    <li
+      className={`flex max-w-full items-center rounded-md border bg-sunken ps-1 text-sm ${gone ? "border-danger" : "border-line"}`}
+    >
+      {gone ? (
+        <span className="flex min-h-8 min-w-0 items-center gap-1.5 px-1 text-danger pointer-coarse:min-h-11">
+          <Icon name="file" size={16} />
+          <bdi className="truncate line-through">{name}</bdi>
+          <span className="shrink-0">{t("composer.file.gone")}</span>
+        </span>
+      ) : (
+        <button
+          type="button"
+          className="flex min-h-8 min-w-0 items-center gap-1.5 rounded-sm px-1 hover:underline pointer-coarse:min-h-11"
+          onClick={onView}
+        >
+          <Icon name="file" size={16} />
+          <bdi className="truncate">{name}</bdi>
+        </button>
+      )}
+      <IconButton size="small" icon="close" label={t("composer.remove_file")} target={name} onClick={onRemove} />
+    </li>
   );
 }

@@ -11,7 +11,7 @@ import { useSendKey, useSendModes } from "../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../keys/send-modes";
 import { deferred } from "../controls/deferred";
 import { AddFilesMenu, addFiles } from "./add-files";
-import { DraftConflict } from "./draft-conflict";
+import { isEmpty } from "./draft";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization } from "../messages/localization";
 import { saveDraft, typeDraft, useDrafts } from "./drafts";
@@ -31,6 +31,7 @@ import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
 
 const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
+const DraftConflict = deferred(() => import("./draft-conflict").then((m) => m.DraftConflict), { onFailure: () => {} });
 
 export interface ComposerProps {
   conversationID: string | null;
@@ -97,12 +98,12 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         void addFiles(id, event.clipboardData.files);
       }}
     >
-      <DraftConflict id={id} draft={draft} />
+      {draft.conflict !== null && <DraftConflict id={id} mine={draft.text} theirs={draft.conflict.text} />}
       {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
         className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
-        <Attached conversation={id} />
+        <Attached conversation={id} files={draft.files} />
         <WritingField
           field={field}
           aria-label={t("composer.label")}
@@ -152,7 +153,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         length={way.length}
         refused={refused}
         limit={way.limit}
-        unsaved={unsaved && draft.text !== ""}
+        unsaved={unsaved && !isEmpty(draft)}
         turn={turn}
       />
     </form>

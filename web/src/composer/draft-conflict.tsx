@@ -1,13 +1,11 @@
 // The conflict of a draft that was changed on two devices: shows both versions and lets the user choose.
 import { resolveDraftConflict } from "./drafts";
-import type { DraftState } from "./draft";
 import { focusComposer } from "./composer-requests";
 import { Button } from "../controls/button";
 import { useLocalization } from "../messages/localization";
 
-export function DraftConflict({ id, draft }: { id: string; draft: DraftState }) {
+export function DraftConflict({ id, mine, theirs }: { id: string; mine: string; theirs: string }) {
   const { t } = useLocalization();
-  if (draft.conflict === null) return null;
   const decide = (whose: "mine" | "theirs") => {
     resolveDraftConflict(id, whose);
     focusComposer(); // the pressed button is removed
@@ -26,13 +24,13 @@ export function DraftConflict({ id, draft }: { id: string; draft: DraftState }) 
       <div className="grid gap-3 sm:grid-cols-2">
         <Version
           name={t("composer.draft.theirs")}
-          text={draft.conflict.content}
+          text={theirs}
           choice={t("composer.draft.take_theirs")}
           onChoose={() => decide("theirs")}
         />
         <Version
           name={t("composer.draft.mine")}
-          text={draft.text}
+          text={mine}
           choice={t("composer.draft.keep_mine")}
           onChoose={() => decide("mine")}
         />

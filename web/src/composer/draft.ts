@@ -1,40 +1,65 @@
-// Merges the draft of this device with the draft of the service: which text is used, and when the user has to choose.
-// Pure functions; drafts.ts sends the requests.
-export interface ServiceDraft {
-  content: string;
+// Merges the draft of this device with the draft of the service: which text and files are used, and when the user has to
+// choose. Files that were added or removed on two devices are merged; only texts can conflict. Pure functions; drafts.ts
+// sends the requests.
+
+/** A text with files, by their identifiers, in the order in which they are sent. */
+export interface Content {
+  text: string;
+  files: readonly string[];
+}
+
+export interface ServiceDraft extends Content {
   version: number;
 }
 
-export interface DraftState {
-  /** The text in the field. */
-  text: string;
-  /** The draft of the service that the text is based on; null: not known yet. */
+export interface DraftState extends Content {
+  /** The draft of the service that the text and the files are based on; null: not known yet. */
   base: ServiceDraft | null;
   /** Whether a save is in flight. */
   saving: boolean;
-  /** The texts of the latest saves, whether they succeeded or not. */
-  savedTexts: readonly string[];
+  /** The contents of the latest saves that may still become the service's draft: all since the last response. */
+  saves: readonly Content[];
   /** The conflicting draft of another device; nothing is saved until the user chooses. null: no conflict. */
   conflict: ServiceDraft | null;
-  /** Texts sent from here as messages and not accepted yet; until then the service's draft is not cleared. */
-  sent: readonly string[];
+  /** Messages sent from here and not accepted yet; until then the service's draft is not cleared. */
+  sent: readonly Content[];
 }
 
-export const emptyDraft: DraftState = { text: "", base: null, saving: false, savedTexts: [], conflict: null, sent: [] };
+export const emptyDraft: DraftState = {
+  text: "",
+  files: [],
+  base: null,
+  saving: false,
+  saves: [],
+  conflict: null,
+  sent: [],
+};
 
-/** Whether the field differs from the service's draft. */
+/** The largest number of files that the service stores in a draft. */
+export const maxDraftFiles = 50;
+
+const sameFiles = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((file, at) => file === b[at]);
+export const sameContent = (a: Content, b: Content): boolean => a.text === b.text && sameFiles(a.files, b.files);
+const union = (a: readonly string[], b: readonly string[]): readonly string[] =>
+  [...new Set([...a, ...b])].slice(0, maxDraftFiles);
+const without = (a: readonly string[], b: readonly string[]): readonly string[] => a.filter((one) => !b.includes(one));
+
+export const isEmpty = ({ text, files }: Content): boolean => text === "" && files.length === 0;
+
+/** Whether the text or the files differ from the service's draft. */
 export function isDirty(draft: DraftState): boolean {
-  return draft.text !== (draft.base?.content ?? "");
+  return !sameContent(draft, draft.base ?? emptyDraft);
 }
 
-/** Whether the text is to be saved now. A field that was cleared by sending waits until the message is settled. */
+/** Whether the draft is to be saved now. A composer that was cleared by sending waits until the message is settled. */
 export function isDue(draft: DraftState): boolean {
   return (
     draft.base !== null &&
     isDirty(draft) &&
     !draft.saving &&
     draft.conflict === null &&
-    (draft.text !== "" || draft.sent.length === 0)
+    (!isEmpty(draft) || draft.sent.length === 0)
   );
 }
 
@@ -42,38 +67,67 @@ export function withText(draft: DraftState, text: string): DraftState {
   return { ...draft, text };
 }
 
+export function withFiles(draft: DraftState, added: readonly string[]): DraftState {
+  return { ...draft, files: union(draft.files, added) };
+}
+
+export function withoutFile(draft: DraftState, file: string): DraftState {
+  return { ...draft, files: without(draft.files, [file]) };
+}
+
+/** What a device stores of a draft while the service does not have it. */
+export type StoredDraft = Pick<DraftState, "text" | "files" | "base" | "saves">;
+
 /** Applies the copy stored on this device when the page loads. */
-export function withStoredCopy(draft: DraftState, copy: Pick<DraftState, "text" | "base" | "savedTexts">): DraftState {
-  return draft.text === "" && draft.base === null ? { ...draft, ...copy } : draft;
+export function withStoredCopy(draft: DraftState, copy: StoredDraft): DraftState {
+  return isEmpty(draft) && draft.base === null ? { ...draft, ...copy } : draft;
 }
 
-/** Merges the service's draft. Unchanged text is replaced by it; changed text is never lost. */
+/** Merges the service's draft. What is unchanged here is replaced by it; what is changed here is never lost. */
 export function mergeServiceDraft(draft: DraftState, kept: ServiceDraft): DraftState {
-  if (draft.base !== null && kept.version <= draft.base.version) return draft;
-  const next = { ...draft, base: kept, conflict: null };
-  const untouched = !isDirty(draft) && !draft.saving;
-  // The draft was sent from here as a message; it must not be sent again.
-  if (draft.sent.includes(kept.content.trim()) && (untouched || draft.text === "")) return { ...next, text: "" };
-  if (untouched) return { ...next, text: kept.content };
+  const { base } = draft;
+  if (base !== null && kept.version <= base.version) return draft;
+  // It was saved from here, and the response was lost or has not arrived yet.
+  if (draft.saves.some((save) => sameContent(save, kept))) return { ...draft, base: kept, conflict: null };
+  const files = mergeFiles(draft, kept);
+  const next = { ...draft, files, base: kept, conflict: null };
+  const untouched = draft.text === (base?.text ?? "") && draft.text === inFlight(draft).text;
+  // The text was sent from here as a message; it must not be sent again.
+  if (sentAs(draft, kept) !== undefined && (untouched || draft.text === "")) return { ...next, text: "" };
+  if (untouched) return { ...next, text: kept.text };
   const ours =
-    kept.content === draft.text ||
-    draft.savedTexts.includes(kept.content) ||
-    kept.content === (draft.base?.content ?? "");
-  if (ours || kept.content === "") return next;
-  return draft.text.trim() === "" ? { ...next, text: kept.content } : { ...draft, conflict: kept };
+    kept.text === draft.text || draft.saves.some(({ text }) => text === kept.text) || kept.text === (base?.text ?? "");
+  if (ours || kept.text === "") return next;
+  return draft.text.trim() === "" ? { ...next, text: kept.text } : { ...draft, conflict: kept };
 }
 
-/** A save without a response may return later as the service's draft. This many texts are recognized as own saves. */
+/** The content of the save in flight; without one, of the draft. */
+const inFlight = (draft: DraftState): Content => (draft.saving ? draft.saves.at(-1)! : draft);
+
+const sentAs = ({ sent }: DraftState, kept: Content): Content | undefined =>
+  sent.find(({ text }) => text === kept.text.trim());
+
+/** Merges the files: those of the service's draft, with what was added and removed here since the draft it is based on. */
+function mergeFiles(draft: DraftState, kept: ServiceDraft): readonly string[] {
+  const { base, files } = draft;
+  const before = base?.files ?? [];
+  const theirs = without(kept.files, sentAs(draft, kept)?.files ?? []);
+  if (sameFiles(files, before) && sameFiles(inFlight(draft).files, files)) return theirs;
+  return union(without(theirs, without(before, files)), without(files, before));
+}
+
+/** A save without a response may return later as the service's draft. This many are recognized as own saves. */
 const recognizedSaves = 8;
 
 export function saveStarted(draft: DraftState): DraftState {
-  return { ...draft, saving: true, savedTexts: [...draft.savedTexts.slice(1 - recognizedSaves), draft.text] };
+  const { text, files } = draft;
+  return { ...draft, saving: true, saves: [...draft.saves.slice(1 - recognizedSaves), { text, files }] };
 }
 
 /** Records that the service stored the draft. */
 export function saveSucceeded(draft: DraftState, kept: ServiceDraft): DraftState {
   const base = draft.base !== null && draft.base.version > kept.version ? draft.base : kept;
-  return { ...draft, base, saving: false };
+  return { ...draft, base, saving: false, saves: [] };
 }
 
 /** Records that a save was refused or had no response. current is the service's draft, if it was returned. */
@@ -82,22 +136,20 @@ export function saveFailed(draft: DraftState, current: ServiceDraft | null): Dra
   return current === null ? idle : mergeServiceDraft(idle, current);
 }
 
-export function messageSent(draft: DraftState, text: string): DraftState {
-  return { ...draft, text: "", conflict: null, sent: [...draft.sent, text] };
+export function messageSent(draft: DraftState, message: Content): DraftState {
+  return { ...draft, text: "", files: [], conflict: null, sent: [...draft.sent, message] };
 }
 
-/** Records that a sent text was accepted or withdrawn. */
-export function messageSettled(draft: DraftState, text: string): DraftState {
-  const at = draft.sent.indexOf(text);
+/** Records that a sent message was accepted or withdrawn. */
+export function messageSettled(draft: DraftState, message: Content): DraftState {
+  const at = draft.sent.findIndex((one) => sameContent(one, message));
   return at < 0 ? draft : { ...draft, sent: draft.sent.toSpliced(at, 1) };
 }
 
-export function takeTheirs(draft: DraftState): DraftState {
-  return draft.conflict === null
-    ? draft
-    : { ...draft, text: draft.conflict.content, base: draft.conflict, conflict: null };
-}
-
-export function keepMine(draft: DraftState): DraftState {
-  return draft.conflict === null ? draft : { ...draft, base: draft.conflict, conflict: null };
+/** Uses the text of the conflicting draft, or keeps the text of this one. Either way, the files are merged. */
+export function withChoice(draft: DraftState, whose: "mine" | "theirs"): DraftState {
+  const { conflict } = draft;
+  if (conflict === null) return draft;
+  const text = whose === "mine" ? draft.text : conflict.text;
+  return { ...draft, text, files: mergeFiles(draft, conflict), base: conflict, conflict: null };
 }

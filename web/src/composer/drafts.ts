@@ -1,6 +1,7 @@
 // The drafts of this page, stored outside of the components, so that none is lost when a page is left. Each is saved on
 // the service shortly after typing; until the service has stored it, there is a copy on this device.
 import { create } from "zustand";
+import { onAttach } from "../api/attachments";
 import { api, body, Refusal, send, type Draft } from "../api/client";
 import { noticeSignOut, useSessionState } from "../api/session-state";
 import { useOutbox, onMessageSettled, type OutboxMessage } from "../api/outbox";
@@ -11,17 +12,22 @@ import {
   mergeServiceDraft,
   isDirty,
   isDue,
-  keepMine,
+  isEmpty,
+  sameContent,
+  withChoice,
+  withFiles,
+  withoutFile,
   withStoredCopy,
   saveSucceeded,
   saveStarted,
   messageSent,
   messageSettled,
-  takeTheirs,
   withText,
   saveFailed,
+  type Content,
   type DraftState,
   type ServiceDraft,
+  type StoredDraft,
 } from "./draft";
 
 /** Times in milliseconds. */
@@ -62,18 +68,25 @@ export function openDraft(id: string, fresh?: NewConversation): void {
     const { temporary: _, ...rest } = copy;
     draft = withStoredCopy(draft, rest);
   }
-  if (fresh !== undefined && draft.base === null) draft = { ...draft, base: { content: "", version: noVersion } };
+  if (fresh !== undefined && draft.base === null)
+    draft = { ...draft, base: { text: "", files: [], version: noVersion } };
   put(id, draft);
 }
 
-/** Returns the sent texts that are not accepted yet. Those of earlier pages are missing until the outbox is read. */
-const unaccepted = (id: string): string[] =>
+/** Returns the sent messages that are not accepted yet. Those of earlier pages are missing until the outbox is read. */
+const unaccepted = (id: string): Content[] =>
   useOutbox
     .getState()
     .list.filter(
       (message) => message.conversationID === id && message.branch === undefined && message.state !== "accepted",
     )
-    .map((message) => message.text.trim());
+    .map(contentOf);
+
+/** The content of an outbox message, as the composer contained it. */
+const contentOf = ({ text, attachments = [] }: OutboxMessage): Content => ({
+  text: text.trim(),
+  files: attachments.map((file) => file.id),
+});
 
 /** The version of a draft that the service does not have. */
 const noVersion = -1;
@@ -83,33 +96,38 @@ export function typeDraft(id: string, text: string): void {
   schedule(id, saveDelay);
 }
 
-export function applyServiceDraft(id: string, received: ServiceDraft): void {
+/** Removes a file from the message that is being written. */
+export function detach(id: string, file: string): void {
+  put(id, withoutFile(draftOf(id), file));
+  schedule(id, saveDelay);
+}
+
+export function applyServiceDraft(id: string, received: Draft): void {
   const before = draftOf(id);
-  const after = mergeServiceDraft(before, received);
+  const after = mergeServiceDraft(before, kept(received));
   if (after === before) return;
   put(id, after);
   schedule(id, saveDelay);
 }
 
-/** Clears the field after its text was sent as a message. */
-export function clearSentDraft(id: string, text: string): void {
-  put(id, messageSent(draftOf(id), text.trim()));
+/** Clears the composer after its text and its files were sent as a message. */
+export function clearSentDraft(id: string, message: Content): void {
+  put(id, messageSent(draftOf(id), message));
 }
 
 /** Returns an unsent text to the field, after the text typed in the meantime. */
 export function restoreText(id: string, text: string): void {
-  const draft = messageSettled(draftOf(id), text.trim());
+  const draft = draftOf(id);
   put(id, withText(draft, draft.text.trim() === "" ? text : `${draft.text}\n\n${text}`));
   schedule(id, saveDelay);
 }
 
 export function resolveDraftConflict(id: string, whose: "mine" | "theirs"): void {
-  const draft = draftOf(id);
-  put(id, whose === "mine" ? keepMine(draft) : takeTheirs(draft));
+  put(id, withChoice(draftOf(id), whose));
   schedule(id, 0);
 }
 
-/** Saves unsaved text now. */
+/** Saves an unsaved draft now. */
 export function saveDraft(id: string): void {
   schedule(id, 0);
 }
@@ -155,9 +173,14 @@ async function save(id: string): Promise<void> {
   }
 }
 
-const kept = (draft: Draft): ServiceDraft => ({ content: draft.content, version: draft.version });
-const requestBody = ({ text, base }: DraftState) => ({
+const kept = ({ content, attachments, version }: Draft): ServiceDraft => ({
+  text: content,
+  files: attachments,
+  version,
+});
+const requestBody = ({ text, files, base }: DraftState) => ({
   content: text,
+  attachments: [...files],
   ...(base === null || base.version === noVersion ? {} : { version: base.version }),
 });
 
@@ -206,12 +229,12 @@ const lockName = storageKey;
 function writeCopy(id: string): void {
   delete timersOf(id).copy;
   const draft = draftOf(id);
-  const { text, base, savedTexts } = draft;
+  const { text, files, base, saves } = draft;
   try {
-    if (isDirty(draft) && text !== "")
+    if (isDirty(draft) && !isEmpty(draft))
       localStorage.setItem(
         storageKey(id),
-        JSON.stringify({ text, base, savedTexts: savedTexts.slice(-2), temporary: notCreated.get(id)?.temporary }),
+        JSON.stringify({ text, files, base, saves: saves.slice(-2), temporary: notCreated.get(id)?.temporary }),
       );
     else localStorage.removeItem(storageKey(id));
   } catch {
@@ -219,7 +242,7 @@ function writeCopy(id: string): void {
   }
 }
 
-interface StoredCopy extends Pick<DraftState, "text" | "base" | "savedTexts"> {
+interface StoredCopy extends StoredDraft {
   /** Whether the conversation is created as a temporary one. */
   temporary?: boolean;
 }
@@ -227,7 +250,10 @@ interface StoredCopy extends Pick<DraftState, "text" | "base" | "savedTexts"> {
 function copyOf(id: string): StoredCopy | null {
   try {
     const copy = localStorage.getItem(storageKey(id));
-    return copy === null ? null : (JSON.parse(copy) as StoredCopy);
+    if (copy === null) return null;
+    const { files = [], saves = [], base = null, ...rest } = JSON.parse(copy) as Partial<StoredCopy> & { text: string };
+    // Earlier versions of the app stored no files, and another base.
+    return { ...rest, files, saves, base: base?.files === undefined ? null : base };
   } catch {
     return null;
   }
@@ -283,7 +309,7 @@ async function saveAbandonedDraft(id: string): Promise<void> {
   try {
     const { draft } = await queryClient.fetchQuery(conversationQuery(id));
     openDraft(id);
-    applyServiceDraft(id, kept(draft));
+    applyServiceDraft(id, draft);
   } catch (error) {
     if (!(error instanceof Refusal) || error.status !== 404) return; // the next page tries again
     openDraft(id, { profile: null, temporary: copyOf(id)?.temporary ?? false });
@@ -291,32 +317,33 @@ async function saveAbandonedDraft(id: string): Promise<void> {
   schedule(id, 0);
 }
 
-/** Adds the texts that earlier pages sent to the drafts that are already open, once the outbox has been read. */
-function addSentTexts(): void {
+/** Adds the messages that earlier pages sent to the drafts that are already open, once the outbox has been read. */
+function addSentMessages(): void {
   for (const [id, draft] of Object.entries(useDrafts.getState().byID)) {
-    const more = unaccepted(id).filter((text) => !draft.sent.includes(text));
+    const more = unaccepted(id).filter((message) => !draft.sent.some((one) => sameContent(one, message)));
     if (more.length > 0) put(id, { ...draft, sent: [...draft.sent, ...more] });
   }
 }
 
 /** Settles the draft of a message that was accepted or is no longer sent, which may then be cleared, even if no page shows it. */
 function settleDraft(message: OutboxMessage, end: "accepted" | "withdrawn" | "dropped", here: boolean): void {
-  const { conversationID: id, text } = message;
+  const { conversationID: id } = message;
+  const content = contentOf(message);
   if (message.branch !== undefined) return;
   if (end === "accepted") notCreated.delete(id);
   if (useDrafts.getState().byID[id] === undefined) {
     if (!here) return;
     openDraft(id);
-    if (!draftOf(id).sent.includes(text.trim())) put(id, messageSent(draftOf(id), text.trim()));
+    if (!draftOf(id).sent.some((one) => sameContent(one, content))) put(id, messageSent(draftOf(id), content));
   }
   const settle = () => {
-    put(id, messageSettled(draftOf(id), text.trim()));
+    put(id, messageSettled(draftOf(id), content));
     schedule(id, 0);
   };
   if (end !== "accepted" || !here) return settle();
   void queryClient
     .fetchQuery({ ...conversationQuery(id), staleTime: 0 })
-    .then(({ draft }) => applyServiceDraft(id, kept(draft)))
+    .then(({ draft }) => applyServiceDraft(id, draft))
     .catch(() => {})
     .finally(settle);
 }
@@ -332,6 +359,11 @@ export function startDrafts(): void {
   useSessionState.subscribe(
     ({ lost }, before) => before.lost && !lost && Object.keys(useDrafts.getState().byID).forEach(saveDraft),
   );
-  useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && addSentTexts());
+  useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && addSentMessages());
   onMessageSettled(settleDraft);
+  onAttach((id, files) => {
+    openDraft(id); // an upload may end after its conversation was left
+    put(id, withFiles(draftOf(id), files));
+    schedule(id, saveDelay);
+  });
 }

@@ -29,7 +29,7 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   }, [loaded]);
   const kept = page?.draft;
   useEffect(() => {
-    if (loaded && kept !== undefined) applyServiceDraft(id, { content: kept.content, version: kept.version });
+    if (loaded && kept !== undefined) applyServiceDraft(id, kept);
   }, [id, loaded, kept]);
   useMoveToConversation(fresh === null ? null : id, draft);
   const change = (next: NewChat) => {

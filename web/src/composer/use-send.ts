@@ -1,6 +1,6 @@
 // The ways to send the text of the composer at the moment, and the function that sends it.
 import { useNavigate } from "@tanstack/react-router";
-import { attachmentsOf, detach, maxAttachments, useAttachments } from "../api/attachments";
+import { maxAttachments, useAttachments, withNames } from "../api/attachments";
 import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../api/outbox";
 import { conversationQuery, queryClient } from "../api/queries";
 import { useSecondsUntil } from "../controls/countdown";
@@ -31,14 +31,16 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const navigate = useNavigate();
   const { wanted } = useSendModes();
   const limit = useLimited();
-  const files = useAttachments((state) => attachmentsOf(state, chat.id));
+  const { files } = chat.draft;
+  const gone = useAttachments((state) => files.some((id) => state.gone.includes(id)));
   const uploading = useAttachments((state) => state.uploading.includes(chat.id));
   const text = chat.draft.text.trim();
   const empty = text === "" && files.length === 0;
   const length = lengthOf(chat.draft.text);
   const verbs = empty ? [] : verbsOf(state, length, files.length > 0);
   const verb = verbs.length === 0 ? null : verbs.includes(wanted) ? wanted : "queue";
-  const canSend = !empty && !uploading && files.length <= maxAttachments && length <= longestMessage && !limit.active;
+  const canSend =
+    !empty && !uploading && !gone && files.length <= maxAttachments && length <= longestMessage && !limit.active;
   const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
@@ -47,15 +49,14 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
     sendMessage({
       conversationID: chat.id,
       text,
-      ...(files.length === 0 ? {} : { attachments: files }),
+      ...(files.length === 0 ? {} : { attachments: withNames(files, useAttachments.getState()) }),
       ifBusy: as ?? "reject",
       ...(steers && state.turn !== null ? { targetTurn: state.turn } : {}),
       ...(once === null || steers ? {} : { profile: once }),
       ...(head === undefined ? {} : { expectedHead: head }),
       ...(opening === undefined ? {} : { newConversation: opening }),
     });
-    clearSentDraft(chat.id, text);
-    detach(chat.id, null);
+    clearSentDraft(chat.id, { text, files });
     onSent();
     if (chat.fresh === null) return;
     endNewChat(chat.id);

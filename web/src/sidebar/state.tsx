@@ -14,7 +14,7 @@ export function ConversationState({ conversation, current }: { conversation: Con
   const { data: draft } = useQuery({
     ...conversationQuery(id),
     enabled: false,
-    select: (page) => page.draft.content.trim() !== "",
+    select: ({ draft }) => draft.content.trim() !== "" || draft.attachments.length > 0,
   });
   if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
   if (conversation.live_turn_id !== null) {
