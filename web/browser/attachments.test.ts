@@ -283,6 +283,109 @@ describe("files of messages", () => {
     await visit.close();
   });
 
+  test("5 @ lists files: a file is found, chosen and sent with the keyboard alone", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    for (const name of ["tides.txt", "tides of 2025.txt", "moon.txt"]) await account.storeFile(name);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const list = page.getByRole("listbox", { name: "Files" });
+    const options = list.getByRole("option");
+    const active = () => list.getByRole("option", { selected: true }).innerText();
+    await composer(page).focus();
+    await page.keyboard.type("Read @");
+    await expect.poll(() => options.count()).toBe(3);
+    await expectAccessibleInBothColorSchemes(page, "the list of files in the composer");
+    await page.keyboard.type("TID");
+    await expect.poll(() => options.count()).toBe(2);
+    await page.getByRole("status").filter({ hasText: "2 files." }).waitFor({ state: "attached" });
+    expect(await active()).toBe("tides of 2025.txt");
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(active).toBe("tides.txt");
+    const described = await composer(page).evaluate((field) =>
+      document.getElementById(field.getAttribute("aria-activedescendant") ?? "")?.textContent?.trim(),
+    );
+    expect(described).toBe("tides.txt");
+    await page.keyboard.press("Enter");
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    expect(await list.count()).toBe(0);
+    expect(await composer(page).inputValue()).toBe("Read ");
+    await expectFocus(composer(page));
+    // Escape closes the list and leaves the text; an address opens none.
+    await page.keyboard.type("it, @moon");
+    await expect.poll(() => options.count()).toBe(1);
+    await page.keyboard.press("Escape");
+    await expect.poll(() => list.count()).toBe(0);
+    await page.keyboard.type(".t robin@moon");
+    expect(await list.count()).toBe(0);
+    expect(await composer(page).inputValue()).toBe("Read it, @moon.t robin@moon");
+    // Tab chooses too; a word in the middle of the text is removed from there.
+    await composer(page).fill("Compare with .");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.type("@moo");
+    await expect.poll(() => options.count()).toBe(1);
+    await page.keyboard.press("Tab");
+    await attached(page).filter({ hasText: "moon.txt" }).waitFor();
+    expect(await composer(page).inputValue()).toBe("Compare with .");
+    await page.keyboard.press("Enter");
+    await expect.poll(async () => (await stored(account, conversation))[0]?.attachments.length).toBe(2);
+    await visit.close();
+  });
+
+  test("5 Enter does not choose a file that no longer matches, and a name without a file is sent as a text", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    await account.storeFile("tides.txt");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const options = page.getByRole("listbox", { name: "Files" }).getByRole("option");
+    await composer(page).focus();
+    await page.keyboard.type("@");
+    await expect.poll(() => options.count()).toBe(1);
+    let answer = (): void => {};
+    const asked = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(/picker\?.*q=/, async (route) => {
+      await asked;
+      await route.continue();
+    });
+    await page.keyboard.type("robin");
+    expect(await options.count()).toBe(0);
+    await page.keyboard.press("Enter");
+    expect(await composer(page).inputValue()).toBe("@robin");
+    answer();
+    await page.getByText("No file in your library has this name.").waitFor();
+    await page.keyboard.press("Enter");
+    await expect.poll(async () => (await stored(account, conversation))[0]).toMatchObject({ attachments: [] });
+    await visit.close();
+  });
+
+  test("5 on a phone, a file of the list is chosen with a tap; keys of an input method are not handled", async () => {
+    const account = await Account.register();
+    await account.storeFile("潮汐.txt", "The tide comes in.\n");
+    const visit = await BrowserWindow.open("/", account, { viewport: phone, hasTouch: true, isMobile: true });
+    const { page } = visit;
+    const option = page.getByRole("option", { name: "潮汐.txt" });
+    await composer(page).tap();
+    await composer(page).pressSequentially("資料＠");
+    await option.waitFor();
+    const handled = await composer(page).evaluate((field) => {
+      const event = new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true });
+      const processed = { key: "Enter", bubbles: true, cancelable: true };
+      const last = Object.defineProperty(new KeyboardEvent("keydown", processed), "keyCode", { value: 229 });
+      return [!field.dispatchEvent(event), !field.dispatchEvent(last)];
+    });
+    expect(handled).toEqual([false, false]);
+    await expectAccessibleInBothColorSchemes(page, "the list of files in the composer of a phone");
+    const box = (await option.boundingBox())!;
+    expect(box.height).toBeGreaterThanOrEqual(44);
+    expect(box.y).toBeGreaterThan(0);
+    await option.tap();
+    await attached(page).filter({ hasText: "潮汐.txt" }).waitFor();
+    expect(await composer(page).inputValue()).toBe("資料");
+    await expectFocus(composer(page));
+    await visit.close();
+  });
+
   test("files that are dropped on the page or pasted are added", async () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/", account);

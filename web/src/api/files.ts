@@ -73,6 +73,20 @@ export const uniqueFiles = (pages: readonly { data: readonly StoredFile[] }[]): 
   ...new Map(pages.flatMap(({ data }) => data).map((one) => [one.file_id, one])).values(),
 ];
 
+/** How many files the picker of a message lists: all that the service returns at once. */
+const maxPicked = 20;
+
+/** A few of the newest files whose names contain a text, for a message; the previous ones while others are loading. */
+export const pickerQuery = (query: string) =>
+  queryOptions({
+    queryKey: ["files", "picker", query],
+    queryFn: () =>
+      body(
+        api.GET("/files/picker", { params: { query: { limit: maxPicked, ...(query === "" ? {} : { q: query }) } } }),
+      ),
+    placeholderData: (before) => before,
+  });
+
 /** The address from which the browser downloads a file. */
 export const contentPath = ({ file_id }: StoredFile): string => `/files/${file_id}/content`;
 

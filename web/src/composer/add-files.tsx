@@ -27,7 +27,7 @@ export function AddFilesMenu({ conversation }: { conversation: string }) {
         <MenuItem icon="upload" onSelect={() => chooser.current?.click()}>
           {t("library.upload")}
         </MenuItem>
-        <MenuItem icon="file" onSelect={() => setChoosing(true)}>
+        <MenuItem icon="file" keys="@" onSelect={() => setChoosing(true)}>
           {t("library.project.add")}
         </MenuItem>
       </Menu>

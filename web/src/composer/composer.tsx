@@ -31,6 +31,7 @@ import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
 
 const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
+const FileMention = deferred(() => import("./file-mention").then((m) => m.FileMention), { onFailure: () => {} });
 const DraftConflict = deferred(() => import("./draft-conflict").then((m) => m.DraftConflict), { onFailure: () => {} });
 
 export interface ComposerProps {
@@ -60,6 +61,8 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const temporary = useTemporary(chat, state.messageInFlight);
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
+  // The conversation in whose message a file may be named with "@".
+  const [mentioning, setMentioning] = useState<string | null>(null);
   const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
   const way = useSend(chat, state, once, () => {
     setOnce(null);
@@ -101,9 +104,10 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
       {draft.conflict !== null && <DraftConflict id={id} mine={draft.text} theirs={draft.conflict.text} />}
       {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
-        className={`rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
+        className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
         <Attached conversation={id} files={draft.files} />
+        {mentioning === id && <FileMention key={id} conversation={id} field={field} />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}
@@ -115,6 +119,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           onText={(text) => {
             dropRefused();
             typeDraft(id, text);
+            if (/[@＠]/.test(text)) setMentioning(id);
           }}
           onAction={act}
           onBlur={() => saveDraft(id)}

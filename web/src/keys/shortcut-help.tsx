@@ -33,6 +33,7 @@ function useWriting(): readonly Shortcut[] {
     { keys: send, message: `pages.keys.${wanted}` },
     { keys: other, message: `pages.keys.${second(wanted)}` },
     { keys: "Up", message: "pages.keys.edit_last" },
+    { keys: "@", message: "composer.add_files" },
   ];
 }
 

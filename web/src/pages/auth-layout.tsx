@@ -1,7 +1,7 @@
 // The layout of the pages without a session: the sign-in page and the page for an unreachable service.
 import type { ReactNode } from "react";
 import bird from "../style/bird.svg";
-import { QuietSelect } from "../controls/form-controls";
+import { QuietSelect } from "../controls/select-list";
 import { useLocalization } from "../messages/localization";
 import { languages } from "../messages/catalog";
 

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { fileKinds, filesQuery, fileSorts, isScanned, maxQuery, uniqueFiles, type FileFilter } from "../api/files";
 import { Button } from "../controls/button";
-import { QuietSelect } from "../controls/form-controls";
+import { QuietSelect } from "../controls/select-list";
 import { Icon } from "../controls/icon";
 import { SearchField, useSearchedText } from "../controls/search-field";
 import { useLocalization } from "../messages/localization";
