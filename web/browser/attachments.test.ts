@@ -135,13 +135,24 @@ describe("files of messages", () => {
     network.holdBodies();
     await add(page, textFile("tides.txt", "The tide comes in.\n".repeat(50_000)));
     await uploads(page).filter({ hasText: "tides.txt" }).waitFor();
-    await expect.poll(() => sendButton(page).isEnabled()).toBe(false);
+    const waits = page.getByRole("button", { name: "Send: waiting for 1 upload" });
+    await expect.poll(() => waits.isEnabled()).toBe(false);
+    await page.getByText("You can send the message when the upload is finished.").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "a message that waits for an upload");
     network.release();
     await attached(page).filter({ hasText: "tides.txt" }).waitFor();
     await expect.poll(() => sendButton(page).isEnabled()).toBe(true);
     await add(page, textFile("nothing.txt", ""), textFile("moon.txt", "The moon pulls."));
     await uploads(page).getByText("This file is empty.").waitFor();
+    await page.getByText("The message will be sent without nothing.txt.").waitFor();
     await attached(page).filter({ hasText: "moon.txt" }).waitFor();
+    const description = await sendButton(page).evaluate((button) =>
+      button
+        .getAttribute("aria-describedby")!
+        .split(" ")
+        .map((id) => document.getElementById(id)?.textContent ?? ""),
+    );
+    expect(description.join(" ")).toContain("The message will be sent without nothing.txt.");
     await expectAccessibleInBothColorSchemes(page, "a message with files and a refused upload");
     await page.reload();
     await expect.poll(() => attached(page).count()).toBe(2);
@@ -207,6 +218,25 @@ describe("files of messages", () => {
     await expect
       .poll(async () => (await account.read<{ draft: Draft }>(`/conversations/${conversation}`)).draft)
       .toMatchObject({ content: "Which tide?", attachments: [expect.any(String)] });
+    await visit.close();
+  });
+
+  test("3 the result of each upload is announced, also if it is the same as before", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await add(page, textFile("one.txt"));
+    const announced = page.getByText("1 file uploaded.", { exact: true });
+    await announced.waitFor({ state: "attached" });
+    const first = (await announced.elementHandle())!;
+    await add(page, textFile("two.txt"));
+    await attached(page).filter({ hasText: "two.txt" }).waitFor();
+    // Screen readers announce a new element, not a text that stays the same.
+    await expect.poll(() => first.evaluate((element) => element.isConnected)).toBe(false);
+    await announced.waitFor({ state: "attached" });
+    await add(page, textFile("nothing.txt", ""));
+    await page.getByText("nothing.txt wasn't uploaded.", { exact: true }).waitFor({ state: "attached" });
     await visit.close();
   });
 

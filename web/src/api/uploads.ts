@@ -26,14 +26,23 @@ const maxConflicts = 5;
 interface Uploads {
   list: readonly QueuedUpload[];
   /** How the uploads of the last round have ended, once none is open. */
-  ended: { uploaded: number; stopped: number };
+  ended: Round;
 }
 
-export const useUploads = create<Uploads>(() => ({ list: [], ended: { uploaded: 0, stopped: 0 } }));
+/** Uploads between two moments at which none was open. */
+interface Round {
+  /** Counts the rounds. */
+  number: number;
+  uploaded: number;
+  /** The names of the files whose uploads have stopped. */
+  stopped: readonly string[];
+}
+
+export const useUploads = create<Uploads>(() => ({ list: [], ended: { number: 0, uploaded: 0, stopped: [] } }));
 
 /** The signals that end running uploads, by upload. */
 const stops = new Map<string, AbortController>();
-let uploaded = 0;
+let round: Omit<Round, "number"> = { uploaded: 0, stopped: [] };
 
 const listed = (id: string): QueuedUpload | undefined => useUploads.getState().list.find((one) => one.id === id);
 
@@ -48,6 +57,13 @@ function change(id: string, changes: Partial<QueuedUpload>): void {
   update((list) => list.map((one) => (one.id === id ? { ...one, ...changes } : one)));
 }
 
+/** Notes that an upload has stopped. */
+function stopped(id: string, problem: UploadProblem): void {
+  change(id, { state: "stopped", problem });
+  const name = listed(id)?.file.name;
+  if (name !== undefined) round = { ...round, stopped: [...round.stopped, name] };
+}
+
 function remove(id: string): void {
   update((list) => list.filter((one) => one.id !== id));
 }
@@ -55,19 +71,20 @@ function remove(id: string): void {
 /** Adds files to the queue. */
 export function addUploads(files: Iterable<File>, to: Destination): void {
   const added = [...files].map((file): QueuedUpload => {
-    const empty = file.size === 0; // the service refuses it
     return {
       id: crypto.randomUUID(),
       key: crypto.randomUUID(),
       file,
       to,
       session: null,
-      state: empty ? "stopped" : "waiting",
+      state: "waiting",
       sent: 0,
-      problem: empty ? { kind: "empty", detail: "", retryAt: 0 } : null,
+      problem: null,
     };
   });
   update((list) => [...list, ...added]);
+  // The service refuses empty files.
+  for (const { id, file } of added) if (file.size === 0) stopped(id, { kind: "empty", detail: "", retryAt: 0 });
   advance();
 }
 
@@ -99,8 +116,9 @@ function advance(): void {
   const { list } = useUploads.getState();
   for (const { id } of startable(list)) void run(id);
   if (list.some(isOpen)) return;
-  useUploads.setState({ ended: { uploaded, stopped: list.length } });
-  uploaded = 0;
+  if (round.uploaded + round.stopped.length === 0) return; // only a cancelled upload has ended
+  useUploads.setState(({ ended }) => ({ ended: { ...round, number: ended.number + 1 } }));
+  round = { uploaded: 0, stopped: [] };
 }
 
 async function run(id: string): Promise<void> {
@@ -110,16 +128,16 @@ async function run(id: string): Promise<void> {
   try {
     const session = await transfer(id, stop.signal);
     if (session.state === "ready") {
-      uploaded++;
+      round = { ...round, uploaded: round.uploaded + 1 };
       const conversation = listed(id)?.to.conversation ?? null;
       if (conversation !== null) attach(conversation, [{ id: session.file_id!, name: session.filename }]);
       await filesChanged().catch(() => {});
       remove(id);
-    } else change(id, { state: "stopped", problem: problemOfSession(session) });
+    } else stopped(id, problemOfSession(session));
   } catch (error) {
     noticeSignOut(error);
     if (stop.signal.aborted) await end(id);
-    else change(id, { state: "stopped", problem: await explain(error, listed(id)) });
+    else stopped(id, await explain(error, listed(id)));
   } finally {
     stops.delete(id);
     advance();

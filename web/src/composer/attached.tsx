@@ -6,6 +6,7 @@ import { maxAttachments, noteNames, setGone, useAttachments } from "../api/attac
 import type { Schemas } from "../api/client";
 import { viewFile } from "../api/file-view";
 import { statesQuery } from "../api/files";
+import { isOpen, type QueuedUpload } from "../api/upload-queue";
 import { useUploads } from "../api/uploads";
 import { IconButton } from "../controls/button";
 import { Icon } from "../controls/icon";
@@ -18,9 +19,11 @@ interface AttachedProps {
   conversation: string;
   /** The identifiers of the files. */
   files: readonly string[];
+  /** The id of the element that explains what the message waits for, and what is not sent with it. */
+  noteID: string;
 }
 
-export function Attached({ conversation, files }: AttachedProps) {
+export function Attached({ conversation, files, noteID }: AttachedProps) {
   const { t } = useLocalization();
   const names = useAttachments((known) => known.names);
   const states = useStates(files);
@@ -29,9 +32,10 @@ export function Attached({ conversation, files }: AttachedProps) {
   useEffect(() => setGone(goneList.split(",")), [goneList]);
   const nameOf = (id: string) =>
     names[id] ?? t(gone.includes(id) ? "transcript.file.missing" : "transcript.file.loading");
-  const uploading = useUploads(({ list }) => list.some(({ to }) => to.conversation === conversation));
+  const list = useUploads((uploads) => uploads.list);
+  const uploads = list.filter(({ to }) => to.conversation === conversation);
   return (
-    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploading ? "pt-3" : ""}`}>
+    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploads.length > 0 ? "pt-3" : ""}`}>
       <DropTarget to={{ project: null, conversation }} text={t("composer.drop")} />
       {files.length > 0 && (
         <ul aria-label={t("composer.files")} className="flex max-h-32 flex-wrap gap-1.5 overflow-y-auto">
@@ -40,6 +44,7 @@ export function Attached({ conversation, files }: AttachedProps) {
               key={id}
               name={nameOf(id)}
               gone={gone.includes(id)}
+              named={names[id] !== undefined}
               onView={() => viewFile({ id, name: nameOf(id) })}
               onRemove={() => {
                 focusComposer(); // the pressed button is removed
@@ -60,6 +65,22 @@ export function Attached({ conversation, files }: AttachedProps) {
         </p>
       )}
       <UploadList of={{ conversation }} />
+      <UploadNote id={noteID} uploads={uploads} />
+    </div>
+  );
+}
+
+/** Explains what the message waits for, and which files it is sent without. */
+function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUpload[] }) {
+  const { t, intl } = useLocalization();
+  const open = uploads.filter(isOpen);
+  const failed = uploads.filter((upload) => !isOpen(upload)).map(({ file }) => file.name);
+  return (
+    <div id={id} className="flex flex-col gap-1 text-xs text-soft empty:hidden">
+      {open.length > 0 && <p>{t("composer.uploading", { count: open.length })}</p>}
+      {failed.length > 0 && (
+        <p className="wrap-anywhere">{t("composer.upload_failed", { names: intl.formatList(failed) })}</p>
+      )}
     </div>
   );
 }
@@ -83,11 +104,13 @@ interface FileProps {
   name: string;
   /** Whether it was deleted, so that no message can have it. */
   gone: boolean;
+  /** Whether the name is that of the file. */
+  named: boolean;
   onView: () => void;
   onRemove: () => void;
 }
 
-function AttachedFile({ name, gone, onView, onRemove }: FileProps) {
+function AttachedFile({ name, gone, named, onView, onRemove }: FileProps) {
   const { t } = useLocalization();
   return (
     <li
@@ -97,7 +120,7 @@ function AttachedFile({ name, gone, onView, onRemove }: FileProps) {
         <span className="flex min-h-8 min-w-0 items-center gap-1.5 px-1 text-danger pointer-coarse:min-h-11">
           <Icon name="file" size={16} />
           <bdi className="truncate line-through">{name}</bdi>
-          <span className="shrink-0">{t("composer.file.gone")}</span>
+          {named && <span className="shrink-0">{t("composer.file.gone")}</span>}
         </span>
       ) : (
         <button

@@ -106,7 +106,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
       <div
         className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
-        <Attached conversation={id} files={draft.files} />
+        <Attached conversation={id} files={draft.files} noteID={`${noteID}-files`} />
         {mentioning === id && <FileMention key={id} conversation={id} field={field} />}
         <WritingField
           field={field}
@@ -145,7 +145,8 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
               verbs={way.verbs}
               keysOf={(one) => (way.verb === null ? "" : keysOf(one, way.verb, second(way.verb), sendKey))}
               disabled={!way.canSend || blocked}
-              reason={noteID}
+              uploading={way.uploading}
+              reason={`${noteID} ${noteID}-files`}
               onSend={way.submit}
               returnTo={returnTo}
             />

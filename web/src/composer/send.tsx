@@ -16,16 +16,19 @@ interface SendProps {
   /** The displayed key combination of a way to send; empty: none. */
   keysOf: (verb: SendMode) => string;
   disabled: boolean;
-  /** The id of the element that explains why the button is disabled. */
+  /** The number of uploads for which the message waits. */
+  uploading: number;
+  /** The ids of the elements that explain why the button is disabled. */
   reason: string | undefined;
   onSend: (verb: SendMode | null) => void;
   /** Returns the element that gets the focus when the focused one disappears. */
   returnTo: () => HTMLElement | null;
 }
 
-export function SendButton({ verb, verbs, keysOf, disabled, reason, onSend, returnTo }: SendProps) {
+export function SendButton({ verb, verbs, keysOf, disabled, uploading, reason, onSend, returnTo }: SendProps) {
   const { t } = useLocalization();
-  const name = t(verb === null ? "composer.send" : `composer.${verb}`);
+  const action = t(verb === null ? "composer.send" : `composer.${verb}`);
+  const name = uploading === 0 ? action : t("composer.send.uploading", { action, count: uploading });
   return (
     <span className="flex shrink-0">
       <button

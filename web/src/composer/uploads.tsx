@@ -97,7 +97,9 @@ export function UploadList({ of }: { of?: Partial<Destination> }) {
       ? []
       : [
           ...(ended.uploaded > 0 ? [t("library.upload.uploaded", { count: ended.uploaded })] : []),
-          ...(ended.stopped > 0 ? [t("library.upload.stopped", { count: ended.stopped })] : []),
+          ...(ended.stopped.length > 0
+            ? [t("library.upload.stopped", { count: ended.stopped.length, name: ended.stopped[0]! })]
+            : []),
         ];
   return (
     <>
@@ -112,7 +114,8 @@ export function UploadList({ of }: { of?: Partial<Destination> }) {
         </ul>
       )}
       <div role="status" className="sr-only">
-        {announced.join(" ")}
+        {/* A new element for each round: a screen reader does not read the same text twice. */}
+        <p key={ended.number}>{announced.join(" ")}</p>
       </div>
     </>
   );

@@ -22,6 +22,8 @@ export interface SendState {
   /** active: a rate limit prevents sending. seconds: the time until it ends; 0: no limit. */
   limit: { active: boolean; seconds: number };
   canSend: boolean;
+  /** The number of uploads for which the message waits. */
+  uploading: number;
   /** Whether there is neither a text nor a file. */
   empty: boolean;
   submit(as: SendMode | null): void;
@@ -33,14 +35,14 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const limit = useLimited();
   const { files } = chat.draft;
   const gone = useAttachments((state) => files.some((id) => state.gone.includes(id)));
-  const uploading = useAttachments((state) => state.uploading.includes(chat.id));
+  const uploading = useAttachments((state) => state.uploading.filter((id) => id === chat.id).length);
   const text = chat.draft.text.trim();
   const empty = text === "" && files.length === 0;
   const length = lengthOf(chat.draft.text);
   const verbs = empty ? [] : verbsOf(state, length, files.length > 0);
   const verb = verbs.length === 0 ? null : verbs.includes(wanted) ? wanted : "queue";
   const canSend =
-    !empty && !uploading && !gone && files.length <= maxAttachments && length <= longestMessage && !limit.active;
+    !empty && uploading === 0 && !gone && files.length <= maxAttachments && length <= longestMessage && !limit.active;
   const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
@@ -62,7 +64,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
     endNewChat(chat.id);
     void navigate({ to: "/c/$conversation", params: { conversation: chat.id } });
   };
-  return { verb, verbs, length, limit, canSend, empty, submit };
+  return { verb, verbs, length, limit, uploading, canSend, empty, submit };
 }
 
 /** The ways to send during a live turn or while a message is in flight; empty: the message is sent normally. */
