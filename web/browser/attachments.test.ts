@@ -240,6 +240,69 @@ describe("files of messages", () => {
     await visit.close();
   });
 
+  test("3 a reload continues an upload whose bytes were sent, and reports one whose bytes were not", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    page.on("dialog", (dialog) => void dialog.accept()); // the browser asks because files are being sent
+    let received = (): void => {};
+    const scanned = new Promise<void>((resolve) => (received = resolve));
+    // The first content reaches the service and its response does not arrive; the second content is not sent.
+    await page.route(/\/content$/, async (route) => {
+      if (!(route.request().postData() ?? "").includes("tides")) return;
+      await route.fetch();
+      received();
+    });
+    await composer(page).waitFor();
+    await add(page, textFile("tides.txt"));
+    await scanned;
+    await add(page, textFile("moon.txt", "The moon pulls."));
+    await expect.poll(() => uploads(page).count()).toBe(2);
+    const sessions = () =>
+      page.evaluate(() => Object.entries(sessionStorage).find(([key]) => key.startsWith("turnstone-uploads/"))![1]);
+    await expect.poll(sessions).toMatch(/upl_.*upl_/);
+    await page.reload();
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    const interrupted = uploads(page).filter({ hasText: "moon.txt" });
+    await interrupted.getByText("The page was closed before the whole file was sent.").waitFor();
+    await expect.poll(() => uploads(page).count()).toBe(1);
+    await expectAccessibleInBothColorSchemes(page, "a message with an interrupted upload");
+    await page.reload();
+    await interrupted.getByText("Choose the file again.").waitFor();
+    await interrupted.getByRole("button", { name: "Remove from the list: moon.txt" }).press("Enter");
+    await page.reload();
+    await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+    expect(await uploads(page).count()).toBe(0);
+    expect(await attached(page).count()).toBe(1);
+    await visit.close();
+  });
+
+  test("3 an upload that is continued on another page is added to the draft of its conversation", async () => {
+    const account = await Account.register();
+    const conversation = await newConversation(account);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    page.on("dialog", (dialog) => void dialog.accept());
+    let received = (): void => {};
+    const sent = new Promise<void>((resolve) => (received = resolve));
+    await page.route(/\/content$/, async (route) => {
+      await route.fetch();
+      received();
+    });
+    await composer(page).waitFor();
+    await add(page, textFile("tides.txt"));
+    await sent;
+    await page.goto(new URL("/", page.url()).href);
+    await expect
+      .poll(
+        async () => (await account.read<{ draft: Draft }>(`/conversations/${conversation}`)).draft.attachments.length,
+      )
+      .toBe(1);
+    expect(await attached(page).count()).toBe(0);
+    await visit.close();
+  });
+
   test("an edited message keeps its files, and a message can consist of a file", async () => {
     const account = await Account.register();
     const conversation = await newConversation(account);

@@ -4,11 +4,14 @@ import {
   declaredType,
   problemOfRefusal,
   problemOfSession,
+  reloaded,
   restarted,
   retryOf,
   startable,
+  storedUploads,
   type ProblemKind,
   type QueuedUpload,
+  type StoredUpload,
   type UploadSession,
 } from "./upload-queue";
 
@@ -16,6 +19,8 @@ const upload = (id: string, state: QueuedUpload["state"], more: Partial<QueuedUp
   id,
   state,
   file: new File(["tides"], `${id}.txt`),
+  name: `${id}.txt`,
+  size: 5,
   to: { project: null, conversation: null },
   key: "key 1",
   session: null,
@@ -38,6 +43,9 @@ const refusal = (status: number, retryAfter = 0, field?: string) =>
 const session = (state: UploadSession["state"], code?: string): UploadSession =>
   ({ state, failure: code === undefined ? null : { code, detail: "Detail." } }) as UploadSession;
 
+const stopped = (kind: ProblemKind, more: Partial<QueuedUpload> = {}) =>
+  upload("a", "stopped", { session: "upl_1", sent: 3, problem: { kind, detail: "", retryAt: 0 }, ...more });
+
 describe("the queue of uploads", () => {
   test("at most three are sent at a time, in the order in which they were added", () => {
     const ids = (list: QueuedUpload[]) => startable(list).map(({ id }) => id);
@@ -50,9 +58,32 @@ describe("the queue of uploads", () => {
     ).toEqual([]);
   });
 
+  test("a reload continues what was interrupted, and without the file no new session can be tried", () => {
+    const list = [
+      upload("a", "checking", { session: "upl_1", sent: 5 }),
+      upload("b", "waiting"),
+      upload("c", "stopped", { problem: { kind: "malware", detail: "", retryAt: 0 } }),
+      upload("d", "stopped", { problem: { kind: "interrupted", detail: "", retryAt: 0 } }),
+      upload("e", "stopped", { problem: { kind: "connection_lost", detail: "", retryAt: 0 } }),
+    ];
+    const stored = JSON.parse(JSON.stringify(storedUploads(list))) as StoredUpload[];
+    expect(stored.map(({ id }) => id)).toEqual(["a", "b", "d", "e"]);
+    const again = reloaded(stored[0]!);
+    expect(again).toMatchObject({
+      id: "a",
+      name: "a.txt",
+      session: "upl_1",
+      file: null,
+      state: "waiting",
+      problem: null,
+    });
+    expect(startable([again])).toEqual([again]);
+    for (const kind of ["expired", "failed", "interrupted"] as const)
+      expect(retryOf(stopped(kind, { file: null })), kind).toBeNull();
+    expect(retryOf(stopped("unavailable", { file: null }))).toBe("continue");
+  });
+
   test("another try continues the session, or sends the file in a new one with another key", () => {
-    const stopped = (kind: ProblemKind) =>
-      upload("a", "stopped", { session: "upl_1", sent: 3, problem: { kind, detail: "", retryAt: 0 } });
     const newKey = () => "key 2";
     for (const kind of ["connection_lost", "unavailable", "limited", "signed_out"] as const)
       expect(restarted(stopped(kind), newKey), kind).toMatchObject({
@@ -77,7 +108,7 @@ describe("the queue of uploads", () => {
       "unscannable",
       "unreadable",
     ] as const)
-      expect(retryOf(kind), kind).toBeNull();
+      expect(retryOf(stopped(kind)), kind).toBeNull();
   });
 });
 

@@ -28,6 +28,7 @@ export type ProblemKind =
   | "failed"
   | "expired"
   | "cancelled"
+  | "interrupted"
   | "unreadable"
   | "limited"
   | "unavailable"
@@ -45,7 +46,11 @@ export interface Destination {
 
 export interface QueuedUpload {
   readonly id: string;
-  readonly file: File;
+  /** The file; null after a reload of the page, which loses it: then the service must have the whole content already. */
+  readonly file: File | null;
+  readonly name: string;
+  /** In bytes. */
+  readonly size: number;
   readonly to: Destination;
   /** The Idempotency-Key of the request that creates the session. */
   readonly key: string;
@@ -64,6 +69,24 @@ export interface QueuedUpload {
  */
 export const declaredType = ({ name, type }: Pick<File, "name" | "type">): string =>
   type.startsWith("video/") && !name.toLowerCase().endsWith(".ts") ? type : "application/octet-stream";
+
+/** What a tab stores of an upload, so that a reload of the page can continue it. */
+export type StoredUpload = Pick<QueuedUpload, "id" | "name" | "size" | "to" | "key" | "session">;
+
+/** The uploads to store: those that a reload would interrupt or has interrupted, also if they have stopped for a moment. */
+export const storedUploads = (list: readonly QueuedUpload[]): StoredUpload[] =>
+  list
+    .filter((upload) => isOpen(upload) || upload.problem?.kind === "interrupted" || retryOf(upload) === "continue")
+    .map(({ id, name, size, to, key, session }) => ({ id, name, size, to, key, session }));
+
+/** Returns an upload of an earlier page that waits to be continued. */
+export const reloaded = (stored: StoredUpload): QueuedUpload => ({
+  ...stored,
+  file: null,
+  state: "waiting",
+  sent: 0,
+  problem: null,
+});
 
 const isSending = ({ state }: QueuedUpload): boolean => ["sending", "checking"].includes(state);
 
@@ -116,9 +139,12 @@ export function problemOfRefusal(refusal: unknown, now: number): UploadProblem {
   return status >= 500 ? problem("unavailable", "", retryAt) : problem("refused", detail);
 }
 
-/** What another try means: to continue the same session, or to send the same file in a new one; null: it cannot help. */
-export function retryOf(kind: ProblemKind): "continue" | "again" | null {
-  switch (kind) {
+/**
+ * What another try means: to continue the same session, or to send the same file in a new one; null: it cannot help, or the
+ * file is not known.
+ */
+export function retryOf({ problem, file }: Pick<QueuedUpload, "problem" | "file">): "continue" | "again" | null {
+  switch (problem?.kind) {
     case "connection_lost":
     case "unavailable":
     case "limited":
@@ -129,7 +155,7 @@ export function retryOf(kind: ProblemKind): "continue" | "again" | null {
     case "cancelled":
     case "refused":
     case "too_large": // after other files were deleted
-      return "again";
+      return file === null ? null : "again";
   }
   return null;
 }
@@ -137,7 +163,7 @@ export function retryOf(kind: ProblemKind): "continue" | "again" | null {
 /** Returns an upload that waits for another try. newKey creates an Idempotency-Key. */
 export const restarted = (upload: QueuedUpload, newKey: () => string): QueuedUpload => ({
   ...upload,
-  ...(upload.problem !== null && retryOf(upload.problem.kind) === "again" ? { session: null, key: newKey() } : {}),
+  ...(retryOf(upload) === "again" ? { session: null, key: newKey() } : {}),
   state: "waiting",
   sent: 0,
   problem: null,

@@ -4,16 +4,20 @@ import { attach, setUploading } from "./attachments";
 import { api, body, Refusal } from "./client";
 import { filesChanged } from "./files";
 import { sendFile } from "./send-file";
+import { queryClient, sessionQuery } from "./queries";
 import { noticeSignOut } from "./session-state";
 import {
   declaredType,
   isOpen,
+  reloaded,
+  storedUploads,
   problemOfRefusal,
   problemOfSession,
   restarted,
   startable,
   type Destination,
   type QueuedUpload,
+  type StoredUpload,
   type UploadProblem,
   type UploadSession,
 } from "./upload-queue";
@@ -49,7 +53,9 @@ const listed = (id: string): QueuedUpload | undefined => useUploads.getState().l
 /** Changes the list, and notes which conversations have a message that waits for an upload. */
 function update(change: (list: readonly QueuedUpload[]) => readonly QueuedUpload[]): void {
   useUploads.setState(({ list }) => ({ list: change(list) }));
-  const open = useUploads.getState().list.filter(isOpen);
+  const { list } = useUploads.getState();
+  store(storedUploads(list));
+  const open = list.filter(isOpen);
   setUploading(open.flatMap(({ to }) => to.conversation ?? []));
 }
 
@@ -60,7 +66,7 @@ function change(id: string, changes: Partial<QueuedUpload>): void {
 /** Notes that an upload has stopped. */
 function stopped(id: string, problem: UploadProblem): void {
   change(id, { state: "stopped", problem });
-  const name = listed(id)?.file.name;
+  const name = listed(id)?.name;
   if (name !== undefined) round = { ...round, stopped: [...round.stopped, name] };
 }
 
@@ -75,6 +81,8 @@ export function addUploads(files: Iterable<File>, to: Destination): void {
       id: crypto.randomUUID(),
       key: crypto.randomUUID(),
       file,
+      name: file.name,
+      size: file.size,
       to,
       session: null,
       state: "waiting",
@@ -84,7 +92,41 @@ export function addUploads(files: Iterable<File>, to: Destination): void {
   });
   update((list) => [...list, ...added]);
   // The service refuses empty files.
-  for (const { id, file } of added) if (file.size === 0) stopped(id, { kind: "empty", detail: "", retryAt: 0 });
+  for (const { id, size } of added) if (size === 0) stopped(id, { kind: "empty", detail: "", retryAt: 0 });
+  advance();
+}
+
+const storageKey = (): string =>
+  `turnstone-uploads/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}`;
+let stored = "[]";
+
+function store(uploads: readonly StoredUpload[]): void {
+  const next = JSON.stringify(uploads);
+  if (next === stored) return;
+  stored = next;
+  try {
+    sessionStorage.setItem(storageKey(), next);
+  } catch {
+    // The storage cannot be written; a reload then ends the uploads.
+  }
+}
+
+let resumed = false;
+
+/**
+ * Continues the uploads that a reload of this page has interrupted, once. If the service has the whole content, it becomes a
+ * file; otherwise the user has to choose the file again, because the browser no longer has it.
+ */
+export function resumeUploads(): void {
+  if (resumed) return;
+  resumed = true;
+  try {
+    const earlier = JSON.parse(sessionStorage.getItem(storageKey()) ?? "[]") as StoredUpload[];
+    if (earlier.length === 0) return;
+    update((list) => [...earlier.map(reloaded), ...list]);
+  } catch {
+    return; // the storage cannot be read
+  }
   advance();
 }
 
@@ -121,10 +163,19 @@ function advance(): void {
   round = { uploaded: 0, stopped: [] };
 }
 
+/** Thrown if the content has to be sent and the file is not known. */
+const interrupted = new Error("the page was closed before the file was sent");
+
+/** The file of an upload, to send it. */
+function fileOf({ file }: QueuedUpload): File {
+  if (file === null) throw interrupted;
+  return file;
+}
+
 async function run(id: string): Promise<void> {
   const stop = new AbortController();
   stops.set(id, stop);
-  change(id, { state: "sending", sent: 0 });
+  change(id, { state: listed(id)?.file === null ? "checking" : "sending", sent: 0 });
   try {
     const session = await transfer(id, stop.signal);
     if (session.state === "ready") {
@@ -137,6 +188,7 @@ async function run(id: string): Promise<void> {
   } catch (error) {
     noticeSignOut(error);
     if (stop.signal.aborted) await end(id);
+    else if (error === interrupted) stopped(id, { kind: "interrupted", detail: "", retryAt: 0 });
     else stopped(id, await explain(error, listed(id)));
   } finally {
     stops.delete(id);
@@ -176,29 +228,32 @@ async function transfer(id: string, signal: AbortSignal): Promise<UploadSession>
 }
 
 /** Not aborted by a cancel: the session has to be known, so that it can be ended. */
-const createSession = ({ file, to, key }: QueuedUpload): Promise<UploadSession> =>
-  body(
+const createSession = async (upload: QueuedUpload): Promise<UploadSession> => {
+  const { name, size, to, key } = upload;
+  const media_type = declaredType(fileOf(upload));
+  return body(
     api.POST("/files/uploads", {
       params: { header: { "Idempotency-Key": key } },
       body: {
-        filename: file.name,
-        media_type: declaredType(file),
-        size: file.size,
+        filename: name,
+        media_type,
+        size,
         ...(to.project === null
           ? { purpose: to.conversation === null ? "library" : "attachment" }
           : { purpose: "project", project_id: to.project }),
       },
     }),
   );
+};
 
 const getSession = (upload_id: string, wait: string, signal: AbortSignal): Promise<UploadSession> =>
   body(api.GET("/files/uploads/{upload_id}", { params: { path: { upload_id }, query: { wait } }, signal }));
 
-const sendContent = ({ id, file }: QueuedUpload, session: string, signal: AbortSignal): Promise<UploadSession> =>
-  sendFile("PUT", `/files/uploads/${session}/content`, file, {
+const sendContent = async (upload: QueuedUpload, session: string, signal: AbortSignal): Promise<UploadSession> =>
+  sendFile("PUT", `/files/uploads/${session}/content`, fileOf(upload), {
     signal,
-    onProgress: (sent) => change(id, { sent }),
-    onSent: () => change(id, { state: "checking" }),
+    onProgress: (sent) => change(upload.id, { sent }),
+    onSent: () => change(upload.id, { state: "checking" }),
   });
 
 /** Ends an upload that the user has cancelled. */
@@ -221,7 +276,7 @@ async function discard(upload_id: string): Promise<void> {
 /** Returns why an upload has stopped. For a file that cannot be read, the browser reports only a lost connection. */
 async function explain(error: unknown, upload: QueuedUpload | undefined): Promise<UploadProblem> {
   const problem = problemOfRefusal(error, Date.now());
-  if (problem.kind !== "connection_lost" || upload === undefined) return problem;
+  if (problem.kind !== "connection_lost" || upload === undefined || upload.file === null) return problem;
   try {
     await upload.file.slice(0, 1).arrayBuffer();
     return problem;

@@ -74,7 +74,7 @@ export function Attached({ conversation, files, noteID }: AttachedProps) {
 function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUpload[] }) {
   const { t, intl } = useLocalization();
   const open = uploads.filter(isOpen);
-  const failed = uploads.filter((upload) => !isOpen(upload)).map(({ file }) => file.name);
+  const failed = uploads.filter((upload) => !isOpen(upload)).map(({ name }) => name);
   return (
     <div id={id} className="flex flex-col gap-1 text-xs text-soft empty:hidden">
       {open.length > 0 && <p>{t("composer.uploading", { count: open.length })}</p>}

@@ -362,8 +362,10 @@ export function startDrafts(): void {
   useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && addSentMessages());
   onMessageSettled(settleDraft);
   onAttach((id, files) => {
-    openDraft(id); // an upload may end after its conversation was left
+    openDraft(id);
     put(id, withFiles(draftOf(id), files));
     schedule(id, saveDelay);
+    // An upload may be continued on another page than that of its conversation.
+    if (draftOf(id).base === null) void saveAbandonedDraft(id).catch(() => {});
   });
 }

@@ -2,7 +2,7 @@
 // upload.
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { retryOf, type Destination, type QueuedUpload, type UploadProblem } from "../api/upload-queue";
-import { addUploads, cancelUpload, retryUpload, useUploads } from "../api/uploads";
+import { addUploads, cancelUpload, resumeUploads, retryUpload, useUploads } from "../api/uploads";
 import { Button, IconButton } from "../controls/button";
 import { formatSeconds, useSecondsUntil } from "../controls/countdown";
 import { Icon } from "../controls/icon";
@@ -90,6 +90,7 @@ export function UploadList({ of }: { of?: Partial<Destination> }) {
   const shown = list.filter(
     ({ to }) => (of?.project ?? to.project) === to.project && (of?.conversation ?? to.conversation) === to.conversation,
   );
+  useEffect(resumeUploads, []);
   const ended = useUploads((uploads) => uploads.ended);
   const [before] = useState(ended);
   const announced =
@@ -126,11 +127,11 @@ const focusUploadButton = (): void => document.querySelector<HTMLElement>("[data
 
 function UploadRow({ upload }: { upload: QueuedUpload }) {
   const { t, intl } = useLocalization();
-  const { id, file, state, sent, problem } = upload;
+  const { id, name, size, state, sent, problem } = upload;
   const stopped = state === "stopped";
   const texts = {
     waiting: t("library.upload.waiting"),
-    sending: t("library.upload.sent", { sent: byteSize(intl, sent), size: byteSize(intl, file.size) }),
+    sending: t("library.upload.sent", { sent: byteSize(intl, sent), size: byteSize(intl, size) }),
     checking: t("library.upload.checking"),
     cancelling: t("library.upload.cancelling"),
   };
@@ -139,7 +140,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
       <div className="flex items-start gap-3">
         <div className="min-w-0 grow pt-1">
           <p className="font-medium wrap-anywhere">
-            <bdi>{file.name}</bdi>
+            <bdi>{name}</bdi>
           </p>
           {!stopped && <p className="text-soft tabular-nums">{texts[state]}</p>}
           {problem !== null && <Problem upload={upload} problem={problem} />}
@@ -147,7 +148,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
         <IconButton
           icon="close"
           label={t(stopped ? "library.upload.remove" : "library.upload.cancel")}
-          target={file.name}
+          target={name}
           disabled={state === "cancelling"}
           onClick={() => {
             focusUploadButton();
@@ -156,10 +157,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
         />
       </div>
       {(state === "sending" || state === "checking") && (
-        <ProgressBar
-          label={t("library.upload.progress", { name: file.name })}
-          value={state === "sending" ? sent / file.size : null}
-        />
+        <ProgressBar label={t("library.upload.progress", { name })} value={state === "sending" ? sent / size : null} />
       )}
     </li>
   );
@@ -168,7 +166,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
 function Problem({ upload, problem }: { upload: QueuedUpload; problem: UploadProblem }) {
   const { t, intl } = useLocalization();
   const left = useSecondsUntil(problem.retryAt);
-  const retry = retryOf(problem.kind);
+  const retry = retryOf(upload);
   return (
     <>
       <p className="text-danger">{t(`library.problem.${problem.kind}`)}</p>
@@ -191,7 +189,7 @@ function Problem({ upload, problem }: { upload: QueuedUpload; problem: UploadPro
           {left > 0
             ? t("library.upload.retry_in", { time: formatSeconds(left, intl) })
             : t(retry === "again" ? "library.upload.again" : "pages.retry")}
-          <span className="sr-only">{upload.file.name}</span>
+          <span className="sr-only">{upload.name}</span>
         </Button>
       )}
     </>
