@@ -38,7 +38,10 @@ export function Attached({ conversation, files, noteID }: AttachedProps) {
     <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploads.length > 0 ? "pt-3" : ""}`}>
       <DropTarget to={{ project: null, conversation }} text={t("composer.drop")} />
       {files.length > 0 && (
-        <ul aria-label={t("composer.files")} className="flex max-h-32 flex-wrap gap-1.5 overflow-y-auto">
+        <ul
+          aria-label={t("composer.files")}
+          className="flex max-h-32 flex-wrap gap-1.5 overflow-y-auto pointer-coarse:max-h-40"
+        >
           {files.map((id) => (
             <AttachedFile
               key={id}
