@@ -12,28 +12,22 @@ import {
   waitForAnswerText,
   stored,
 } from "./conversation-page";
-import { Account, down, freeze, phone, thaw, up, url, BrowserWindow, withBrowser } from "./harness";
+import {
+  Account,
+  down,
+  freeze,
+  holdUntilSessionEnds,
+  phone,
+  thaw,
+  up,
+  url,
+  BrowserWindow,
+  withBrowser,
+} from "./harness";
 
 withBrowser();
 
 const reconnecting = /^(Reconnecting\.|Can't reach the server\.)/;
-
-/**
- * Holds requests until the returned function has removed the session of the browser. Before that, no dialog about the lost
- * session opens, which would take the keys that the test presses.
- */
-async function holdUntilSessionEnds({ page, context }: BrowserWindow, path: RegExp): Promise<() => Promise<void>> {
-  let end = (): void => {};
-  const ended = new Promise<void>((resolve) => (end = resolve));
-  await page.route(path, async (route) => {
-    await ended;
-    await route.continue();
-  });
-  return async () => {
-    await context.clearCookies();
-    end();
-  };
-}
 
 async function signInAgain(page: Page, { password }: Account): Promise<void> {
   const dialog = page.getByRole("dialog", { name: "Sign in again" });

@@ -318,3 +318,23 @@ export class BrowserWindow {
     expect(this.externalRequests, "requests to other sites").toEqual([]);
   }
 }
+
+/**
+ * Holds requests until the returned function has removed the session of the browser. Before that, no dialog about the lost
+ * session opens, which would take the keys that the test presses.
+ */
+export async function holdUntilSessionEnds(
+  { page, context }: BrowserWindow,
+  path: RegExp,
+): Promise<() => Promise<void>> {
+  let end = (): void => {};
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  await page.route(path, async (route) => {
+    await ended;
+    await route.continue();
+  });
+  return async () => {
+    await context.clearCookies();
+    end();
+  };
+}

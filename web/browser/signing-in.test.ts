@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
 import { composer, expectFocus, intercept, messages, refusal } from "./conversation-page";
-import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { Account, phone, url, BrowserWindow, withBrowser, holdUntilSessionEnds } from "./harness";
 
 withBrowser();
 
@@ -185,8 +185,9 @@ describe("sign-in with a password", () => {
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
     await expect.poll(() => requests.length).toBe(1);
-    await visit.context.clearCookies();
+    const endSession = await holdUntilSessionEnds(visit, /\/draft$/);
     await composer(page).fill("And then?");
+    await endSession();
     await signInDialog(page).getByLabel("Password", { exact: true }).fill(account.password);
     await page.keyboard.press("Enter");
     await signInDialog(page).waitFor({ state: "hidden" });
@@ -395,8 +396,9 @@ describe("sign-in with a provider", () => {
     await submitProviderPage(page, "Ada", email);
     await composer(page).fill("What is 6*7?");
     await page.waitForURL(/\/c\/conv_/);
-    await visit.context.clearCookies();
+    const endSession = await holdUntilSessionEnds(visit, /\/chat$/);
     await composer(page).press("Enter");
+    await endSession();
     await signInDialog(page).waitFor();
     const [tab] = await Promise.all([
       visit.context.waitForEvent("page"),
