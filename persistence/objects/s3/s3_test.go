@@ -6,127 +6,51 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	client "github.com/aws/aws-sdk-go-v2/service/s3"
 	"go.uber.org/goleak"
 
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/objectstest"
+	"turnstone/persistence/objects/s3test"
 	"turnstone/protocol"
 )
 
-const (
-	gatewayModule  = "../../../tools/s3"
-	gatewayProgram = "github.com/versity/versitygw/cmd/versitygw"
-	accessKey      = "turnstone"
-	secretKey      = "turnstone-secret"
-	region         = "us-east-1"
+const waitLimit = 30 * time.Second
 
-	waitLimit = 30 * time.Second
-)
-
-// gateway is the address of an S3 server that checks signatures and checksums. It is a child of this process.
-var gateway string
+// gateway is the S3 server of this process.
+var gateway *s3test.Gateway
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(withGateway{m}) }
 
 type withGateway struct{ tests *testing.M }
 
-func (w withGateway) Run() int {
-	stop, err := startGateway()
-	if err != nil {
+func (w withGateway) Run() (code int) {
+	var err error
+	if gateway, err = s3test.Start(""); err != nil {
 		fmt.Fprintln(os.Stderr, "starting an S3 server:", err)
 		return 1
 	}
-	defer stop()
-	return w.tests.Run()
-}
-
-func startGateway() (stop func(), err error) {
-	folder, err := os.MkdirTemp("", "turnstone-s3-")
-	if err != nil {
-		return nil, err
-	}
 	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(folder)
+		if err := gateway.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the S3 server:", err)
+			code = 1
 		}
 	}()
-	program, err := filepath.Abs("../../../bin/versitygw")
-	if err != nil {
-		return nil, err
-	}
-	build := exec.Command("go", "build", "-C", gatewayModule, "-o", program, gatewayProgram)
-	if output, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the server: %w: %s", err, output)
-	}
-	data, sidecar := filepath.Join(folder, "data"), filepath.Join(folder, "sidecar")
-	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // most likely, its port is still free a moment later
-	if err != nil {
-		return nil, err
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(program, "--port", address, "--access", accessKey, "--secret", secretKey, "--region", region,
-		"--quiet", "posix", "--sidecar", sidecar, data)
-	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	stop = func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the error is always that the process was killed
-		_ = os.RemoveAll(folder)
-	}
-	if err := awaitListener(address); err != nil {
-		stop()
-		return nil, err
-	}
-	gateway = "http://" + address
-	return stop, nil
-}
-
-func awaitListener(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		connection, err := net.Dial("tcp", address)
-		if err == nil {
-			return connection.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the server does not listen: %w", err)
-		case <-ticker.C:
-		}
-	}
+	return w.tests.Run()
 }
 
 func open(t *testing.T, options Options) *Store {
 	t.Helper()
-	options.Region, options.AccessKey, options.SecretKey = region, accessKey, secretKey
+	options.Region, options.AccessKey, options.SecretKey = s3test.Region, s3test.AccessKey, s3test.SecretKey
 	s, err := Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +64,8 @@ var buckets atomic.Int64
 // openBucket returns a store on a new bucket of the gateway.
 func openBucket(t *testing.T) *Store {
 	t.Helper()
-	s := open(t, Options{Endpoint: gateway, Bucket: fmt.Sprintf("bucket-%d", buckets.Add(1))})
-	if _, err := s.api.CreateBucket(t.Context(), &client.CreateBucketInput{Bucket: aws.String(s.bucket)}); err != nil {
+	s := open(t, Options{Endpoint: gateway.Endpoint, Bucket: fmt.Sprintf("bucket-%d", buckets.Add(1))})
+	if err := gateway.CreateBucket(t.Context(), s.bucket); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -158,19 +82,15 @@ func TestAFailedUploadLeavesNoParts(t *testing.T) {
 	if _, err := s.Put(t.Context(), "q/cut", body, 30<<20); !errors.Is(err, broken) {
 		t.Fatalf("the error is %v", err)
 	}
-	left, err := s.api.ListMultipartUploads(t.Context(), &client.ListMultipartUploadsInput{Bucket: aws.String(s.bucket)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(left.Uploads) != 0 {
-		t.Errorf("%d multipart uploads are left", len(left.Uploads))
+	if left, err := gateway.IncompleteUploads(t.Context(), s.bucket); err != nil || len(left) != 0 {
+		t.Errorf("the multipart uploads %v are left, %v", left, err)
 	}
 }
 
 // Every request carries a checksum, so the server refuses bytes that were changed in transit.
 func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
 	s := openBucket(t)
-	target, err := url.Parse(gateway)
+	target, err := url.Parse(gateway.Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +125,7 @@ func TestBytesThatChangeOnTheWayAreNotStored(t *testing.T) {
 func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	missingBucket := Options{Endpoint: gateway, Bucket: "no-such-bucket"}
+	missingBucket := Options{Endpoint: gateway.Endpoint, Bucket: "no-such-bucket"}
 	for _, options := range []Options{{Endpoint: gone.URL, Bucket: "b"}, missingBucket} {
 		s := open(t, options)
 		_, putErr := s.Put(t.Context(), "q/a", strings.NewReader("x"), 1)
