@@ -165,6 +165,6 @@ debian-run:
 	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl clamav-daemon=/usr/sbin/clamd
 
 FORCE:

@@ -1,7 +1,8 @@
 // Package clamd is a scanner that uses a ClamAV daemon, with its INSTREAM protocol, on a unix socket or TCP.
 //
-// The daemon must be configured to refuse content that it does not scan: AlertExceedsMax yes, and StreamMaxLength,
-// MaxFileSize and MaxScanSize at least the upload limit. Otherwise its reply "OK" means nothing.
+// The daemon must be configured to refuse content that it does not scan: AlertExceedsMax yes, StreamMaxLength, MaxFileSize
+// and MaxScanSize at least the upload limit, and MaxScanSize not above MaxFileSize. Otherwise its reply "OK" means nothing.
+// docs/files.md has the values.
 package clamd
 
 import (
