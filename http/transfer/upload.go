@@ -53,12 +53,15 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, re
 }
 
 // Upload is the body of one request. A client that does not send readStep bytes within readStall, or the rest of the
-// body, gets an error. Stop may be called from any goroutine.
+// body, gets an error. Only the time in which a Read waits counts: between two of them, the stores process what was read.
+// Stop may be called from any goroutine.
 type Upload struct {
 	from    io.Reader
 	control *stdhttp.ResponseController
 
-	left int // bytes until the deadline moves; used by Read only
+	// Owned by Read.
+	left int           // bytes until the client gets new time
+	rest time.Duration // that the client has for them
 
 	mu       sync.Mutex
 	stopped  bool // guarded by mu
@@ -70,14 +73,17 @@ var errStopped = errors.New("the transfer was stopped")
 // Read implements io.Reader.
 func (u *Upload) Read(p []byte) (int, error) {
 	if u.left == 0 {
-		u.left = readStep
-		if !u.setDeadline(time.Now().Add(readStall)) {
-			return 0, errStopped
-		}
+		u.left, u.rest = readStep, readStall
+	}
+	began := time.Now()
+	if !u.setDeadline(began.Add(u.rest)) {
+		return 0, errStopped
 	}
 	n, err := u.from.Read(p[:min(len(p), u.left)])
 	u.left -= n
-	if errors.Is(err, io.EOF) && u.setDeadline(time.Time{}) {
+	u.rest -= time.Since(began)
+	// HTTP/2 ends a body whose deadline passes, also while nothing reads it.
+	if u.setDeadline(time.Time{}) && errors.Is(err, io.EOF) {
 		u.mu.Lock()
 		u.complete = true
 		u.mu.Unlock()

@@ -2,12 +2,18 @@ package transfer
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"net"
 	stdhttp "net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
+
+	"turnstone/protocol/clock"
 )
 
 // deadlines is a response writer that records the read deadlines that are set on its connection.
@@ -26,22 +32,90 @@ func newUpload(content []byte) (*Upload, *deadlines) {
 	return &Upload{from: iotest.OneByteReader(bytes.NewReader(content)), control: stdhttp.NewResponseController(w)}, w
 }
 
-// A client that sends single bytes must not move the deadline with each of them.
-func TestTheDeadlineMovesOnlyWithEachStep(t *testing.T) {
-	u, w := newUpload(make([]byte, 2*readStep+1))
-	if n, err := io.Copy(io.Discard, u); err != nil || n != 2*readStep+1 {
-		t.Fatalf("%d bytes, %v", n, err)
+// connection is a response writer whose read deadlines are those of a connection.
+type connection struct {
+	*httptest.ResponseRecorder
+	from net.Conn
+}
+
+func (c connection) SetReadDeadline(at time.Time) error { return c.from.SetReadDeadline(at) }
+
+// receiveFrom returns the body that send sends, in a bubble of package synctest.
+func receiveFrom(t *testing.T, send func(to net.Conn)) *Upload {
+	t.Helper()
+	client, server := net.Pipe()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		send(client)
+		_ = client.Close()
+	}()
+	t.Cleanup(func() {
+		_ = server.Close() // ends a Write that still waits
+		<-sent
+	})
+	return &Upload{from: server, control: stdhttp.NewResponseController(connection{httptest.NewRecorder(), server})}
+}
+
+func TestAClientGetsNewTimeWithEachStep(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		piece int
+		each  time.Duration
+		fails bool
+	}{
+		{"a step at the end of its time", readStep, readStall - time.Second, false},
+		{"single bytes", 1, time.Second, true},
+		{"nothing", 0, 2 * readStall, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := receiveFrom(t, func(to net.Conn) {
+					for range 20 {
+						_ = clock.Sleep(t.Context(), c.each)   // an error: the test is over
+						_, _ = to.Write(make([]byte, c.piece)) // fails once nobody reads any more
+					}
+				})
+				began := time.Now()
+				n, err := io.Copy(io.Discard, u)
+				if took := time.Since(began); c.fails && (!errors.Is(err, os.ErrDeadlineExceeded) || took != readStall) {
+					t.Errorf("after %s: %d bytes, %v", took, n, err)
+				}
+				if !c.fails && (err != nil || n != 20*readStep) {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			})
+		})
 	}
-	if len(w.set) != 4 { // one for each step that begins, and none after the end
-		t.Fatalf("%d deadlines were set", len(w.set))
-	}
-	for i, at := range w.set[:3] {
-		if left := time.Until(at); left <= 0 || left > readStall {
-			t.Errorf("deadline %d is in %s", i, left)
+}
+
+// The stores may take longer than the client may: their time is not that of the client.
+func TestTheTimeBetweenTwoReadsIsNotThatOfTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := receiveFrom(t, func(to net.Conn) { _, _ = to.Write(make([]byte, readStep)) })
+		for range 4 {
+			if _, err := io.ReadFull(u, make([]byte, readStep/4)); err != nil {
+				t.Fatal(err)
+			}
+			if err := clock.Sleep(t.Context(), 2*readStall); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if !w.set[3].IsZero() {
-		t.Errorf("after the end, the deadline is %s", w.set[3])
+		if _, err := u.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the end is %v", err)
+		}
+	})
+}
+
+// While nothing reads, the body has no deadline: HTTP/2 would end it.
+func TestThereIsADeadlineOnlyDuringARead(t *testing.T) {
+	u, w := newUpload([]byte("abc"))
+	for range 4 { // the last one reads the end
+		_, _ = u.Read(make([]byte, 1))
+		during, after := w.set[len(w.set)-2], w.set[len(w.set)-1]
+		if left := time.Until(during); left <= 0 || left > readStall || !after.IsZero() {
+			t.Errorf("the deadline is in %s, and then at %s", left, after)
+		}
 	}
 }
 
