@@ -369,6 +369,44 @@ func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
 	}
 }
 
+// countingScanner counts the scans that run at the same time.
+type countingScanner struct {
+	testScanner
+	running atomic.Int64
+}
+
+func (s *countingScanner) Scan(ctx context.Context, body io.Reader, size int64) (protocol.ScanVerdict, error) {
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	return s.testScanner.Scan(ctx, body, size)
+}
+
+// A scan of a content that is being received takes as long as its client. Further contents are scanned after their reception.
+func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
+	const clients, each, limit = 2, 20, 32
+	scanner := &countingScanner{}
+	w := uploadWorld(t, uploads.Config{Scanner: scanner})
+	server := httptest.NewServer(w)
+	defer server.Close()
+	var last net.Conn
+	for n := range clients {
+		c := w.client().register(fmt.Sprintf("a%d@example.com", n))
+		for range each {
+			_, conn := c.halfUpload(server.Listener.Addr().String())
+			defer func() { _ = conn.Close() }()
+			last = conn
+		}
+	}
+	_, _ = io.WriteString(last, "56789")
+	if status := statusOf(t, last); status != "200" {
+		t.Errorf("the last client gets %s", status)
+	}
+	storetest.Eventually(t, func() bool { return scanner.running.Load() >= limit })
+	if running := scanner.running.Load(); running != limit { // that of the last client has ended
+		t.Errorf("%d contents are scanned, want %d", running, limit)
+	}
+}
+
 func TestTheSameKeyCreatesOneSession(t *testing.T) {
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")

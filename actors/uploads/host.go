@@ -26,6 +26,13 @@ const (
 	verdictWait  = 10 * time.Second // then the reply to a body that was received whole is that the session still scans
 	drainMargin  = 5 * time.Second  // for the commits that are in flight when the grace of a drain is over
 	readyTimeout = time.Second
+
+	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client
+	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and responds to
+	// nobody when they are used up.
+	maxReceivedScans = 32
+	// maxStoredScans limits the contents in quarantine that are scanned at the same time. Such a scan does not wait for clients.
+	maxStoredScans = 4
 )
 
 // Config is the configuration and the dependencies of a Host.
@@ -52,6 +59,9 @@ type Host struct {
 	wg     sync.WaitGroup
 	watch  watchers
 
+	// Each scan has a slot in one of these.
+	receivedScans, storedScans chan struct{}
+
 	// Guarded by mu.
 	mu       sync.Mutex
 	running  map[protocol.UploadID]*entry
@@ -73,7 +83,10 @@ type entry struct {
 // New returns a host without sessions. Add it to its node.
 func New(c Config) *Host {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &Host{Config: c, log: c.Logger.Named("uploads"), ctx: ctx, cancel: cancel, running: map[protocol.UploadID]*entry{}, missing: map[protocol.UploadID]int32{}}
+	h := &Host{
+		Config: c, log: c.Logger.Named("uploads"), ctx: ctx, cancel: cancel, running: map[protocol.UploadID]*entry{}, missing: map[protocol.UploadID]int32{},
+		receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
+	}
 	h.watch.moved = h.Draining
 	return h
 }

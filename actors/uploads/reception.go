@@ -112,7 +112,7 @@ func (r *reception) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoc
 	pipe, feed := io.Pipe()
 	verdict := make(chan scanned, 1)
 	go func() {
-		v, err := h.Scanner.Scan(ctx, pipe, spec.Size)
+		v, err := h.scanReceived(ctx, pipe, spec.Size)
 		_ = pipe.CloseWithError(errScanOver) // the rest of the body is stored without it
 		verdict <- scanned{v, err}
 	}()
@@ -145,6 +145,20 @@ func (h *Host) discard(ctx context.Context, key string) {
 	defer cancel()
 	if err := h.Objects.Delete(ctx, key); err != nil {
 		h.log.Warn("an incomplete content was not deleted yet", zap.Error(err))
+	}
+}
+
+// errScanLater is the result of a scan without a slot. The content is scanned when it is in quarantine.
+var errScanLater = protocol.Errorf(protocol.CodeUnavailable, "%d contents are scanned while they are received", maxReceivedScans)
+
+// scanReceived scans a content while it is received, if there is a slot.
+func (h *Host) scanReceived(ctx context.Context, body io.Reader, size int64) (protocol.ScanVerdict, error) {
+	select {
+	case h.receivedScans <- struct{}{}:
+		defer func() { <-h.receivedScans }()
+		return h.Scanner.Scan(ctx, body, size)
+	default:
+		return protocol.ScanVerdict{}, errScanLater
 	}
 }
 
@@ -242,6 +256,12 @@ func (h *Host) scanStored(ctx context.Context, content *uploadlog.Content, post 
 }
 
 func (h *Host) scan(ctx context.Context, content *uploadlog.Content) (protocol.ScanVerdict, error) {
+	select {
+	case h.storedScans <- struct{}{}:
+		defer func() { <-h.storedScans }()
+	case <-ctx.Done():
+		return protocol.ScanVerdict{}, ctx.Err()
+	}
 	stored, err := h.Objects.Get(ctx, content.Key, 0, toEnd)
 	if err != nil {
 		return protocol.ScanVerdict{}, err

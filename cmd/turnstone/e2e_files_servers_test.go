@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -37,7 +38,9 @@ const (
 	filesSecretKey = "service-secret"
 
 	// largeFile is sent in several parts. It does not fit into the buffers of the sockets between the store and a client.
-	largeFile = 32<<20 + 7
+	largeFile = 24<<20 + 7
+	// someParts is a beginning of it of which the store gets at least one part.
+	someParts = 20 << 20
 	afterAll  = 30 * 24 * time.Hour // later than any object may be without a row
 )
 
@@ -350,6 +353,7 @@ func (s *fileSite) sendGated(u *protocol.Upload) gated {
 	body, feed := io.Pipe()
 	done := make(chan *sitetest.Response, 1)
 	ctx := sitetest.Within(s.t, sitetest.ProcessTimeout)
+	context.AfterFunc(ctx, func() { _ = feed.CloseWithError(ctx.Err()) }) // net/http waits for a body that it reads
 	go func() {
 		response, err := s.user.Request(ctx, http.MethodPut, u.Path()+"/content", client.Body{Reader: body, Size: u.Size}, "Content-Type", u.MediaType)
 		if err != nil {
@@ -442,6 +446,42 @@ func TestWithoutClamdNoContentIsReadAndAScanIsRepeated(t *testing.T) {
 	s.wantAgreement(4, 0)
 }
 
+// as returns the site for another account.
+func (s *fileSite) as(u *sitetest.User) *fileSite {
+	other := *s
+	other.user = u
+	return &other
+}
+
+// clamd accepts a hundred connections (MaxQueue), and a content that is scanned while it is received has one of them for as
+// long as its client takes.
+func TestSlowUploadsDoNotOccupyTheScanner(t *testing.T) {
+	const accounts, each = 4, 26
+	s := startFileSite(t)
+	content := client.Content("The tides of " + sitetest.Canary + " rise.")
+	var last *protocol.Upload
+	var slow gated
+	for range accounts {
+		other := s.as(sitetest.NewUser(t, s.Base))
+		for range each {
+			last = other.create("tides.txt", "text/plain", len(content))
+			slow = other.sendGated(last)
+			_, _ = slow.Write(content[:9])
+			other.await(last, protocol.UploadReceiving)
+		}
+	}
+	if status, checks := sitetest.Readiness(t, s.Internal); status != http.StatusOK || checks["malware_scanning"] != "ok" {
+		t.Errorf("/ready: %d %v", status, checks)
+	}
+	s.wantContent(s.sendReady(s.create("tides.txt", "text/plain", len(content)), content), content)
+	_, _ = slow.Write(content[9:])
+	_ = slow.Close()
+	var sent protocol.Upload
+	if (<-slow.response).Want(t, http.StatusOK, &sent); sent.State != protocol.UploadReady {
+		t.Errorf("%+v", sent)
+	}
+}
+
 // noVerdict is logged for every scan without a verdict.
 const noVerdict = "the malware scanner gave no verdict"
 
@@ -465,7 +505,7 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 		u := s.create("tides.wav", "audio/wav", len(large), "sha256", sum)
 		over := s.user.Ledger.Plan()
 		sending := s.sendGated(u)
-		if _, err := sending.Write(large[:len(large)/2]); err != nil {
+		if _, err := sending.Write(large[:someParts]); err != nil {
 			t.Fatal(err)
 		}
 		sitetest.Eventually(t, "the store has a part", func() bool {
@@ -473,7 +513,7 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 			return err == nil && len(parts) == 1
 		})
 		s.killGateway()
-		go func() { _, _ = sending.Write(large[len(large)/2:]) }() // ends with the response
+		go func() { _, _ = sending.Write(large[someParts:]) }() // ends with the response
 		refused := <-sending.response
 		refused.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 		if current := s.state(u); current.State != protocol.UploadPending || current.ReceivedBytes != 0 || current.Failure == nil || current.Failure.Code != protocol.UploadStoreUnavailable {
@@ -486,6 +526,25 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 		if left, err := s.gateway.IncompleteUploads(t.Context(), filesBucket); err != nil || len(left) != 1 { // a lifecycle rule removes it
 			t.Errorf("the multipart uploads %v are left, %v", left, err)
 		}
+	})
+	t.Run("the service is killed while it receives a content", func(t *testing.T) {
+		u := s.create("tides.wav", "audio/wav", len(large), "sha256", sum)
+		over := s.user.Ledger.Plan()
+		sending := s.sendGated(u)
+		if _, err := sending.Write(large[:someParts]); err != nil {
+			t.Fatal(err)
+		}
+		s.process.Kill()
+		_ = sending.CloseWithError(io.ErrUnexpectedEOF)
+		if response := <-sending.response; response.Status != 0 {
+			t.Errorf("the content gets %d", response.Status)
+		}
+		s.process = s.Start()
+		if current := s.await(u, protocol.UploadPending); current.Failure == nil || current.Failure.Code != protocol.UploadRestarted {
+			t.Errorf("the session is %+v, %+v", current, current.Failure)
+		}
+		over()
+		s.wantContent(s.sendReady(u, large), large)
 	})
 	t.Run("killed before a clean content is published", func(t *testing.T) {
 		u := s.create("tides.txt", "text/plain", len(content))
@@ -529,5 +588,5 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 		over()
 		s.wantContent(id, large)
 	})
-	s.wantAgreement(4, 0)
+	s.wantAgreement(5, 0)
 }
