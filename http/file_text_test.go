@@ -1,15 +1,20 @@
 package http
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
 	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"turnstone/actors/uploads"
+	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
 	"turnstone/persistence/storetest"
@@ -206,4 +211,94 @@ func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
 	if c.expect(200, "GET", "/search?q=marmalade", nil).into(t, &found); len(found.Data) != 0 {
 		t.Errorf("a deleted file was found: %+v", found.Data)
 	}
+}
+
+// smallPicture returns an encoded picture.
+func smallPicture(t *testing.T, encode func(io.Writer, image.Image) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func asJPEG(w io.Writer, of image.Image) error { return jpeg.Encode(w, of, nil) }
+
+// readPictures reads every content that begins with "picture" as a picture with a thumbnail.
+func readPictures(thumbnail []byte) files.ReadText {
+	return func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+		x := &protocol.Extraction{State: protocol.TextNone}
+		if raw, err := io.ReadAll(content); err != nil || !strings.HasPrefix(string(raw), "picture") {
+			return x, err
+		}
+		x.Width, x.Height, x.Thumbnail = 3000, 2000, thumbnail
+		return x, nil
+	}
+}
+
+func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
+	for media, encode := range map[string]func(io.Writer, image.Image) error{"image/jpeg": asJPEG, "image/png": png.Encode} {
+		t.Run(media, func(t *testing.T) {
+			w := uploadWorld(t, uploads.Config{})
+			c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
+			file, other := c.storeFile("picture of the tides"), c.storeFile("a text")
+			path := "/files/" + file.FileID.String()
+			if file.HasThumbnail {
+				t.Errorf("before the content was read: %+v", file)
+			}
+			c.expect(404, "GET", path+"/thumbnail", nil)
+			small := smallPicture(t, encode)
+			w.readTexts(readPictures(small))
+			if file, other = c.awaitText(file), c.awaitText(other); !file.HasThumbnail || *file.Width != 3000 || other.HasThumbnail {
+				t.Errorf("%+v, %+v", file, other)
+			}
+			sent := c.expect(200, "GET", path+"/thumbnail", nil)
+			if !bytes.Equal(sent.body, small) {
+				t.Errorf("%q was sent", sent.body)
+			}
+			for name, want := range map[string]string{
+				"Content-Type": media, "Content-Length": fmt.Sprint(len(small)), "Cache-Control": "no-store", "Content-Security-Policy": downloadPolicy,
+				"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin", "Accept-Ranges": "",
+			} {
+				if got := sent.header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			stranger.expect(404, "GET", path+"/thumbnail", nil)
+			c.expect(404, "GET", "/files/"+other.FileID.String()+"/thumbnail", nil)
+			c.expect(404, "GET", "/files/"+protocol.NewFileID().String()+"/thumbnail", nil)
+			for _, listed := range []*reply{
+				c.expect(200, "GET", "/files", nil), c.expect(200, "GET", "/files/picker", nil),
+				c.expect(200, "POST", "/files/attachment-states", route.Object{"file_ids": []any{file.FileID, other.FileID}}),
+			} {
+				if body := string(listed.body); strings.Count(body, `"has_thumbnail":true`) != 1 || strings.Count(body, `"has_thumbnail":false`) != 1 {
+					t.Errorf("%s", body)
+				}
+			}
+		})
+	}
+}
+
+func TestAThumbnailStaysWhileAMessageHasItsPicture(t *testing.T) {
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	w.readTexts(readPictures(smallPicture(t, asJPEG)))
+	kept, deleted := c.storeFile("picture of the tides"), c.storeFile("picture of the moon")
+	c.awaitText(kept)
+	c.awaitText(deleted)
+	conversation, _ := c.ask(asking("What is this?", []*protocol.File{kept}))
+	for _, file := range []*protocol.File{kept, deleted} {
+		c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
+	}
+	c.expect(200, "GET", "/files/"+kept.FileID.String()+"/thumbnail", nil)
+	c.expect(404, "GET", "/files/"+deleted.FileID.String()+"/thumbnail", nil)
+	c.expect(204, "DELETE", "/conversations/"+conversation.String(), nil)
+	storetest.Eventually(t, func() bool {
+		if err := w.DB.Files.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return query[int64](w, `select count(*) from file_texts where thumbnail is not null`)[0] == 0
+	})
+	c.expect(404, "GET", "/files/"+kept.FileID.String()+"/thumbnail", nil)
 }

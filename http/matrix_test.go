@@ -119,6 +119,7 @@ var examples = map[string]example{
 	"POST /conversations/{conversation_id}/attachments": {body: func(_ *matrix, of identifiers) route.Object { return route.Object{"file_ids": []any{of["file_id"]}} }},
 	"GET /files/{file_id}":                              {},
 	"GET /files/{file_id}/content":                      {},
+	"GET /files/{file_id}/thumbnail":                    {identifiers: func(m *matrix) identifiers { return m.picture(m.owner) }},
 	"GET /files/{file_id}/text":                         {},
 	"PATCH /files/{file_id}":                            {body: func(*matrix, identifiers) route.Object { return route.Object{"filename": "b.txt"} }},
 	"DELETE /files/{file_id}":                           {success: 204, identifiers: func(m *matrix) identifiers { return identifiers{"file_id": m.owner.storeFile("x").FileID.String()} }},
@@ -405,6 +406,15 @@ func (m *matrix) fileOfProject(c *client) identifiers {
 	return of
 }
 
+// picture returns the identifier of a file with a thumbnail.
+func (m *matrix) picture(c *client) identifiers {
+	of := identifiers{"file_id": c.storeFile("A picture.").FileID.String()}
+	m.database.Admin(m.t, `
+		update file_texts t set state = 'none', width = 3, height = 2, thumbnail = '\xffd8'
+		from files f where t.file_id = f.file_id and t.account_id = $1 and f.sha256 = sha256('A picture.')`, c.account.AccountID)
+	return of
+}
+
 // share shares a conversation, and returns its identifiers with those of the share.
 func (m *matrix) share(c *client, of identifiers) identifiers {
 	m.t.Helper()
@@ -528,7 +538,7 @@ func (m *matrix) send(c *client, r route.Route, of identifiers, content any, hea
 func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
 	policy := apiPolicy
-	if nameOf(r) == "GET /files/{file_id}/content" && resp.status < 300 {
+	if (nameOf(r) == "GET /files/{file_id}/content" || nameOf(r) == "GET /files/{file_id}/thumbnail") && resp.status < 300 {
 		policy = downloadPolicy
 	}
 	for name, want := range map[string]string{

@@ -30,22 +30,23 @@ type FileScan struct {
 
 // File is a file of an account. Its content never changes.
 type File struct {
-	FileID     FileID      `json:"file_id"`
-	Filename   string      `json:"filename"`
-	MediaType  string      `json:"media_type" doc:"The media type that was detected in the content."`
-	Kind       FileKind    `json:"kind" enum:"document,text,image,audio,archive,other"`
-	Size       int64       `json:"size" doc:"In bytes."`
-	SHA256     string      `json:"sha256" doc:"Of the content, in hexadecimal."`
-	Scan       FileScan    `json:"scan"`
-	ProjectIDs []ProjectID `json:"project_ids" doc:"The projects that the file belongs to."`
-	TextState  TextState   `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text: GET …/text returns it, and the reason of a failure."`
-	Pages      *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read."`
-	Width      *int        `json:"width" doc:"Of a picture, in pixels; null if it is not known."`
-	Height     *int        `json:"height" doc:"Of a picture, in pixels; null if it is not known."`
-	Version    int64       `json:"version"`
-	CreatedAt  time.Time   `json:"created_at"`
-	UpdatedAt  time.Time   `json:"updated_at"`
-	DeletedAt  *time.Time  `json:"deleted_at" doc:"When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read."`
+	FileID       FileID      `json:"file_id"`
+	Filename     string      `json:"filename"`
+	MediaType    string      `json:"media_type" doc:"The media type that was detected in the content."`
+	Kind         FileKind    `json:"kind" enum:"document,text,image,audio,archive,other"`
+	Size         int64       `json:"size" doc:"In bytes."`
+	SHA256       string      `json:"sha256" doc:"Of the content, in hexadecimal."`
+	Scan         FileScan    `json:"scan"`
+	ProjectIDs   []ProjectID `json:"project_ids" doc:"The projects that the file belongs to."`
+	TextState    TextState   `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text: GET …/text returns it, and the reason of a failure."`
+	Pages        *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read."`
+	Width        *int        `json:"width" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
+	Height       *int        `json:"height" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
+	HasThumbnail bool        `json:"has_thumbnail" doc:"GET …/thumbnail returns a small version of the picture."`
+	Version      int64       `json:"version"`
+	CreatedAt    time.Time   `json:"created_at"`
+	UpdatedAt    time.Time   `json:"updated_at"`
+	DeletedAt    *time.Time  `json:"deleted_at" doc:"When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read."`
 }
 
 // FileUse is the state of a file that a message is to have.

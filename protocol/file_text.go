@@ -50,7 +50,8 @@ type Extraction struct {
 	Pages     int         `json:"pages,omitempty"` // 0: the type has no pages
 	Width     int         `json:"width,omitempty"` // of a picture, in pixels
 	Height    int         `json:"height,omitempty"`
-	Tokens    int         `json:"tokens,omitempty"` // estimated
+	Thumbnail []byte      `json:"thumbnail,omitempty"` // of a picture, as JPEG or PNG; nil: it has none
+	Tokens    int         `json:"tokens,omitempty"`    // estimated
 	Truncated bool        `json:"truncated,omitempty"`
 	Text      string      `json:"text,omitempty"`
 	Blocks    []TextBlock `json:"blocks,omitempty"` // ordered, without overlaps

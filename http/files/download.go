@@ -55,7 +55,8 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 			return err
 		}
 		defer func() { _ = content.Close() }() // it was only read
-		writeHeader(w.Header(), wanted, file.Size)
+		writeSafeHeader(w.Header())
+		writeRange(w.Header(), wanted, file.Size)
 		if wanted.partial {
 			to.WriteHeader(stdhttp.StatusPartialContent)
 		}
@@ -67,11 +68,35 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	})
 }
 
-func writeHeader(header stdhttp.Header, wanted byteRange, size int64) {
-	header.Set("Accept-Ranges", "bytes")
-	header.Set("Content-Length", strconv.FormatInt(wanted.length, 10))
+// getThumbnail sends the small version of a picture. It is never a part of the content.
+func (h *Handlers) getThumbnail(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InFile) error {
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	picture, err := h.Texts.Thumbnail(bounded, router.CallerOf(r.Context()).AccountID, in.FileID)
+	if err != nil {
+		return err
+	}
+	media, extension := "image/jpeg", ".jpg"
+	if stdhttp.DetectContentType(picture) == "image/png" {
+		media, extension = "image/png", ".png"
+	}
+	return transfer.Send(w, r, h.Sessions, h.Log, response.Attachment("thumbnail", "thumbnail", extension), media, func(_ context.Context, to *transfer.Download) error {
+		writeSafeHeader(w.Header())
+		w.Header().Set("Content-Length", strconv.Itoa(len(picture)))
+		_, err := to.Write(picture)
+		return err
+	})
+}
+
+// writeSafeHeader makes a browser run nothing of a content that is shown as a page.
+func writeSafeHeader(header stdhttp.Header) {
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+func writeRange(header stdhttp.Header, wanted byteRange, size int64) {
+	header.Set("Accept-Ranges", "bytes")
+	header.Set("Content-Length", strconv.FormatInt(wanted.length, 10))
 	if wanted.partial {
 		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", wanted.offset, wanted.offset+wanted.length-1, size))
 	}

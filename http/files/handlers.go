@@ -39,6 +39,7 @@ type Store interface {
 // Texts stores the texts of files; see package persistence/files.
 type Texts interface {
 	Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error)
+	Thumbnail(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error)
 	FileHeads(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error)
 }
 

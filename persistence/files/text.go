@@ -72,6 +72,20 @@ func (s *Texts) Text(ctx context.Context, account protocol.AccountID, id protoco
 	return r, nil
 }
 
+const thumbnailSQL = `
+	select t.thumbnail from files f join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
+	where f.account_id = @account and f.file_id = @file and t.thumbnail is not null and ` + readable
+
+// Thumbnail returns the thumbnail of a picture, a JPEG or PNG of at most 128 KiB. The error is protocol.CodeNotFound if the
+// file has none.
+func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error) {
+	picture, err := pg.Row(ctx, s.db, account, pgx.RowTo[[]byte], thumbnailSQL, pgx.NamedArgs{"account": account, "file": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading a thumbnail: %w", err)
+	}
+	return picture, nil
+}
+
 // chunk is a piece of a text.
 type chunk struct {
 	StartAt int
@@ -168,7 +182,7 @@ const (
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
 	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
-		size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
+		thumbnail = @thumbnail, size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
 	where account_id = @account and file_id = @file`
 	insertChunkSQL = `
 	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
@@ -281,7 +295,7 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 	account, file := job.AccountID, job.FileID
 	args := pgx.NamedArgs{
 		"account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
-		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated,
+		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated, "thumbnail": x.Thumbnail,
 	}
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var pending bool

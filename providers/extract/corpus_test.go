@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io/fs"
+	"math/rand/v2"
 	"strings"
 	"unicode/utf16"
 
@@ -185,22 +187,156 @@ func lockedPDF() string {
 // ole returns the beginning of an encrypted Office document.
 func ole() string { return "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1" + strings.Repeat("\x00", 600) }
 
+// picture returns a black picture.
 func picture(format string, width, height int) string {
+	return pictureOf(format, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White}))
+}
+
+func pictureOf(format string, of image.Image) string {
 	var b bytes.Buffer
-	canvas := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})
 	switch format {
 	case "png":
-		must(png.Encode(&b, canvas))
+		must(png.Encode(&b, of))
 	case "jpeg":
-		must(jpeg.Encode(&b, canvas, nil))
+		must(jpeg.Encode(&b, of, &jpeg.Options{Quality: 100}))
 	case "gif":
-		must(gif.Encode(&b, canvas, nil))
-	case "webp": // lossless, header only
-		bits := uint32(width-1) | uint32(height-1)<<14
-		body := append([]byte("\x2f"), binary.LittleEndian.AppendUint32(nil, bits)...)
-		b.WriteString("RIFF" + string(binary.LittleEndian.AppendUint32(nil, 18)) + "WEBPVP8L" + string(binary.LittleEndian.AppendUint32(nil, 5)) + string(body) + "\x00")
+		must(gif.Encode(&b, of, nil))
+	case "webp":
+		b.WriteString(plainWebP(of.Bounds().Dx(), of.Bounds().Dy(), of.At(0, 0)))
 	}
 	return b.String()
+}
+
+// plainWebP returns a lossless WebP picture of one color, whose pixels need no bits.
+func plainWebP(width, height int, of color.Color) string {
+	var bits []byte
+	n := 0
+	put := func(value, count int) {
+		for i := range count {
+			if n%8 == 0 {
+				bits = append(bits, 0)
+			}
+			bits[n/8] |= byte(value >> i & 1 << (n % 8))
+			n++
+		}
+	}
+	c := color.NRGBAModel.Convert(of).(color.NRGBA)
+	put(width-1, 14)
+	put(height-1, 14)
+	put(1, 1) // it may be transparent
+	put(0, 3) // the version
+	put(0, 3) // no transform, no cache of colors, one group of codes
+	for _, value := range []uint8{c.G, c.R, c.B, c.A} {
+		put(0b101, 3) // a code with one symbol of 8 bits
+		put(int(value), 8)
+	}
+	put(0b0001, 4) // the code of the distances
+	body := append([]byte("\x2f"), bits...)
+	if len(body)%2 == 1 {
+		body = append(body, 0)
+	}
+	size := func(n int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
+	return "RIFF" + size(12+len(body)) + "WEBPVP8L" + size(len(body)) + string(body)
+}
+
+// quarters returns a picture that has another color in each corner: red, green, blue and white, from left to right and from
+// the top to the bottom.
+func quarters(width, height int) *image.RGBA {
+	canvas := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		for x := range width {
+			canvas.Set(x, y, cornerColors[x*2/width+y*2/height*2])
+		}
+	}
+	return canvas
+}
+
+var cornerColors = []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
+
+// corners names the colors of the corners of a picture, in the same order.
+func corners(of image.Image) string {
+	b := of.Bounds()
+	var names strings.Builder
+	for _, at := range []image.Point{{b.Min.X, b.Min.Y}, {b.Max.X - 1, b.Min.Y}, {b.Min.X, b.Max.Y - 1}, {b.Max.X - 1, b.Max.Y - 1}} {
+		r, g, blue, _ := of.At(at.X, at.Y).RGBA()
+		const half = 1 << 15
+		switch {
+		case r > half && g > half && blue > half:
+			names.WriteByte('w')
+		case r > half:
+			names.WriteByte('r')
+		case g > half:
+			names.WriteByte('g')
+		case blue > half:
+			names.WriteByte('b')
+		default:
+			names.WriteByte('-')
+		}
+	}
+	return names.String()
+}
+
+// turned adds an EXIF orientation, and other metadata, to a JPEG picture.
+func turned(picture string, orientation uint16, order binary.AppendByteOrder) string {
+	mark := "II*\x00"
+	if order == binary.BigEndian {
+		mark = "MM\x00*"
+	}
+	exif := order.AppendUint16(order.AppendUint32([]byte("Exif\x00\x00"+mark), 8), 2) // two entries
+	entry := func(tag, kind uint16, count uint32, value []byte) {
+		exif = append(order.AppendUint32(order.AppendUint16(order.AppendUint16(exif, tag), kind), count), value...)
+	}
+	entry(0x010F, 2, 4, []byte("GPS\x00"))
+	entry(0x0112, 3, 1, append(order.AppendUint16(nil, orientation), 0, 0))
+	exif = append(exif, 0, 0, 0, 0)
+	return picture[:2] + "\xFF\xE1" + string(binary.BigEndian.AppendUint16(nil, uint16(len(exif)+2))) + string(exif) + picture[2:]
+}
+
+// animation returns a GIF of two pictures. The first one is a corner, the second one fills the whole.
+func animation(width, height int) string {
+	palette := color.Palette{color.Transparent, cornerColors[0], cornerColors[2]}
+	first, second := image.NewPaletted(image.Rect(0, 0, width/2, height/2), palette), image.NewPaletted(image.Rect(0, 0, width, height), palette)
+	for i := range first.Pix {
+		first.Pix[i] = 1
+	}
+	for i := range second.Pix {
+		second.Pix[i] = 2
+	}
+	var b bytes.Buffer
+	must(gif.EncodeAll(&b, &gif.GIF{Image: []*image.Paletted{first, second}, Delay: []int{0, 0}, Config: image.Config{Width: width, Height: height, ColorModel: palette}}))
+	return b.String()
+}
+
+// sized changes the size in the header of a picture, so that it declares more pixels than it has.
+func sized(format, picture string, width, height int) string {
+	raw := []byte(picture)
+	switch format {
+	case "png": // in its first chunk, which has a checksum
+		binary.BigEndian.PutUint32(raw[16:], uint32(width))
+		binary.BigEndian.PutUint32(raw[20:], uint32(height))
+		binary.BigEndian.PutUint32(raw[29:], crc32.ChecksumIEEE(raw[12:29]))
+	case "gif":
+		binary.LittleEndian.PutUint16(raw[6:], uint16(width))
+		binary.LittleEndian.PutUint16(raw[8:], uint16(height))
+	case "jpeg": // in the segment SOF0
+		at := bytes.Index(raw, []byte{0xFF, 0xC0})
+		binary.BigEndian.PutUint16(raw[at+5:], uint16(height))
+		binary.BigEndian.PutUint16(raw[at+7:], uint16(width))
+	case "webp":
+		return plainWebP(width, height, color.White)
+	}
+	return string(raw)
+}
+
+// noise returns a picture that cannot be compressed.
+func noise(width, height int, transparent bool) image.Image {
+	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(canvas.Pix)
+	for i := 3; i < len(canvas.Pix) && !transparent; i += 4 {
+		canvas.Pix[i] = 255
+	}
+	return canvas
 }
 
 func utf16Text(order binary.AppendByteOrder, mark bool, text string) string {

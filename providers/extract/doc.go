@@ -1,5 +1,5 @@
 // Package extract reads the text of files, with the positions of their pages, sheets, slides and chapters, and the size
-// of pictures.
+// and the thumbnails of pictures.
 //
 //	Extractor   starts a child process for each content, limits it, and checks what it prints
 //	Child       runs in that process: it restricts itself, then calls Read, or becomes pdftotext for a PDF

@@ -19,3 +19,6 @@ const MaxBlocks = maxBlocks
 
 // Shared reports whether children share the network of this process, because the system allows no other.
 func (e *Extractor) Shared() bool { return e.shared.Load() }
+
+// MaxThumbnail is the limit of a thumbnail.
+const MaxThumbnail = maxThumbnail

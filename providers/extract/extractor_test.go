@@ -2,6 +2,7 @@ package extract_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -26,6 +27,11 @@ func readWith(t *testing.T, e *extract.Extractor, content, mediaType string) (*p
 // opened returns a function that opens a content.
 func opened(content string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
+}
+
+// thumbnailOf returns a picture with a side of this length, as JSON has it.
+func thumbnailOf(side int) string {
+	return base64.StdEncoding.EncodeToString([]byte(picture("jpeg", side, 1)))
 }
 
 func TestAnEncryptedArchiveIsFound(t *testing.T) {
@@ -72,6 +78,7 @@ func TestAChildThatFailsIsAnErrorThatAnotherAttemptMayAvoid(t *testing.T) {
 	for _, behaviour := range []string{
 		"crash", "signal", "garbage", "", "null", "[]", `{"state":"pending"}`, `{"state":"failed"}`, `{"state":"failed","reason":"no_reader"}`,
 		`{"state":"none","text":"x"}`, `{"state":"done","text":"\u0000"}`, `{"state":"done","width":-1}`,
+		`{"state":"none","thumbnail":"PHN2Zz4="}`, `{"state":"none","thumbnail":""}`, `{"state":"done","thumbnail":"` + thumbnailOf(40) + `"}`, `{"state":"none","thumbnail":"` + thumbnailOf(600) + `"}`,
 		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":1,"length":3}]}`,
 		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":-1,"length":3}]}`,
 		`{"state":"done","text":"abc","pages":2,"blocks":[{"kind":"page","page":1,"offset":0,"length":2},{"kind":"page","page":2,"offset":1,"length":2}]}`,

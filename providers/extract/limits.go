@@ -23,6 +23,21 @@ const (
 	maxDepth = 256
 )
 
+// The limits of a picture and its renditions. A larger picture has no thumbnail.
+const (
+	// maxPixels is a photo of most cameras. Decoded, it has at most 8 bytes for each pixel.
+	maxPixels = 40_000_000
+	// maxSide limits the memory for a picture that is one pixel wide. Of the formats, only PNG allows more.
+	maxSide = 1<<16 - 1
+	// thumbnailSide is twice the size at which the app shows thumbnails, for dense screens.
+	thumbnailSide = 512
+	// maxThumbnail is three times the size of the thumbnail of a detailed photo; see table file_texts.
+	maxThumbnail     = 128 << 10
+	renditionQuality = 80
+	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
+	maxExif = 256 << 10
+)
+
 // The limits of a child process.
 const (
 	maxCPU        = 30               // seconds
@@ -30,10 +45,12 @@ const (
 	maxInspection = 10 * time.Second // of an inspection, for which the uploads of all accounts wait
 	maxMemory     = 768 << 20        // resident; checked every memoryInterval
 	maxHeap       = 384 << 20        // from here on, the garbage collector of the child works harder
-	maxAddresses  = 2 << 30          // address space of a Go process, of which it reserves more than half without use
-	maxReaderSize = 1 << 30          // address space of pdftotext
-	maxOpen       = 64               // descriptors
-	// maxOutput is maxText with the longest escapes of JSON, and the blocks.
+	// maxAddresses limits the address space of a Go process, which reserves more than half of it without use. The rest is
+	// more than maxMemory, at which a child ends with a result; a child that lacks addresses crashes.
+	maxAddresses  = 3 << 30
+	maxReaderSize = 1 << 30 // address space of pdftotext
+	maxOpen       = 64      // descriptors
+	// maxOutput is maxText with the longest escapes of JSON, and the blocks. A picture has less.
 	maxOutput = 6*maxText + maxBlocks*1024
 	maxErrors = 4 << 10 // of what a child prints as errors
 	// atOnce limits the children of a node, because of their memory.

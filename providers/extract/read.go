@@ -92,6 +92,9 @@ func valid(x *protocol.Extraction) bool {
 	if len(x.Text) > maxText || len(x.Blocks) > maxBlocks || x.Pages < 0 || x.Pages > maxBlocks || x.Width < 0 || x.Width >= most || x.Height < 0 || x.Height >= most || clean(x.Text) != x.Text {
 		return false
 	}
+	if x.Thumbnail != nil && (x.State != protocol.TextNone || !isRendition(x.Thumbnail, thumbnailSide, maxThumbnail)) {
+		return false
+	}
 	end := 0
 	for i := range x.Blocks {
 		b := &x.Blocks[i]

@@ -1,8 +1,13 @@
 package extract_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"image"
+	"image/color"
+	_ "image/jpeg" // registers the format
+	_ "image/png"  // registers the format
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +26,8 @@ const (
 	pdf  = "application/pdf"
 )
 
-// summary describes a result in one line: the state and the reason, the size of a picture, and the blocks with their
-// texts, or the text.
+// summary describes a result in one line: the state and the reason, the size of a picture, its thumbnail, and the
+// blocks with their texts, or the text.
 func summary(x *protocol.Extraction) string {
 	var b strings.Builder
 	b.WriteString(string(x.State))
@@ -34,6 +39,13 @@ func summary(x *protocol.Extraction) string {
 	}
 	if x.Width > 0 {
 		fmt.Fprintf(&b, " %dx%d", x.Width, x.Height)
+	}
+	if x.Thumbnail != nil {
+		small, format, err := image.Decode(bytes.NewReader(x.Thumbnail))
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, " %s %dx%d %s", format, small.Bounds().Dx(), small.Bounds().Dy(), corners(small))
 	}
 	if x.Pages > 0 {
 		fmt.Fprintf(&b, " of %d", x.Pages)
@@ -72,6 +84,7 @@ func TestContentsAreRead(t *testing.T) {
 	encrypted := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/chapter%200.xhtml"/></CipherData></EncryptedData></encryption>`}
 	fonts := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/font.otf"/></CipherData></EncryptedData></encryption>`}
 	locked := entry{"META-INF/manifest.xml", head + `<manifest:manifest xmlns:manifest="m"><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>`}
+	stored := pictureOf("jpeg", quarters(1200, 800))
 	longText := strings.Repeat("Tides come twice a day. ", extract.MaxText/20)
 	cases := []struct{ name, mediaType, content, want string }{
 		{"pdf", pdf, document("", "Tides", "Ebb"), `done of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
@@ -170,13 +183,44 @@ func TestContentsAreRead(t *testing.T) {
 		{"svg", "image/svg+xml", "<svg/>", `done "<svg/>"`},
 		{"yaml", "application/yaml", "a: 1", `done "a: 1"`},
 
-		{"png", "image/png", picture("png", 3, 2), `none 3x2`},
-		{"jpeg", "image/jpeg", picture("jpeg", 3, 2), `none 3x2`},
-		{"gif", "image/gif", picture("gif", 3, 2), `none 3x2`},
-		{"webp", "image/webp", picture("webp", 3, 2), `none 3x2`},
-		{"png, cut", "image/png", picture("png", 3, 2)[:20], `failed damaged`},
+		{"png", "image/png", pictureOf("png", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"png, small", "image/png", picture("png", 3, 2), `none 3x2 jpeg 3x2 ----`},
+		{"png, one pixel wide", "image/png", picture("png", 1, 5000), `none 1x5000 jpeg 1x512 ----`},
+		{"png, transparent", "image/png", pictureOf("png", image.NewNRGBA(image.Rect(0, 0, 1200, 800))), `none 1200x800 png 512x341 ----`},
+		{"png, 16 bits", "image/png", pictureOf("png", image.NewGray16(image.Rect(0, 0, 600, 300))), `none 600x300 jpeg 512x256 ----`},
+		{"png, cut", "image/png", cut(pictureOf("png", quarters(1200, 800))), `failed damaged`},
+		{"png, its header is cut", "image/png", picture("png", 3, 2)[:20], `failed damaged`},
+		{"png, it declares too many pixels", "image/png", sized("png", picture("png", 3, 2), 60_000, 60_000), `none 60000x60000`},
+		{"png, it declares more pixels than it has", "image/png", sized("png", picture("png", 3, 2), 6000, 6000), `failed damaged`},
+		{"png, a line", "image/png", sized("png", picture("png", 3, 2), 1, 1<<31-1), `none 1x2147483647`},
 		{"png, a gif", "image/png", picture("gif", 3, 2), `failed damaged`},
+		{"jpeg", "image/jpeg", pictureOf("jpeg", quarters(800, 1200)), `none 800x1200 jpeg 341x512 rgbw`},
+		{"jpeg, gray", "image/jpeg", pictureOf("jpeg", image.NewGray(image.Rect(0, 0, 600, 300))), `none 600x300 jpeg 512x256 ----`},
+		{"jpeg, cut", "image/jpeg", cut(pictureOf("jpeg", quarters(800, 1200))), `failed damaged`},
+		{"jpeg, it declares too many pixels", "image/jpeg", sized("jpeg", picture("jpeg", 3, 2), 65_000, 65_000), `none 65000x65000`},
+		{"jpeg, it declares more pixels than it has", "image/jpeg", sized("jpeg", picture("jpeg", 3, 2), 6000, 6000), `failed damaged`},
+		{"jpeg, a png", "image/jpeg", picture("png", 3, 2), `failed damaged`},
 		{"jpeg, a text", "image/jpeg", "Tides", `failed damaged`},
+		{"jpeg, orientation 1", "image/jpeg", turned(stored, 1, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
+		{"jpeg, orientation 2", "image/jpeg", turned(stored, 2, binary.BigEndian), `none 1200x800 jpeg 512x341 grwb`},
+		{"jpeg, orientation 3", "image/jpeg", turned(stored, 3, binary.LittleEndian), `none 1200x800 jpeg 512x341 wbgr`},
+		{"jpeg, orientation 4", "image/jpeg", turned(stored, 4, binary.BigEndian), `none 1200x800 jpeg 512x341 bwrg`},
+		{"jpeg, orientation 5", "image/jpeg", turned(stored, 5, binary.BigEndian), `none 800x1200 jpeg 341x512 rbgw`},
+		{"jpeg, orientation 6", "image/jpeg", turned(stored, 6, binary.LittleEndian), `none 800x1200 jpeg 341x512 brwg`},
+		{"jpeg, orientation 7", "image/jpeg", turned(stored, 7, binary.BigEndian), `none 800x1200 jpeg 341x512 wgbr`},
+		{"jpeg, orientation 8", "image/jpeg", turned(stored, 8, binary.BigEndian), `none 800x1200 jpeg 341x512 gwrb`},
+		{"jpeg, orientation 9", "image/jpeg", turned(stored, 9, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
+		{"jpeg, its EXIF is cut", "image/jpeg", "\xFF\xD8\xFF\xE1\x00\x10Exif\x00\x00MM\x00*\x00\x00\x00\xFF" + stored[2:], `none 1200x800 jpeg 512x341 rgbw`},
+		{"gif", "image/gif", pictureOf("gif", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"gif, an animation", "image/gif", animation(1200, 800), `none 1200x800 png 512x341 r---`},
+		{"gif, cut", "image/gif", cut(pictureOf("gif", noise(120, 80, false))), `failed damaged`},
+		{"gif, it declares too many pixels", "image/gif", sized("gif", picture("gif", 3, 2), 65_000, 65_000), `none 65000x65000`},
+		{"gif, a webp", "image/gif", picture("webp", 3, 2), `failed damaged`},
+		{"webp", "image/webp", plainWebP(1200, 800, cornerColors[2]), `none 1200x800 jpeg 512x341 bbbb`},
+		{"webp, transparent", "image/webp", plainWebP(1200, 800, color.NRGBA{B: 255, A: 200}), `none 1200x800 png 512x341 bbbb`},
+		{"webp, cut", "image/webp", cut(picture("webp", 3, 2)), `failed damaged`},
+		{"webp, it has too many pixels", "image/webp", plainWebP(16_000, 16_000, color.White), `none 16000x16000`},
+		{"webp, a jpeg", "image/webp", picture("jpeg", 3, 2), `failed damaged`},
 		{"heic", "image/heic", "....ftypheic", `none`},
 		{"sound", "audio/mpeg", "ID3", `none`},
 		{"archive", "application/zip", zipped(simpleWord), `none`},
@@ -201,5 +245,23 @@ func TestContentsAreRead(t *testing.T) {
 				t.Errorf("%d tokens in %d bytes", x.Tokens, len(x.Text))
 			}
 		})
+	}
+}
+
+func TestAThumbnailIsSmallAndHasNothingOfTheOriginalButItsPixels(t *testing.T) {
+	e := extract.NewWithTimeout(time.Minute, command("read")...)
+	for name, c := range map[string]struct{ mediaType, content string }{
+		"a JPEG with metadata": {"image/jpeg", turned(pictureOf("jpeg", quarters(40, 30)), 1, binary.BigEndian)},
+		"noise":                {"image/png", pictureOf("png", noise(900, 900, false))},
+		"transparent noise":    {"image/png", pictureOf("png", noise(900, 900, true))},
+		"a small picture":      {"image/png", pictureOf("png", noise(3, 2, true))},
+	} {
+		x, err := readWith(t, e, c.content, c.mediaType)
+		if err != nil || len(x.Thumbnail) == 0 || len(x.Thumbnail) > extract.MaxThumbnail || bytes.Equal(x.Thumbnail, []byte(c.content)) {
+			t.Errorf("%s: %d bytes, %v", name, len(x.Thumbnail), err)
+		}
+		if bytes.Contains(x.Thumbnail, []byte("Exif")) || bytes.Contains(x.Thumbnail, []byte("GPS")) {
+			t.Errorf("%s: the thumbnail has metadata of the original", name)
+		}
 	}
 }

@@ -1219,6 +1219,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/files/{file_id}/thumbnail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the thumbnail of a picture
+         * @description Sends a small version of a picture, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.
+         */
+        get: operations["getFileThumbnail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/files/attachment-states": {
         parameters: {
             query?: never;
@@ -2945,9 +2965,11 @@ export interface components {
             deleted_at: string | null;
             file_id: string;
             filename: string;
+            /** @description GET …/thumbnail returns a small version of the picture. */
+            has_thumbnail: boolean;
             /**
              * Format: int64
-             * @description Of a picture, in pixels; null if it is not known.
+             * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             height: number | null;
             /** @enum {string} */
@@ -2980,7 +3002,7 @@ export interface components {
             version: number;
             /**
              * Format: int64
-             * @description Of a picture, in pixels; null if it is not known.
+             * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             width: number | null;
         };
@@ -20943,6 +20965,7 @@ export interface operations {
                      *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "has_thumbnail": false,
                      *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
@@ -21117,6 +21140,7 @@ export interface operations {
                      *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "has_thumbnail": false,
                      *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",
@@ -21536,6 +21560,7 @@ export interface operations {
                      *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "has_thumbnail": false,
                      *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",
@@ -22241,6 +22266,174 @@ export interface operations {
             };
         };
     };
+    getFileThumbnail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The thumbnail. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getAttachmentStates: {
         parameters: {
             query?: never;
@@ -22282,6 +22475,7 @@ export interface operations {
                      *             "deleted_at": "2026-03-01T12:30:15.250Z",
                      *             "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "filename": "a filename",
+                     *             "has_thumbnail": false,
                      *             "height": 1,
                      *             "kind": "document",
                      *             "media_type": "a media type",
@@ -22576,6 +22770,7 @@ export interface operations {
                      *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "has_thumbnail": false,
                      *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
@@ -25851,6 +26046,7 @@ export interface operations {
                      *           "deleted_at": "2026-03-01T12:30:15.250Z",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "has_thumbnail": false,
                      *           "height": 1,
                      *           "kind": "document",
                      *           "media_type": "a media type",
@@ -26059,6 +26255,7 @@ export interface operations {
                      *       "deleted_at": "2026-03-01T12:30:15.250Z",
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "filename": "a filename",
+                     *       "has_thumbnail": false,
                      *       "height": 1,
                      *       "kind": "document",
                      *       "media_type": "a media type",

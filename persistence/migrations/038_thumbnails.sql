@@ -1,0 +1,6 @@
+-- The thumbnails of pictures, as JPEG or PNG. One is a part of what was read from a file, so it is stored in one statement with
+-- the size of the picture, and ends with the row of the file. It is out of line and not compressed, so lists do not read it.
+-- Like the text, it does not count for the quota, which limits the number of files.
+alter table file_texts add column thumbnail bytea
+    check (thumbnail is null or octet_length(thumbnail) between 1 and 131072 and state = 'none' and width is not null);
+alter table file_texts alter column thumbnail set storage external;
