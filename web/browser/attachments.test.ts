@@ -1,8 +1,8 @@
 // Tests of the files of messages: adding them in the composer, sending them, and the citations of the answer.
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
-import { textFile, type ChosenFile } from "./chosen-file";
+import { pictureFile, textFile, type ChosenFile } from "./chosen-file";
 import {
   composer,
   endless,
@@ -16,7 +16,7 @@ import {
   waiting,
 } from "./conversation-page";
 import { FaultProxy } from "./fault-proxy";
-import { Account, BrowserWindow, phone, withBrowser } from "./harness";
+import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -476,6 +476,37 @@ describe("files of messages", () => {
     await attached(page).filter({ hasText: "潮汐.txt" }).waitFor();
     expect(await composer(page).inputValue()).toBe("資料");
     await expectFocus(composer(page));
+    await visit.close();
+  });
+
+  test("30 a picture is shown small in lists, without moving them, and whole when it is opened", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const widths = (within: Locator) =>
+      within.locator("img").evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
+    const contents: string[] = [];
+    page.on("request", (request) => void (request.url().endsWith("/content") && contents.push(request.method())));
+    await composer(page).waitFor();
+    await add(page, pictureFile("tide.png", 1200, 800), textFile("tides.txt"));
+    const chip = attached(page).filter({ hasText: "tide.png" });
+    await expect.poll(() => widths(chip)).toEqual([512]);
+    await expectAccessibleInBothColorSchemes(page, "a message with a picture that is being written");
+    expect((await chip.boundingBox())!.height).toBe(
+      (await attached(page).filter({ hasText: "tides.txt" }).boundingBox())!.height,
+    );
+    await send(page, "What is this?");
+    await waitForAnswerEnd(page);
+    const sent = filesOf(page, 0).getByRole("button", { name: "tide.png", exact: true });
+    await expect.poll(() => widths(sent)).toEqual([512]);
+    await page.goto(`${url}/library`);
+    const row = page.getByRole("list", { name: "Files" }).getByRole("listitem").filter({ hasText: "tide.png" });
+    await expect.poll(() => widths(row)).toEqual([512]);
+    await expectAccessibleInBothColorSchemes(page, "a library with a picture");
+    expect(contents).toEqual(["PUT", "PUT"]); // the uploads
+    await page.goBack();
+    await sent.press("Enter");
+    await expect.poll(() => widths(page.getByRole("dialog", { name: "tide.png" }))).toEqual([1200]);
     await visit.close();
   });
 

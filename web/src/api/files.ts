@@ -90,6 +90,12 @@ export const pickerQuery = (query: string) =>
 /** The address from which the browser downloads a file. */
 export const contentPath = ({ file_id }: StoredFile): string => `/files/${file_id}/content`;
 
+/** The address of the small version of a picture that has one. */
+export const thumbnailPath = ({ file_id }: StoredFile): string => `/files/${file_id}/thumbnail`;
+
+/** The largest number of files whose states are read at once. */
+export const maxStates = 50;
+
 /** The states of the files of a message, in the order of the message. */
 export const statesQuery = (ids: readonly string[]) =>
   queryOptions({

@@ -5,11 +5,11 @@ import { useEffect, useMemo } from "react";
 import { maxAttachments, noteNames, setGone, useAttachments } from "../api/attachments";
 import type { Schemas } from "../api/client";
 import { viewFile } from "../api/file-view";
-import { statesQuery } from "../api/files";
+import { maxStates, statesQuery, type StoredFile } from "../api/files";
 import { isOpen, type QueuedUpload } from "../api/upload-queue";
 import { useUploads } from "../api/uploads";
 import { IconButton } from "../controls/button";
-import { Icon } from "../controls/icon";
+import { FilePicture } from "../controls/file-picture";
 import { useLocalization } from "../messages/localization";
 import { focusComposer } from "./composer-requests";
 import { detach } from "./drafts";
@@ -47,6 +47,7 @@ export function Attached({ conversation, files, noteID }: AttachedProps) {
               key={id}
               name={nameOf(id)}
               gone={gone.includes(id)}
+              file={states.get(id)?.file}
               named={names[id] !== undefined}
               onView={() => viewFile({ id, name: nameOf(id) })}
               onRemove={() => {
@@ -91,7 +92,7 @@ function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUploa
 /** Returns the states of the files that are known; those of files that were just added are loading. */
 function useStates(files: readonly string[]): ReadonlyMap<string, Schemas["FileState"]> {
   const { data } = useQuery({
-    ...statesQuery(files),
+    ...statesQuery(files.slice(0, maxStates)),
     enabled: files.length > 0,
     placeholderData: (before) => before,
   });
@@ -105,6 +106,8 @@ function useStates(files: readonly string[]): ReadonlyMap<string, Schemas["FileS
 
 interface FileProps {
   name: string;
+  /** Undefined while it is loading. */
+  file: StoredFile | null | undefined;
   /** Whether it was deleted, so that no message can have it. */
   gone: boolean;
   /** Whether the name is that of the file. */
@@ -113,7 +116,7 @@ interface FileProps {
   onRemove: () => void;
 }
 
-function AttachedFile({ name, gone, named, onView, onRemove }: FileProps) {
+function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) {
   const { t } = useLocalization();
   return (
     <li
@@ -121,7 +124,7 @@ function AttachedFile({ name, gone, named, onView, onRemove }: FileProps) {
     >
       {gone ? (
         <span className="flex min-h-8 min-w-0 items-center gap-1.5 px-1 text-danger pointer-coarse:min-h-11">
-          <Icon name="file" size={16} />
+          <FilePicture file={null} size={32} />
           <bdi className="truncate line-through">{name}</bdi>
           {named && <span className="shrink-0">{t("composer.file.gone")}</span>}
         </span>
@@ -131,7 +134,7 @@ function AttachedFile({ name, gone, named, onView, onRemove }: FileProps) {
           className="flex min-h-8 min-w-0 items-center gap-1.5 rounded-sm px-1 hover:underline pointer-coarse:min-h-11"
           onClick={onView}
         >
-          <Icon name="file" size={16} />
+          <FilePicture file={file} size={32} />
           <bdi className="truncate">{name}</bdi>
         </button>
       )}

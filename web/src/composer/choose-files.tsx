@@ -6,6 +6,7 @@ import { filesQuery, maxQuery, uniqueFiles, type StoredFile } from "../api/files
 import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
+import { FilePicture } from "../controls/file-picture";
 import { SearchField, useSearchedText } from "../controls/search-field";
 import { ShowMore } from "../controls/show-more";
 import { useLocalization } from "../messages/localization";
@@ -43,6 +44,7 @@ export function ChooseFilesDialog({ title, isAdded, add, onClose }: ChooseFilesP
           const added = isAdded(file);
           return (
             <li key={file.file_id} className="flex min-h-11 items-center gap-3 text-sm">
+              <FilePicture file={file} size={36} />
               <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
                 {file.filename}
               </span>

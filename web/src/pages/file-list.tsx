@@ -2,24 +2,16 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState, type ReactNode } from "react";
-import { contentPath, type FileKind, type StoredFile } from "../api/files";
+import { contentPath, type StoredFile } from "../api/files";
 import { projectQuery, projectsQuery } from "../api/projects";
 import { IconButton } from "../controls/button";
-import { Icon, type IconName } from "../controls/icon";
+import { FilePicture } from "../controls/file-picture";
+import { Icon } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { ShowMore } from "../controls/show-more";
 import { useLocalization } from "../messages/localization";
 import { byteSize } from "../messages/byte-size";
 import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
-
-const icons: Record<FileKind, IconName> = {
-  document: "file",
-  text: "fileText",
-  image: "image",
-  audio: "music",
-  archive: "archive",
-  other: "file",
-};
 
 interface FileListProps {
   files: readonly StoredFile[];
@@ -117,12 +109,10 @@ function NextPage({ isFetching, isFetchNextPageError, ...next }: Omit<FileListPr
 /** children: the buttons at its end. inProject: whether the list is that of one project. */
 function Row({ file, inProject, children }: { file: StoredFile; inProject: boolean; children: ReactNode }) {
   const { t, intl } = useLocalization();
-  const { filename, kind, size, created_at, project_ids } = file;
+  const { filename, size, created_at, project_ids } = file;
   return (
-    <li className="flex items-center gap-3 py-1.5 ps-4 pe-2 text-sm">
-      <span className="text-soft">
-        <Icon name={icons[kind]} />
-      </span>
+    <li className="flex items-center gap-3 py-1.5 ps-3 pe-2 text-sm">
+      <FilePicture file={file} size={40} />
       <div className="min-w-0 grow">
         <p className="font-medium wrap-anywhere">
           <bdi>{filename}</bdi>

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { viewFile } from "../api/file-view";
 import { statesQuery } from "../api/files";
-import { Icon } from "../controls/icon";
+import { FilePicture } from "../controls/file-picture";
 import { useLocalization } from "../messages/localization";
 
 export function MessageFiles({ ids }: { ids: readonly string[] }) {
@@ -19,10 +19,10 @@ export function MessageFiles({ ids }: { ids: readonly string[] }) {
             <button
               type="button"
               disabled={file === null}
-              className="flex min-h-9 max-w-full items-center gap-1.5 rounded-md border border-line bg-raised px-2.5 text-sm enabled:hover:bg-hover disabled:text-faint pointer-coarse:min-h-11"
+              className="flex max-w-full items-center gap-2 rounded-md border border-line bg-raised p-1 pe-3 text-sm enabled:hover:bg-hover disabled:text-faint"
               onClick={() => viewFile({ id, name })}
             >
-              <Icon name={file?.kind === "image" ? "image" : "file"} size={16} />
+              <FilePicture file={file} size={48} />
               <bdi className="truncate">{name}</bdi>
             </button>
           </li>
