@@ -48,7 +48,7 @@ func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing
 	if err != nil {
 		return nil, err
 	}
-	files := attachment.Files{Store: b.files, AccountID: p.Spec.AccountID, ProjectID: p.Spec.ProjectID, Question: p.Spec.Input, Space: space, Wait: wait}
+	files := attachment.Files{Store: b.files, AccountID: p.Spec.AccountID, ProjectID: p.Spec.ProjectID, Question: p.Spec.Input, Space: space, Pictures: route.Pictures, Wait: wait}
 	history, sources, trimmed, err := files.Show(ctx, history)
 	if err != nil {
 		return nil, err

@@ -187,6 +187,34 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	c.expect(404, "POST", "/conversations/"+protocol.NewConversationID().String()+"/attachments", route.Object{"file_ids": []any{short.FileID}})
 }
 
+func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
+	for pictures, want := range map[bool][]string{
+		false: {`"shown":"nothing","tokens":0,"shown_tokens":0`, `"shown":"whole"`},
+		true:  {`"shown":"picture","tokens":0,"shown_tokens":1600`, `"shown":"whole"`},
+	} {
+		w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
+		c := w.client().register("a@example.com")
+		picture, text := c.storeFile("picture"), c.storeFile("a text")
+		w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+			raw, err := io.ReadAll(content)
+			if err != nil || string(raw) != "picture" {
+				return readAsIs(ctx, bytes.NewReader(raw), mediaType)
+			}
+			return readPictures(smallPicture(t, asJPEG))(ctx, bytes.NewReader(raw), mediaType)
+		})
+		c.awaitText(picture)
+		c.awaitText(text)
+		var made protocol.Conversation
+		c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+		got := string(c.expect(200, "POST", "/conversations/"+made.ConversationID.String()+"/attachments", route.Object{"file_ids": []any{picture.FileID, text.FileID}}).body)
+		for _, one := range want {
+			if strings.Count(got, one) != 1 {
+				t.Errorf("accepted: %t: no %s in %s", pictures, one, got)
+			}
+		}
+	}
+}
+
 func TestAFollowUpHasFiles(t *testing.T) {
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")

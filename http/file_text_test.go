@@ -232,7 +232,7 @@ func readPictures(thumbnail []byte) files.ReadText {
 		if raw, err := io.ReadAll(content); err != nil || !strings.HasPrefix(string(raw), "picture") {
 			return x, err
 		}
-		x.Width, x.Height, x.Thumbnail = 3000, 2000, thumbnail
+		x.Width, x.Height, x.Thumbnail, x.Picture = 3000, 2000, thumbnail, thumbnail
 		return x, nil
 	}
 }

@@ -39,22 +39,23 @@ type Config struct {
 	Now       func() time.Time // nil: time.Now
 	Metrics   prometheus.Registerer
 
-	RegistrationOpen bool
-	PasswordCost     *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
-	MaxStreams       int              // limit of open streams per account on this node; 0: 50
-	MaxRequests      int              // limit of concurrent requests per account on this node; 0: 32
-	Providers        []auth.Provider
-	Environment      string // for example production
-	BuildSHA         string // empty: unknown
-	ModelFamily      string // for example openai
-	Ready            map[string]ready.Probe
-	Draining         func() bool   // nil: never
-	Scanner          string        // the engine that scans files for malware
-	AttachmentSpace  int           // how much text a model gets at most, in bytes
-	MaxUploadBytes   int64         // of one file; 0: 100 MiB
-	UploadLifetime   time.Duration // of an upload session; 0: 1 h
-	Budget           Budget        // of model tokens; nil: no limit
-	Web              fs.FS         // the built web app; nil: none
+	RegistrationOpen   bool
+	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
+	MaxStreams         int              // limit of open streams per account on this node; 0: 50
+	MaxRequests        int              // limit of concurrent requests per account on this node; 0: 32
+	Providers          []auth.Provider
+	Environment        string // for example production
+	BuildSHA           string // empty: unknown
+	ModelFamily        string // for example openai
+	Ready              map[string]ready.Probe
+	Draining           func() bool   // nil: never
+	Scanner            string        // the engine that scans files for malware
+	AttachmentSpace    int           // how much text a model gets at most, in bytes
+	AttachmentPictures bool          // every model accepts pictures
+	MaxUploadBytes     int64         // of one file; 0: 100 MiB
+	UploadLifetime     time.Duration // of an upload session; 0: 1 h
+	Budget             Budget        // of model tokens; nil: no limit
+	Web                fs.FS         // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
 	Listen         string         // the listen address; requests may name its host in Host
@@ -169,7 +170,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 	s.files = files.New(files.Config{
 		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
-		Space: s.AttachmentSpace, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
+		Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
 	})
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

@@ -51,6 +51,7 @@ type Extraction struct {
 	Width     int         `json:"width,omitempty"` // of a picture, in pixels
 	Height    int         `json:"height,omitempty"`
 	Thumbnail []byte      `json:"thumbnail,omitempty"` // of a picture, as JPEG or PNG; nil: it has none
+	Picture   []byte      `json:"picture,omitempty"`   // a larger version, for models
 	Tokens    int         `json:"tokens,omitempty"`    // estimated
 	Truncated bool        `json:"truncated,omitempty"`
 	Text      string      `json:"text,omitempty"`

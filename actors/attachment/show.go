@@ -57,6 +57,8 @@ func Plan(sizes []int, space int) []int {
 type Store interface {
 	// FileHeads returns what is known of files besides their texts. Files that do not exist any more are absent.
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
+	// FilePicture returns a file as a picture for a model, of at most 512 KiB. It is nil if there is none any more.
+	FilePicture(ctx context.Context, account protocol.AccountID, file protocol.FileID) ([]byte, error)
 	// FileContent returns the text of a file. It is empty if the file does not exist any more.
 	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)
 	// ProjectFileHeads is FileHeads for the newest files of a project.
@@ -73,6 +75,7 @@ type Files struct {
 	ProjectID *protocol.ProjectID // the files of this project are searched, too; nil: none
 	Question  string              // selects the passages of long texts
 	Space     int                 // of the context, in bytes
+	Pictures  bool                // the model accepts pictures
 	Wait      bool                // fail with ErrPending if a text was not read yet; false: tell the model that it was not
 }
 
@@ -102,21 +105,30 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 	if question := &shown[len(shown)-1]; ofProject != "" {
 		question.Parts = append(slices.Clip(question.Parts), protocol.Part{Type: protocol.PartText, Text: ofProject})
 	}
-	plan := Plan(sizes, f.Space)
+	pictures, err := f.pictures(ctx, ids, heads)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	space := SpaceBeside(len(pictures), f.Space)
+	plan := Plan(sizes, space)
 	ranked := rankable(sizes, plan)
 	for i, most := range plan {
+		message := &shown[last[ids[i]]]
+		if content := pictures[ids[i]]; content != nil {
+			show(message, i+1, heads[ids[i]], content)
+			continue
+		}
 		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most, ranked[i])
 		if err != nil {
 			return nil, nil, false, err
 		}
-		message := &shown[last[ids[i]]]
 		message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
 		if source != nil {
 			sources = append(sources, *source)
 		}
 	}
 	first := 0
-	for size := sizeOf(shown); size > f.Space && first < len(shown)-1; first++ {
+	for size := sizeOf(shown); size > space && first < len(shown)-1; first++ {
 		size -= sizeOf(shown[first : first+1])
 	}
 	return shown[first:], sources, first > 0, nil

@@ -16,14 +16,15 @@ type memory map[protocol.FileID]*stored
 
 type stored struct {
 	turnlog.FileHead
-	text   string
-	blocks []protocol.TextBlock
+	text    string
+	blocks  []protocol.TextBlock
+	picture []byte
 }
 
 // add adds a file with a text.
 func (m memory) add(name, text string, blocks ...protocol.TextBlock) protocol.FileID {
 	id := protocol.DeriveFileID(protocol.NewUploadID())
-	m[id] = &stored{turnlog.FileHead{FileID: id, Filename: name, MediaType: "text/plain", State: protocol.TextDone, Size: len(text), Pages: len(blocks)}, text, blocks}
+	m[id] = &stored{turnlog.FileHead{FileID: id, Filename: name, MediaType: "text/plain", State: protocol.TextDone, Size: len(text), Pages: len(blocks)}, text, blocks, nil}
 	return id
 }
 
@@ -46,6 +47,17 @@ func (m memory) ProjectFileHeads(context.Context, protocol.AccountID, protocol.P
 	}
 	slices.SortFunc(heads, func(a, b turnlog.FileHead) int { return strings.Compare(a.Filename, b.Filename) })
 	return heads, nil
+}
+
+// addPicture adds a picture.
+func (m memory) addPicture(name string, content []byte) protocol.FileID {
+	id := protocol.DeriveFileID(protocol.NewUploadID())
+	m[id] = &stored{FileHead: turnlog.FileHead{FileID: id, Filename: name, MediaType: "image/webp", State: protocol.TextNone, Width: 30, Height: 20, HasPicture: true}, picture: content}
+	return id
+}
+
+func (m memory) FilePicture(_ context.Context, _ protocol.AccountID, id protocol.FileID) ([]byte, error) {
+	return m[id].picture, nil
 }
 
 // says returns a message of the user with files.

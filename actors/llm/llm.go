@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // Model is a client of a language model with one wire format.
@@ -46,13 +47,14 @@ type Request struct {
 
 // Message is one entry of the conversation as a model sees it.
 type Message struct {
-	Role        string          // "user", "assistant" or "tool"
-	Text        string          // for "tool": the result
-	ToolCalls   []ToolCall      // only of "assistant"
-	ToolCallID  string          // only of "tool": the provider's identifier of the call that this is the result of
-	ToolFailed  bool            // only of "tool"
-	Opaque      json.RawMessage // only of "assistant": state to return to the same provider unchanged (signed reasoning)
-	OpaqueOwner string          // the Family that created Opaque; other providers ignore it
+	Role        string            // "user", "assistant" or "tool"
+	Text        string            // for "tool": the result
+	Pictures    []turnlog.Picture // only of "user"; they precede the text
+	ToolCalls   []ToolCall        // only of "assistant"
+	ToolCallID  string            // only of "tool": the provider's identifier of the call that this is the result of
+	ToolFailed  bool              // only of "tool"
+	Opaque      json.RawMessage   // only of "assistant": state to return to the same provider unchanged (signed reasoning)
+	OpaqueOwner string            // the Family that created Opaque; other providers ignore it
 }
 
 // Tool describes a tool to the model.

@@ -76,13 +76,17 @@ func (u *UsageCounter) call() Usage {
 
 func estimateTokens(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }
 
+// PictureTokens is what vendors count, at most, for a picture of the size that the service sends.
+const PictureTokens = 1600
+
 // EstimateInput estimates the number of input tokens of a request.
 func EstimateInput(request *Request) int {
-	bytes := len(request.System)
+	bytes, pictures := len(request.System), 0
 	for i := range request.Messages {
 		bytes += len(request.Messages[i].Text)
+		pictures += len(request.Messages[i].Pictures)
 	}
-	return max(1, bytes/bytesPerToken)
+	return max(1, bytes/bytesPerToken+pictures*PictureTokens)
 }
 
 // Plus returns the sum of two usages.

@@ -14,6 +14,7 @@ type Route struct {
 	ContextTokens   int
 	MaxOutputTokens int
 	MaxToolRounds   int
+	Pictures        bool // the model accepts pictures
 	FirstByte       time.Duration
 	Deadline        time.Duration // of the whole turn
 	Latency         string        // published in turn.routing: interactive or patient

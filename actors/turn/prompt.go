@@ -59,7 +59,7 @@ func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messa
 			continue // an answer whose question was left out
 		}
 		if text := messageText(message); text != "" {
-			messages = append(messages, llm.Message{Role: message.Role, Text: text})
+			messages = append(messages, llm.Message{Role: message.Role, Text: text, Pictures: message.Pictures})
 		}
 	}
 	return append(messages, c.OwnMessages()...), len(messages)

@@ -4,12 +4,18 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // registers the format
+	"image/png"
 	"net/http"
+	"strings"
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/providers/model/modeltest"
 )
 
 // twoPages is a PDF without a directory of its objects, which readers rebuild.
@@ -87,5 +93,82 @@ func TestTheTextOfAnUploadedFileIsReadByAChildOfTheService(t *testing.T) {
 		if read.State != protocol.TextDone || read.Text != c.text || len(read.Blocks) != c.blocks || read.Tokens == 0 {
 			t.Errorf("%s: %+v", c.name, read)
 		}
+	}
+}
+
+// pictureOf returns a white PNG picture.
+func pictureOf(t *testing.T, width, height int) string {
+	t.Helper()
+	canvas := image.NewGray(image.Rect(0, 0, width, height))
+	for i := range canvas.Pix {
+		canvas.Pix[i] = 255
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, canvas); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// seenBy describes the pictures of the last message of a request, and how the service describes the file.
+func seenBy(request modeltest.Request) modeltest.Step {
+	message := request.Messages[len(request.Messages)-1]
+	said := fmt.Sprintf("%d pictures", len(message.Pictures))
+	for _, picture := range message.Pictures {
+		header, format, err := image.DecodeConfig(bytes.NewReader(picture.Content))
+		said += fmt.Sprintf(", %s %s %dx%d %v", picture.MediaType, format, header.Width, header.Height, err)
+	}
+	if strings.Contains(message.Text, "This file has no text.") {
+		said += ", and a file without text"
+	}
+	return modeltest.Step{Text: []string{said}}
+}
+
+func TestAPictureReachesAModelThatAcceptsPictures(t *testing.T) {
+	configured := func(wire string, more ...string) []string {
+		server := modeltest.NewServer(wire, modeltest.Script{Respond: seenBy})
+		t.Cleanup(server.Close)
+		return append(more, "TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_BALANCED=seer")
+	}
+	const seen = "1 pictures, image/jpeg jpeg 1568x1045 <nil>"
+	for name, c := range map[string]struct {
+		environment []string
+		want, shown string
+	}{
+		"scripted":       {nil, "“tide.png”: A picture of 1568 × 1045 pixels (jpeg).", "picture"},
+		"openai":         {configured(modeltest.Chat, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_IMAGES=seer"), seen, "picture"},
+		"anthropic":      {configured(modeltest.Anthropic, "TURNSTONE_MODEL_PROVIDER=anthropic", "TURNSTONE_MODEL_IMAGES=seer"), seen, "picture"},
+		"without images": {configured(modeltest.Chat, "TURNSTONE_MODEL_PROVIDER=openai"), "0 pictures, and a file without text", "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sitetest.NewSite(t, c.environment...)
+			s.Start()
+			u := sitetest.NewUser(t, s.Base)
+			content := pictureOf(t, 3000, 2000)
+			var upload protocol.Upload
+			u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
+				"filename": "tide.png", "media_type": "image/png", "size": len(content), "purpose": "attachment",
+			}).Want(t, http.StatusCreated, &upload)
+			u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "image/png").Want(t, http.StatusOK, &upload)
+			conversation := u.NewConversation(t)
+			u.Chat(t, sitetest.ChatBody{"input": []map[string]any{
+				{"type": "text", "text": "Whence?"}, {"type": "file", "file_id": upload.FileID},
+			}}.In(conversation)).ReadToEnd(t) // the turn waits for the child
+			messages := u.Messages(t, conversation)
+			if answer := messages[len(messages)-1].Parts[0].Text; answer != c.want {
+				t.Errorf("the answer is %q, want %q", answer, c.want)
+			}
+			var file protocol.File
+			if u.Get(t, "/files/"+upload.FileID.String(), &file); !file.HasThumbnail || *file.Width != 3000 || *file.Height != 2000 {
+				t.Errorf("%+v", file)
+			}
+			var prepared struct {
+				Data []struct{ Shown string }
+			}
+			u.Do(t, http.MethodPost, "/conversations/"+conversation+"/attachments", map[string]any{"file_ids": []any{upload.FileID}}).Want(t, http.StatusOK, &prepared)
+			if prepared.Data[0].Shown != c.shown {
+				t.Errorf("%+v", prepared)
+			}
+		})
 	}
 }

@@ -629,6 +629,21 @@ func (w *walk) portability() {
 	}
 }
 
+// picture uploads a picture, and reads its thumbnail.
+func (w *walk) picture() {
+	content := pictureOf(w.t, 600, 400)
+	body := map[string]any{"filename": "tide.png", "media_type": "image/png", "size": len(content), "purpose": "library"}
+	upload := args{"upload_id": w.call("createUpload", nil, body).Text(w.t, http.StatusCreated, "upload_id")}
+	file := args{"file_id": w.call("putUploadContent", upload, client.Content(content)).Text(w.t, http.StatusOK, "file_id")}
+	sitetest.Eventually(w.t, "the picture is read", func() bool {
+		return w.call("getFile", file, nil).Value(w.t, http.StatusOK, "has_thumbnail") == true
+	})
+	small := w.call("getFileThumbnail", file, nil)
+	if small.Status != http.StatusOK || !strings.HasPrefix(string(small.Body), "\xFF\xD8") {
+		w.t.Errorf("the thumbnail is %d, %d bytes", small.Status, len(small.Body))
+	}
+}
+
 // files uploads a text, reads it in every form, and deletes it.
 func (w *walk) files() {
 	const text = "The tide comes in."
@@ -655,6 +670,7 @@ func (w *walk) files() {
 	if shown := w.call("prepareAttachments", w.here(), map[string]any{"file_ids": []any{id}}).Text(w.t, http.StatusOK, "data", 0, "shown"); shown != "whole" {
 		w.t.Errorf("of the file, the model would get: %s", shown)
 	}
+	w.call("getFileThumbnail", file, nil).Want(w.t, http.StatusNotFound, nil)
 	w.call("renameFile", file, map[string]any{"filename": "ebb.txt"}).Value(w.t, http.StatusOK)
 	if name := w.call("getFile", file, nil).Text(w.t, http.StatusOK, "filename"); name != "ebb.txt" {
 		w.t.Errorf("the file is called %s", name)
@@ -673,6 +689,7 @@ func (w *walk) files() {
 	w.call("removeProjectFile", args{"project_id": project, "file_id": id}, nil).Want(w.t, http.StatusNoContent, nil)
 	w.call("deleteFile", file, nil).Want(w.t, http.StatusNoContent, nil)
 	w.call("getFile", file, nil).Text(w.t, http.StatusNotFound, "code")
+	w.picture()
 }
 
 func (w *walk) search() {

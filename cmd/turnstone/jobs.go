@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 
 	"go.uber.org/zap"
 
@@ -16,7 +17,7 @@ import (
 func (s *service) startJobs(ctx context.Context) error {
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
 		Title:    s.title,
-		ReadText: s.extractor.Extract,
+		ReadText: s.readText,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 		},
@@ -26,6 +27,15 @@ func (s *service) startJobs(ctx context.Context) error {
 	}
 	s.onClose("the background jobs", jobs.Close)
 	return nil
+}
+
+// readText reads a content. The larger version of a picture is kept only if a model accepts pictures.
+func (s *service) readText(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+	read, err := s.extractor.Extract(ctx, content, mediaType)
+	if err == nil && !s.acceptsPictures() {
+		read.Picture = nil
+	}
+	return read, err
 }
 
 // title generates a title for a conversation from its first question and answer, unless its user named it. It uses the

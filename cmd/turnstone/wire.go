@@ -33,6 +33,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/providers/extract"
 	"turnstone/providers/media"
+	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
 	"turnstone/web"
@@ -194,6 +195,25 @@ func (s *service) attachmentSpace() int {
 	return least
 }
 
+// everyRouteAcceptsPictures reports whether the models of all profiles accept pictures, and acceptsPictures whether any does.
+func (s *service) everyRouteAcceptsPictures() bool {
+	for _, route := range s.routes() {
+		if !route.Pictures {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *service) acceptsPictures() bool {
+	for _, route := range s.routes() {
+		if route.Pictures {
+			return true
+		}
+	}
+	return false
+}
+
 // hostUploads creates the host of the node's upload sessions.
 func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
@@ -240,7 +260,12 @@ func (s *service) routes() routing.Routes {
 	if models.Coding == "" {
 		models.Coding = models.Balanced
 	}
-	return routing.Defaults(models.Balanced, models.DeepReasoning, models.Coding)
+	routes := routing.Defaults(models.Balanced, models.DeepReasoning, models.Coding)
+	for profile, route := range routes {
+		route.Pictures = models.Provider == scripted.Family || slices.Contains(models.Images, route.Model)
+		routes[profile] = route
+	}
+	return routes
 }
 
 func (s *service) createAPI() (err error) {
@@ -254,7 +279,7 @@ func (s *service) createAPI() (err error) {
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
-		AttachmentSpace: s.attachmentSpace(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
+		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {
 		config.Budget = s.budget

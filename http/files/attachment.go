@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"turnstone/actors/attachment"
+	"turnstone/actors/llm"
 	"turnstone/http/resource"
 	"turnstone/http/router"
 	"turnstone/protocol"
@@ -22,9 +23,9 @@ type PreparedFile struct {
 	FileID      protocol.FileID    `json:"file_id"`
 	Filename    string             `json:"filename"`
 	TextState   protocol.TextState `json:"text_state" enum:"pending,done,none,failed" doc:"While it is pending, the fields below are 0. A turn waits up to a minute for it."`
-	Shown       string             `json:"shown" enum:"whole,passages,nothing" doc:"What the model gets of the text. Passages are chosen by the words of the message. A picture has no text."`
+	Shown       string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown."`
 	Tokens      int                `json:"tokens" doc:"The estimated number of tokens of the whole text."`
-	ShownTokens int                `json:"shown_tokens" doc:"The estimated number of tokens that the model gets."`
+	ShownTokens int                `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
 }
 
 type preparedFiles struct {
@@ -49,14 +50,18 @@ func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Bod
 	for i, id := range in.Body.FileIDs {
 		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState}
 	}
-	sizes := make([]int, len(in.Body.FileIDs))
+	sizes, isPicture := make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
 	for _, head := range heads { // without one that was deleted since
 		i := slices.Index(in.Body.FileIDs, head.FileID)
+		isPicture[i] = h.Pictures && head.HasPicture
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
-	for i, shown := range attachment.Plan(sizes, h.Space) {
+	pictures := attachment.PlanPictures(isPicture, h.Space)
+	for i, shown := range attachment.Plan(sizes, attachment.SpaceBeside(count(pictures), h.Space)) {
 		file := &prepared.Data[i]
 		switch {
+		case pictures[i]:
+			file.Shown, file.ShownTokens = "picture", llm.PictureTokens
 		case shown == 0:
 			file.Shown = "nothing"
 		case shown == sizes[i]:
@@ -66,4 +71,13 @@ func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Bod
 		}
 	}
 	return resource.OK(prepared), nil
+}
+
+func count(flags []bool) (set int) {
+	for _, flag := range flags {
+		if flag {
+			set++
+		}
+	}
+	return set
 }

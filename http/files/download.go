@@ -15,6 +15,7 @@ import (
 	"turnstone/http/transfer"
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
+	"turnstone/protocol/turnlog"
 )
 
 // safeTypes are the media types that a download names. A browser shows any other content, if at all, as bytes of an
@@ -76,11 +77,9 @@ func (h *Handlers) getThumbnail(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err != nil {
 		return err
 	}
-	media, extension := "image/jpeg", ".jpg"
-	if stdhttp.DetectContentType(picture) == "image/png" {
-		media, extension = "image/png", ".png"
-	}
-	return transfer.Send(w, r, h.Sessions, h.Log, response.Attachment("thumbnail", "thumbnail", extension), media, func(_ context.Context, to *transfer.Download) error {
+	media := turnlog.NewPicture(picture).MediaType
+	name := response.Attachment("thumbnail", "thumbnail", "."+strings.TrimPrefix(media, "image/"))
+	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(_ context.Context, to *transfer.Download) error {
 		writeSafeHeader(w.Header())
 		w.Header().Set("Content-Length", strconv.Itoa(len(picture)))
 		_, err := to.Write(picture)

@@ -73,6 +73,7 @@ type Config struct {
 	Log           *zap.Logger
 	Now           func() time.Time
 	Space         int           // of the context of a model, in bytes of text
+	Pictures      bool          // every model accepts pictures
 	MaxBytes      int64         // of one file; 0: DefaultMaxBytes
 	Lifetime      time.Duration // of an upload session; 0: DefaultLifetime
 }

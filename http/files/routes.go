@@ -72,7 +72,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),
 		route.Call("POST", "/conversations/{conversation_id}/attachments", "prepareAttachments", "Prepare the files of a message", route.Reads, h.prepare).
-			DescribedAs("Returns what a model will get of the files of a message: their whole texts, passages, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.").
+			DescribedAs("Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}).
 			WithCodes(protocol.CodeConflict),
 		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).

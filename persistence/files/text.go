@@ -86,6 +86,23 @@ func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id pr
 	return picture, nil
 }
 
+const pictureSQL = `
+	select coalesce(t.picture, t.thumbnail) from file_texts t
+	where t.account_id = @account and t.file_id = @file and t.thumbnail is not null`
+
+// FilePicture returns a picture for a model, a JPEG or PNG of at most 512 KiB; nil if the file has none. It is the thumbnail if no
+// model accepted pictures when the file was read.
+func (s *Texts) FilePicture(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error) {
+	picture, err := pg.Row(ctx, s.db, account, pgx.RowTo[[]byte], pictureSQL, pgx.NamedArgs{"account": account, "file": id})
+	if protocol.CodeOf(err) == protocol.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a picture: %w", err)
+	}
+	return picture, nil
+}
+
 // chunk is a piece of a text.
 type chunk struct {
 	StartAt int
@@ -182,7 +199,7 @@ const (
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
 	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
-		thumbnail = @thumbnail, size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
+		thumbnail = @thumbnail, picture = @picture, size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
 	where account_id = @account and file_id = @file`
 	insertChunkSQL = `
 	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
@@ -295,7 +312,7 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 	account, file := job.AccountID, job.FileID
 	args := pgx.NamedArgs{
 		"account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
-		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated, "thumbnail": x.Thumbnail,
+		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated, "thumbnail": x.Thumbnail, "picture": x.Picture,
 	}
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var pending bool
@@ -327,7 +344,7 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 
 const headColumns = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
-		coalesce(t.tokens, 0)
+		coalesce(t.tokens, 0), t.thumbnail is not null
 	` + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`

@@ -4,3 +4,7 @@
 alter table file_texts add column thumbnail bytea
     check (thumbnail is null or octet_length(thumbnail) between 1 and 131072 and state = 'none' and width is not null);
 alter table file_texts alter column thumbnail set storage external;
+-- A larger version for models that accept pictures; null if no model did when the file was read.
+alter table file_texts add column picture bytea
+    check (picture is null or octet_length(picture) between 1 and 524288 and thumbnail is not null);
+alter table file_texts alter column picture set storage external;

@@ -238,6 +238,7 @@ type HistoryMessage struct {
 	Parts       []protocol.Part
 	Attachments []protocol.FileID
 	Status      protocol.MessageStatus
+	Pictures    []Picture // those of its files that the model gets; set by package actors/attachment
 }
 
 // FileHead is what is known of a file without its text.
@@ -246,8 +247,9 @@ type FileHead struct {
 	Filename      string
 	MediaType     string
 	State         protocol.TextState
-	Pages         int // or sheets, slides, chapters; 0: the type has none, or they are not known
-	Width, Height int // of a picture, in pixels; 0: not known
-	Size          int // of the text, in bytes
-	Tokens        int // of the text; estimated
+	Pages         int  // or sheets, slides, chapters; 0: the type has none, or they are not known
+	Width, Height int  // of a picture, in pixels; 0: not known
+	Size          int  // of the text, in bytes
+	Tokens        int  // of the text; estimated
+	HasPicture    bool // a model can get it as a picture
 }

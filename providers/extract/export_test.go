@@ -20,5 +20,8 @@ const MaxBlocks = maxBlocks
 // Shared reports whether children share the network of this process, because the system allows no other.
 func (e *Extractor) Shared() bool { return e.shared.Load() }
 
-// MaxThumbnail is the limit of a thumbnail.
-const MaxThumbnail = maxThumbnail
+// MaxThumbnail is the limit of a thumbnail, and MaxPicture that of the larger version.
+const (
+	MaxThumbnail = maxThumbnail
+	MaxPicture   = maxPicture
+)

@@ -79,6 +79,7 @@ func TestAChildThatFailsIsAnErrorThatAnotherAttemptMayAvoid(t *testing.T) {
 		"crash", "signal", "garbage", "", "null", "[]", `{"state":"pending"}`, `{"state":"failed"}`, `{"state":"failed","reason":"no_reader"}`,
 		`{"state":"none","text":"x"}`, `{"state":"done","text":"\u0000"}`, `{"state":"done","width":-1}`,
 		`{"state":"none","thumbnail":"PHN2Zz4="}`, `{"state":"none","thumbnail":""}`, `{"state":"done","thumbnail":"` + thumbnailOf(40) + `"}`, `{"state":"none","thumbnail":"` + thumbnailOf(600) + `"}`,
+		`{"state":"none","picture":"` + thumbnailOf(40) + `"}`, `{"state":"none","thumbnail":"` + thumbnailOf(40) + `","picture":"` + thumbnailOf(1600) + `"}`,
 		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":1,"length":3}]}`,
 		`{"state":"done","text":"abc","pages":1,"blocks":[{"kind":"page","page":1,"offset":-1,"length":3}]}`,
 		`{"state":"done","text":"abc","pages":2,"blocks":[{"kind":"page","page":1,"offset":0,"length":2},{"kind":"page","page":2,"offset":1,"length":2}]}`,

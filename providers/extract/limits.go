@@ -32,7 +32,11 @@ const (
 	// thumbnailSide is twice the size at which the app shows thumbnails, for dense screens.
 	thumbnailSide = 512
 	// maxThumbnail is three times the size of the thumbnail of a detailed photo; see table file_texts.
-	maxThumbnail     = 128 << 10
+	maxThumbnail = 128 << 10
+	// pictureSide is the size to which the vendors of models reduce pictures.
+	pictureSide = 1568
+	// maxPicture is a detailed photo of this size; see table file_texts.
+	maxPicture       = 512 << 10
 	renditionQuality = 80
 	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
 	maxExif = 256 << 10

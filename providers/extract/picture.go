@@ -29,7 +29,7 @@ var pictures = map[string]pictureFormat{
 	"image/webp": {webp.DecodeConfig, webp.Decode},
 }
 
-// readPicture reads the size of a picture, as it is shown, and makes its thumbnail. A picture that is too large, or that
+// readPicture reads the size of a picture, as it is shown, and makes its renditions. A picture that is too large, or that
 // has a feature without a reader, has a size only.
 func readPicture(c content, mediaType string) *protocol.Extraction {
 	format, known := pictures[mediaType]
@@ -58,7 +58,11 @@ func readPicture(c content, mediaType string) *protocol.Extraction {
 	case err != nil:
 		return failed(errDamaged)
 	}
-	if x.Thumbnail, err = rendition(onCanvas(whole, header), turn, thumbnailSide, maxThumbnail); err != nil {
+	larger := turn.apply(scaled(onCanvas(whole, header), pictureSide))
+	if x.Picture, err = rendition(larger, pictureSide, maxPicture); err == nil {
+		x.Thumbnail, err = rendition(larger, thumbnailSide, maxThumbnail)
+	}
+	if err != nil {
 		return failed(err)
 	}
 	return x

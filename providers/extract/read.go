@@ -95,6 +95,9 @@ func valid(x *protocol.Extraction) bool {
 	if x.Thumbnail != nil && (x.State != protocol.TextNone || !isRendition(x.Thumbnail, thumbnailSide, maxThumbnail)) {
 		return false
 	}
+	if x.Picture != nil && (x.Thumbnail == nil || !isRendition(x.Picture, pictureSide, maxPicture)) {
+		return false
+	}
 	end := 0
 	for i := range x.Blocks {
 		b := &x.Blocks[i]

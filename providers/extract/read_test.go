@@ -248,20 +248,22 @@ func TestContentsAreRead(t *testing.T) {
 	}
 }
 
-func TestAThumbnailIsSmallAndHasNothingOfTheOriginalButItsPixels(t *testing.T) {
+func TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels(t *testing.T) {
 	e := extract.NewWithTimeout(time.Minute, command("read")...)
 	for name, c := range map[string]struct{ mediaType, content string }{
 		"a JPEG with metadata": {"image/jpeg", turned(pictureOf("jpeg", quarters(40, 30)), 1, binary.BigEndian)},
-		"noise":                {"image/png", pictureOf("png", noise(900, 900, false))},
-		"transparent noise":    {"image/png", pictureOf("png", noise(900, 900, true))},
+		"noise":                {"image/png", pictureOf("png", noise(1600, 900, false))},
+		"transparent noise":    {"image/png", pictureOf("png", noise(1600, 900, true))},
 		"a small picture":      {"image/png", pictureOf("png", noise(3, 2, true))},
 	} {
 		x, err := readWith(t, e, c.content, c.mediaType)
-		if err != nil || len(x.Thumbnail) == 0 || len(x.Thumbnail) > extract.MaxThumbnail || bytes.Equal(x.Thumbnail, []byte(c.content)) {
-			t.Errorf("%s: %d bytes, %v", name, len(x.Thumbnail), err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if bytes.Contains(x.Thumbnail, []byte("Exif")) || bytes.Contains(x.Thumbnail, []byte("GPS")) {
-			t.Errorf("%s: the thumbnail has metadata of the original", name)
+		for limit, raw := range map[int][]byte{extract.MaxThumbnail: x.Thumbnail, extract.MaxPicture: x.Picture} {
+			if len(raw) == 0 || len(raw) > limit || bytes.Equal(raw, []byte(c.content)) || bytes.Contains(raw, []byte("Exif")) || bytes.Contains(raw, []byte("GPS")) {
+				t.Errorf("%s: %d bytes: %.50q", name, len(raw), raw)
+			}
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// rendition returns a picture encoded again: as PNG if it is transparent somewhere, else as JPEG. It is turned upright, its
-// longer side has at most side pixels, and it has at most limit bytes. It has nothing of the original but its pixels.
-func rendition(of image.Image, turn orientation, side, limit int) ([]byte, error) {
-	small := turn.apply(scaled(of, side))
+// rendition returns a picture encoded again: as PNG if it is transparent somewhere, else as JPEG. Its longer side has at most side
+// pixels, and it has at most limit bytes. It has nothing of the original but its pixels.
+func rendition(of *image.RGBA, side, limit int) ([]byte, error) {
+	small := scaled(of, side)
 	for {
 		raw, err := encoded(small)
 		if err != nil || len(raw) <= limit {
@@ -43,7 +43,7 @@ func encoded(of *image.RGBA) ([]byte, error) {
 		err := jpeg.Encode(&b, of, &jpeg.Options{Quality: renditionQuality})
 		return b.Bytes(), err
 	}
-	err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, of)
+	err := png.Encode(&b, of)
 	return b.Bytes(), err
 }
 
@@ -55,6 +55,9 @@ func scaled(of image.Image, side int) *image.RGBA {
 		width, height = max(1, width*side/longer), max(1, height*side/longer)
 	}
 	small := image.NewRGBA(image.Rect(0, 0, width, height))
+	if already, is := of.(*image.RGBA); is && bounds == small.Rect {
+		return already
+	}
 	if bounds.Dx() == width && bounds.Dy() == height {
 		draw.Draw(small, small.Bounds(), of, bounds.Min, draw.Src)
 	} else {

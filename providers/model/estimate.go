@@ -70,9 +70,11 @@ func clip(text string, limit int) string {
 // EstimateRequest returns the approximate number of input tokens of request.
 func EstimateRequest(request llm.Request) int {
 	var all strings.Builder
+	pictures := 0
 	all.WriteString(request.System)
 	for _, message := range request.Messages {
 		all.WriteString(message.Text)
+		pictures += len(message.Pictures)
 		for _, call := range message.ToolCalls {
 			all.WriteString(call.Name)
 			all.Write(call.Input)
@@ -83,7 +85,7 @@ func EstimateRequest(request llm.Request) int {
 		all.WriteString(tool.Description)
 		all.Write(tool.Schema)
 	}
-	return Estimate(all.String()) + messageTokens*(len(request.Messages)+1)
+	return Estimate(all.String()) + messageTokens*(len(request.Messages)+1) + pictures*llm.PictureTokens
 }
 
 // sample stores the start of a text that arrives in pieces, and the length of the whole text.

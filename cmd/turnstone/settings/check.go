@@ -92,6 +92,11 @@ func (c *Config) checkProviders() error {
 	if c.Model.Provider != scripted.Family && c.Model.Balanced == "" {
 		return fmt.Errorf("TURNSTONE_MODEL_BALANCED is needed with TURNSTONE_MODEL_PROVIDER=%s: set it to the provider's name of a model", c.Model.Provider)
 	}
+	for _, name := range c.Model.Images {
+		if name != c.Model.Balanced && name != c.Model.DeepReasoning && name != c.Model.Coding || name == "" {
+			return fmt.Errorf("TURNSTONE_MODEL_IMAGES: %q is not one of the models in TURNSTONE_MODEL_BALANCED, _DEEP_REASONING and _CODING", name)
+		}
+	}
 	for name, provider := range c.OIDC {
 		issuer, err := url.Parse(provider.Issuer)
 		if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer)) {

@@ -53,6 +53,7 @@ type Model struct {
 	Balanced      string       `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model for the profile balanced. Required unless the provider is scripted."`
 	DeepReasoning string       `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The provider's name of the model for the profile deep_reasoning. Unset: the model of balanced."`
 	Coding        string       `env:"TURNSTONE_MODEL_CODING" help:"The provider's name of the model for the profile coding. Unset: the model of balanced."`
+	Images        []string     `env:"TURNSTONE_MODEL_IMAGES" help:"The names of those of these models that accept images, separated by commas. They get the pictures of a message; the others get the names and sizes of pictures. Unset: none. Set it before pictures are uploaded: of earlier ones, models get only the thumbnail."`
 }
 
 // Limits limits what one account, or one client address without a session, may request.

@@ -52,7 +52,7 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_REGISTRATION": "perhaps", "TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "nowhere", "TURNSTONE_INTERNAL_HOSTS": "metrics:9090,*",
 		"DATABASE_URL": "mysql://db", "REDIS_URL": "http://cache", "TURNSTONE_S3_ENDPOINT": "storage", "TURNSTONE_CLAMD_ADDRESS": "clamd",
 		"TURNSTONE_MODEL_PROVIDER": "openai", "TURNSTONE_MODEL_API": "soap", "TURNSTONE_TLS_CERT_FILE": "/only/one",
-		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header",
+		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header", "TURNSTONE_MODEL_IMAGES": "unknown",
 	} {
 		config, _, err := Load(with(map[string]string{name: value}))
 		if err == nil {
@@ -298,5 +298,17 @@ func TestModelHeadersAreMaskedAndExcludeTheAPIKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "TURNSTONE_MODEL_HEADERS") || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s together with the API key: %v", name, err)
 		}
+	}
+}
+
+func TestModelsThatAcceptImagesAreNamed(t *testing.T) {
+	config, _, err := Load(with(map[string]string{
+		"TURNSTONE_MODEL_PROVIDER": "openai", "TURNSTONE_MODEL_BALANCED": "small", "TURNSTONE_MODEL_CODING": "large", "TURNSTONE_MODEL_IMAGES": "large,small",
+	}))
+	if err == nil {
+		err = config.Check()
+	}
+	if err != nil || len(config.Model.Images) != 2 || config.Model.Images[0] != "large" {
+		t.Errorf("%v, %v", config.Model.Images, err)
 	}
 }

@@ -5,6 +5,7 @@ package anthropic
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -202,6 +203,9 @@ func blocksOf(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockPara
 	case "tool":
 		add(sdk.NewToolResultBlock(message.ToolCallID, message.Text, message.ToolFailed))
 	default:
+		for _, picture := range message.Pictures {
+			add(sdk.NewImageBlockBase64(picture.MediaType, base64.StdEncoding.EncodeToString(picture.Content)))
+		}
 		if strings.TrimSpace(message.Text) != "" {
 			add(sdk.NewTextBlock(message.Text))
 		}

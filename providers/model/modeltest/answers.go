@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/turnlog"
 	"turnstone/providers/model"
 )
 
@@ -85,6 +86,22 @@ func testRequest(t *testing.T, subject Subject) {
 	}
 	if !reflect.DeepEqual(got.Messages, request.Messages) {
 		t.Errorf("messages %+v", got.Messages)
+	}
+}
+
+func testPictures(t *testing.T, subject Subject) {
+	server, provider := start(t, subject, steps(Step{Text: []string{"ok"}}), model.Options{})
+	large := append([]byte("\xFF\xD8\xFF"), make([]byte, 500<<10)...)
+	pictures := []turnlog.Picture{turnlog.NewPicture([]byte("\x89PNG\r\n\x1a\n...")), turnlog.NewPicture(large)}
+	request := simple()
+	request.Messages = []llm.Message{
+		{Role: "user", Text: "one", Pictures: pictures}, {Role: "assistant", Text: "two"}, {Role: "user", Text: "three", Pictures: pictures[:1]}, {Role: "user", Text: "four"},
+	}
+	if _, err := Collect(t.Context(), t, provider, request); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.Requests()[0].Messages; !reflect.DeepEqual(got, request.Messages) {
+		t.Errorf("%d messages, not those of the request", len(got))
 	}
 }
 

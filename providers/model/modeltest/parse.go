@@ -1,11 +1,14 @@
 package modeltest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/turnlog"
 )
 
 // parse parses a request as the vendor of the wire format does, and refuses requests that the vendor refuses.
@@ -41,7 +44,7 @@ func parseChat(body []byte, request *Request) error {
 	var wire struct {
 		Messages []struct {
 			Role       string  `json:"role"`
-			Content    *string `json:"content"`
+			Content    content `json:"content"`
 			ToolCallID string  `json:"tool_call_id"`
 			ToolCalls  []struct {
 				ID       string       `json:"id"`
@@ -64,15 +67,11 @@ func parseChat(body []byte, request *Request) error {
 		request.Tools = append(request.Tools, tool.Function.Name)
 	}
 	for _, message := range wire.Messages {
-		text := ""
-		if message.Content != nil {
-			text = *message.Content
-		}
 		if message.Role == "system" {
-			request.System = text
+			request.System = message.Content.text
 			continue
 		}
-		parsed := llm.Message{Role: message.Role, Text: text, ToolCallID: message.ToolCallID}
+		parsed := llm.Message{Role: message.Role, Text: message.Content.text, Pictures: message.Content.pictures, ToolCallID: message.ToolCallID}
 		for _, call := range message.ToolCalls {
 			if call.Type != "function" {
 				return fmt.Errorf("a tool call of type %q", call.Type)
@@ -84,6 +83,61 @@ func parseChat(body []byte, request *Request) error {
 		request.Messages = append(request.Messages, parsed)
 	}
 	return nil
+}
+
+// content is the content of a message in the formats of OpenAI: a text, or a list of texts and pictures.
+type content struct {
+	text     string
+	pictures []turnlog.Picture
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	if len(raw) == 0 || raw[0] != '[' {
+		return json.Unmarshal(raw, &c.text)
+	}
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		ImageURL json.RawMessage `json:"image_url"`
+		Detail   string          `json:"detail"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		var nested struct {
+			URL string `json:"url"`
+		}
+		switch part.Type {
+		case "text", "input_text":
+			c.text += part.Text
+			continue
+		case "image_url":
+			if err := json.Unmarshal(part.ImageURL, &nested); err != nil {
+				return err
+			}
+		case "input_image":
+			if err := json.Unmarshal(part.ImageURL, &nested.URL); err != nil || part.Detail == "" {
+				return fmt.Errorf("a picture without detail: %w", err)
+			}
+		default:
+			return fmt.Errorf("a part of type %q", part.Type)
+		}
+		mediaType, data, _ := strings.Cut(strings.TrimPrefix(nested.URL, "data:"), ";base64,")
+		decoded, err := base64.StdEncoding.DecodeString(data)
+		picture := turnlog.Picture{MediaType: mediaType, Content: decoded}
+		if err != nil || !isPicture(picture) {
+			return fmt.Errorf("a picture of the type %q with other content", mediaType)
+		}
+		c.pictures = append(c.pictures, picture)
+	}
+	return nil
+}
+
+// isPicture reports whether the content of a picture is of its type. Vendors refuse other requests.
+func isPicture(p turnlog.Picture) bool {
+	return http.DetectContentType(p.Content) == p.MediaType
 }
 
 func parseResponses(body []byte, request *Request) error {
@@ -99,12 +153,12 @@ func parseResponses(body []byte, request *Request) error {
 		} `json:"tools"`
 		Input []struct {
 			wireFunction
-			Type      string `json:"type"`
-			Role      string `json:"role"`
-			Content   string `json:"content"`
-			CallID    string `json:"call_id"`
-			Output    string `json:"output"`
-			Encrypted string `json:"encrypted_content"`
+			Type      string  `json:"type"`
+			Role      string  `json:"role"`
+			Content   content `json:"content"`
+			CallID    string  `json:"call_id"`
+			Output    string  `json:"output"`
+			Encrypted string  `json:"encrypted_content"`
 		} `json:"input"`
 	}
 	if err := json.Unmarshal(body, &wire); err != nil {
@@ -120,7 +174,7 @@ func parseResponses(body []byte, request *Request) error {
 	for _, item := range wire.Input {
 		switch item.Type {
 		case "", "message":
-			request.add(llm.Message{Role: item.Role, Text: item.Content})
+			request.add(llm.Message{Role: item.Role, Text: item.Content.text, Pictures: item.Content.pictures})
 		case "reasoning":
 			request.add(llm.Message{Role: "assistant", Opaque: json.RawMessage(`"` + item.Encrypted + `"`)})
 		case "function_call":
@@ -194,6 +248,11 @@ func (r *Request) addBlock(role string, raw json.RawMessage) error {
 		Content   []struct {
 			Text string `json:"text"`
 		} `json:"content"`
+		Source struct {
+			Type      string `json:"type"`
+			MediaType string `json:"media_type"`
+			Data      []byte `json:"data"`
+		} `json:"source"`
 	}
 	if err := json.Unmarshal(raw, &block); err != nil {
 		return err
@@ -201,6 +260,12 @@ func (r *Request) addBlock(role string, raw json.RawMessage) error {
 	switch {
 	case block.Type == "text" && strings.TrimSpace(block.Text) != "":
 		r.add(llm.Message{Role: role, Text: block.Text})
+	case block.Type == "image" && role == "user" && block.Source.Type == "base64":
+		picture := turnlog.Picture{MediaType: block.Source.MediaType, Content: block.Source.Data}
+		if !isPicture(picture) {
+			return fmt.Errorf("a picture of the type %q with other content", picture.MediaType)
+		}
+		r.pending = append(r.pending, picture)
 	case block.Type == "thinking" && role == "assistant":
 		r.add(llm.Message{Role: role, Opaque: json.RawMessage(`"` + block.Signature + `"`)})
 	case block.Type == "tool_use" && role == "assistant":
@@ -222,6 +287,9 @@ func (r *Request) addBlock(role string, raw json.RawMessage) error {
 // add joins the parts of one assistant message, which two of the formats send separately. A sealed part starts a new
 // message.
 func (r *Request) add(part llm.Message) {
+	if part.Role == "user" {
+		part.Pictures, r.pending = append(r.pending, part.Pictures...), nil
+	}
 	last := len(r.Messages) - 1
 	if part.Role != "assistant" || part.Opaque != nil || last < 0 || r.Messages[last].Role != "assistant" {
 		r.Messages = append(r.Messages, part)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/turnlog"
 )
 
 // The wire formats.
@@ -90,6 +91,8 @@ type Request struct {
 	MaxTokens int
 	Effort    string
 	Raw       json.RawMessage
+
+	pending []turnlog.Picture // of the next message; used while the request is parsed
 }
 
 // maxEndless limits the bytes that an endless fault sends to a client that sets no limit.

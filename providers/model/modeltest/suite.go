@@ -41,6 +41,7 @@ func Run(t *testing.T, subject Subject) {
 		"no piece waits for the next":            testPromptly,
 		"pieces that arrive together":            testTogether,
 		"the request is encoded completely":      testRequest,
+		"pictures come before their text":        testPictures,
 		"reasoning comes before the text":        testReasoning,
 		"sealed reasoning is sent back in order": testSealed,
 		"tool calls and their results":           testTools,

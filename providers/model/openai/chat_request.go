@@ -26,9 +26,20 @@ type chatBody struct {
 
 type chatMessage struct {
 	Role       string         `json:"role"`
-	Content    *string        `json:"content,omitempty"` // nil only if there are tool calls
+	Content    any            `json:"content,omitempty"` // a text or []chatPart; nil only if there are tool calls
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
+}
+
+// chatPart is a part of a message with pictures.
+type chatPart struct {
+	Type     string       `json:"type"`
+	Text     string       `json:"text,omitempty"`
+	ImageURL *chatPicture `json:"image_url,omitempty"`
+}
+
+type chatPicture struct {
+	URL string `json:"url"`
 }
 
 type chatToolCall struct {
@@ -118,7 +129,7 @@ func (m *Model) encodeChat(request llm.Request) ([]byte, error) {
 func chatMessages(request llm.Request) []chatMessage {
 	messages := make([]chatMessage, 0, len(request.Messages)+1)
 	if request.System != "" {
-		messages = append(messages, chatMessage{Role: "system", Content: &request.System})
+		messages = append(messages, chatMessage{Role: "system", Content: request.System})
 	}
 	for i := range request.Messages {
 		message := &request.Messages[i]
@@ -127,18 +138,30 @@ func chatMessages(request llm.Request) []chatMessage {
 			messages = append(messages, chatAssistant(message))
 		case "tool":
 			result := toolResult(*message)
-			messages = append(messages, chatMessage{Role: "tool", Content: &result, ToolCallID: message.ToolCallID})
+			messages = append(messages, chatMessage{Role: "tool", Content: result, ToolCallID: message.ToolCallID})
 		default:
-			messages = append(messages, chatMessage{Role: "user", Content: &message.Text})
+			messages = append(messages, chatMessage{Role: "user", Content: chatContent(message)})
 		}
 	}
 	return messages
 }
 
+// chatContent returns the content of a user's message: its text, after its pictures if it has any.
+func chatContent(message *llm.Message) any {
+	if len(message.Pictures) == 0 {
+		return message.Text
+	}
+	parts := make([]chatPart, 0, len(message.Pictures)+1)
+	for _, picture := range message.Pictures {
+		parts = append(parts, chatPart{Type: "image_url", ImageURL: &chatPicture{dataURL(picture)}})
+	}
+	return append(parts, chatPart{Type: "text", Text: message.Text})
+}
+
 func chatAssistant(message *llm.Message) chatMessage {
 	assistant := chatMessage{Role: "assistant"}
 	if message.Text != "" || len(message.ToolCalls) == 0 {
-		assistant.Content = &message.Text
+		assistant.Content = message.Text
 	}
 	for _, call := range message.ToolCalls {
 		toolCall := chatToolCall{ID: call.ID, Type: typeFunction}

@@ -6,6 +6,7 @@ package openai
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/turnlog"
 	"turnstone/providers/model"
 )
 
@@ -142,4 +144,9 @@ func toolResult(message llm.Message) string {
 		return "Error: " + message.Text
 	}
 	return message.Text
+}
+
+// dataURL returns a picture as an address that contains it, which is how both formats carry pictures.
+func dataURL(picture turnlog.Picture) string {
+	return "data:" + picture.MediaType + ";base64," + base64.StdEncoding.EncodeToString(picture.Content)
 }

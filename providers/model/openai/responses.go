@@ -121,10 +121,25 @@ func responseItems(messages []llm.Message) responses.ResponseInputParam {
 				Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(toolResult(message))},
 			}})
 		default:
-			addText(responses.EasyInputMessageRoleUser)(message.Text)
+			add(userItem(message))
 		}
 	}
 	return items
+}
+
+// userItem returns a message of the user: its text, after its pictures if it has any.
+func userItem(message llm.Message) responses.ResponseInputItemUnionParam {
+	if len(message.Pictures) == 0 {
+		return responses.ResponseInputItemParamOfMessage(message.Text, responses.EasyInputMessageRoleUser)
+	}
+	var content responses.ResponseInputMessageContentListParam
+	for _, picture := range message.Pictures {
+		content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
+			Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(dataURL(picture)),
+		}})
+	}
+	content = append(content, responses.ResponseInputContentParamOfInputText(message.Text))
+	return responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser)
 }
 
 func takeEvent(event responses.ResponseStreamEventUnion, call *model.Call) error {

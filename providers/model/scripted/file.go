@@ -1,10 +1,17 @@
 package scripted
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	_ "image/jpeg" // registers the format
+	_ "image/png"  // registers the format
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"turnstone/actors/llm"
 )
 
 // The form in which package actors/attachment shows files.
@@ -14,8 +21,38 @@ var (
 	pageMark    = regexp.MustCompile(`^\[(?:page|sheet|slide|chapter) (\d+)\]$`)
 )
 
-// file is a file that a message contains.
+// file is a file that a message contains. number is empty for a picture, which cannot be cited.
 type file struct{ number, name, text string }
+
+// marker returns the citation of the file, with a page like :17; empty if it cannot be cited.
+func (f file) marker(page string) string {
+	if f.number == "" {
+		return ""
+	}
+	return " [" + f.number + page + "]"
+}
+
+var pictureMark = regexp.MustCompile(`^This file is picture (\d+) of this message\.$`)
+
+// filesOf returns the text of a message without its files, and the files. The text of a picture is its size.
+func filesOf(message llm.Message) (string, []file) {
+	text, files := cutFiles(message.Text)
+	for i := range files {
+		mark := pictureMark.FindStringSubmatch(files[i].text)
+		if mark == nil {
+			continue
+		}
+		at, err := strconv.Atoi(mark[1])
+		if err != nil || at > len(message.Pictures) || at == 0 {
+			continue
+		}
+		files[i].number, files[i].text = "", "A picture that cannot be read."
+		if header, format, err := image.DecodeConfig(bytes.NewReader(message.Pictures[at-1].Content)); err == nil {
+			files[i].text = fmt.Sprintf("A picture of %d × %d pixels (%s).", header.Width, header.Height, format)
+		}
+	}
+	return text, files
+}
 
 // cutFiles returns a text without the files in it, and the files.
 func cutFiles(text string) (string, []file) {
@@ -53,7 +90,7 @@ func fromFiles(files []file, question string) string {
 			for sentence := range strings.SplitSeq(line, ". ") {
 				if n := countAsked(sentence, asked); n > most {
 					most = n
-					best = fmt.Sprintf("“%s” says: %s [%s%s]", f.name, clip(strings.TrimSpace(sentence), 400), f.number, page)
+					best = fmt.Sprintf("“%s” says: %s%s", f.name, clip(strings.TrimSpace(sentence), 400), f.marker(page))
 				}
 			}
 		}
@@ -87,7 +124,10 @@ func fromFound(result, asked string) string {
 func sayFiles(files []file) string {
 	var names []string
 	for _, f := range files {
-		names = append(names, fmt.Sprintf("“%s” [%s]", f.name, f.number))
+		if f.number == "" {
+			return fmt.Sprintf("“%s”: %s", f.name, f.text)
+		}
+		names = append(names, fmt.Sprintf("“%s”%s", f.name, f.marker("")))
 	}
 	return "I have read " + strings.Join(names, " and ") + ". Ask me for something in it, in its own words, and I will quote the sentence that fits best."
 }

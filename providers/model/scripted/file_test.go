@@ -1,10 +1,14 @@
 package scripted
 
 import (
+	"bytes"
+	"image"
+	"image/png"
 	"strings"
 	"testing"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/turnlog"
 )
 
 func TestAnAnswerQuotesAndCitesAFile(t *testing.T) {
@@ -29,6 +33,17 @@ func TestAnAnswerQuotesAndCitesAFile(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := answer(llm.Message{Role: "user", Text: "Look" + files}, llm.Message{Role: "assistant", Text: "Yes."}, llm.Message{Role: "user", Text: "And the spring tide?"}); got != quoted {
+		t.Errorf("%q", got)
+	}
+	var tide bytes.Buffer
+	if err := png.Encode(&tide, image.NewGray(image.Rect(0, 0, 30, 20))); err != nil {
+		t.Fatal(err)
+	}
+	picture := llm.Message{
+		Role: "user", Text: "What is this?\n\n<file number=\"1\" name=\"tide.png\" type=\"image/png\">\nThis file is picture 1 of this message.\n</file>",
+		Pictures: []turnlog.Picture{turnlog.NewPicture(tide.Bytes())},
+	}
+	if got := answer(picture); got != "“tide.png”: A picture of 30 × 20 pixels (png)." {
 		t.Errorf("%q", got)
 	}
 	if got := answer(llm.Message{Role: "user", Text: "Look" + files}, llm.Message{Role: "assistant", Text: "Yes."}, llm.Message{Role: "user", Text: "hello"}); !strings.HasPrefix(got, "Hello!") {

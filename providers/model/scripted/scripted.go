@@ -87,11 +87,12 @@ func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.C
 
 // inputTokens counts four bytes as one token. It uses no tokenizer.
 func inputTokens(request llm.Request) int {
-	bytes := len(request.System)
+	bytes, pictures := len(request.System), 0
 	for _, message := range request.Messages {
 		bytes += len(message.Text)
+		pictures += len(message.Pictures)
 	}
-	return bytes/4 + len(request.Messages) + 1
+	return bytes/4 + pictures*llm.PictureTokens + len(request.Messages) + 1
 }
 
 // stream emits chunks at a pace. It uses one timer for all of them.
@@ -248,7 +249,7 @@ func readTurn(request llm.Request) turn {
 		start = guessStart(messages, request.Step-1)
 	}
 	for _, message := range messages[:min(start, len(messages))] {
-		_, files := cutFiles(message.Text)
+		_, files := filesOf(message)
 		found.earlier = append(found.earlier, files...)
 	}
 	for i, message := range messages[start:] {
@@ -278,7 +279,7 @@ func (t *turn) read(message llm.Message, first bool) {
 	case "tool":
 		t.results = append(t.results, message)
 	default:
-		text, files := cutFiles(message.Text)
+		text, files := filesOf(message)
 		if strings.Contains(text, directiveOpen) {
 			t.directive, t.calledTools, t.hadStep = text, false, false
 		} else if t.answered && t.directive == "" {

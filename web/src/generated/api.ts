@@ -707,7 +707,7 @@ export interface paths {
         put?: never;
         /**
          * Prepare the files of a message
-         * @description Returns what a model will get of the files of a message: their whole texts, passages, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.
+         * @description Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.
          */
         post: operations["prepareAttachments"];
         delete?: never;
@@ -3454,13 +3454,13 @@ export interface components {
             file_id: string;
             filename: string;
             /**
-             * @description What the model gets of the text. Passages are chosen by the words of the message. A picture has no text.
+             * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown.
              * @enum {string}
              */
-            shown: "whole" | "passages" | "nothing";
+            shown: "whole" | "passages" | "picture" | "nothing";
             /**
              * Format: int64
-             * @description The estimated number of tokens that the model gets.
+             * @description The estimated number of tokens that the model gets, of a picture at most.
              */
             shown_tokens: number;
             /**
