@@ -495,8 +495,11 @@ describe("files of messages", () => {
     expect((await chip.boundingBox())!.height).toBe(
       (await attached(page).filter({ hasText: "tides.txt" }).boundingBox())!.height,
     );
+    await composer(page).fill("What is"); // stores the new conversation
+    await page.getByText("The model sees the image.").waitFor();
     await send(page, "What is this?");
     await waitForAnswerEnd(page);
+    await messages(page).nth(1).getByText("A picture of 1200 × 800 pixels (jpeg).").waitFor();
     const sent = filesOf(page, 0).getByRole("button", { name: "tide.png", exact: true });
     await expect.poll(() => widths(sent)).toEqual([512]);
     await page.goto(`${url}/library`);

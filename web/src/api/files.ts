@@ -103,6 +103,19 @@ export const statesQuery = (ids: readonly string[]) =>
     queryFn: () => body(api.POST("/files/attachment-states", { body: { file_ids: [...ids] } })),
   });
 
+/** What the model will get of the files of a message. */
+export const preparedQuery = (conversation_id: string, ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ["files", "prepared", conversation_id, ...ids],
+    queryFn: () =>
+      body(
+        api.POST("/conversations/{conversation_id}/attachments", {
+          params: { path: { conversation_id } },
+          body: { file_ids: [...ids] },
+        }),
+      ),
+  });
+
 /** Refetches the lists of files, in all tabs. */
 export const filesChanged = (): Promise<void> => refetchInAllTabs("files");
 

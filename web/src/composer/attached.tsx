@@ -5,7 +5,7 @@ import { useEffect, useMemo } from "react";
 import { maxAttachments, noteNames, setGone, useAttachments } from "../api/attachments";
 import type { Schemas } from "../api/client";
 import { viewFile } from "../api/file-view";
-import { maxStates, statesQuery, type StoredFile } from "../api/files";
+import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../api/files";
 import { isOpen, type QueuedUpload } from "../api/upload-queue";
 import { useUploads } from "../api/uploads";
 import { IconButton } from "../controls/button";
@@ -19,11 +19,13 @@ interface AttachedProps {
   conversation: string;
   /** The identifiers of the files. */
   files: readonly string[];
+  /** Whether the service has the conversation. */
+  isStored: boolean;
   /** The id of the element that explains what the message waits for, and what is not sent with it. */
   noteID: string;
 }
 
-export function Attached({ conversation, files, noteID }: AttachedProps) {
+export function Attached({ conversation, files, isStored, noteID }: AttachedProps) {
   const { t } = useLocalization();
   const names = useAttachments((known) => known.names);
   const states = useStates(files);
@@ -57,6 +59,16 @@ export function Attached({ conversation, files, noteID }: AttachedProps) {
             />
           ))}
         </ul>
+      )}
+      {isStored && files.length > 0 && files.length <= maxAttachments && (
+        <PicturesNote
+          conversation={conversation}
+          files={files}
+          pictures={files.filter((id) => {
+            const file = states.get(id)?.file;
+            return file?.kind === "image" && file.text_state !== "pending";
+          })}
+        />
       )}
       {files.length > maxAttachments && (
         <p role="alert" className="text-sm text-danger">
@@ -140,5 +152,27 @@ function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) 
       )}
       <IconButton size="small" icon="close" label={t("composer.remove_file")} target={name} onClick={onRemove} />
     </li>
+  );
+}
+
+interface PicturesNoteProps {
+  conversation: string;
+  files: readonly string[];
+  /** Those of the files that are pictures. */
+  pictures: readonly string[];
+}
+
+/** Says whether the model will see the pictures of the message. */
+function PicturesNote({ conversation, files, pictures }: PicturesNoteProps) {
+  const { t } = useLocalization();
+  const { data } = useQuery({ ...preparedQuery(conversation, files), enabled: pictures.length > 0 });
+  if (pictures.length === 0 || data === undefined) return null;
+  const unseen = data.data.filter(({ file_id, shown }) => pictures.includes(file_id) && shown === "nothing").length;
+  return (
+    <p className="text-xs text-soft">
+      {unseen === 0
+        ? t("composer.pictures.seen", { count: pictures.length })
+        : t("composer.pictures.unseen", { count: unseen })}
+    </p>
   );
 }

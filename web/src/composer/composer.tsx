@@ -106,7 +106,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
       <div
         className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
-        <Attached conversation={id} files={draft.files} noteID={`${noteID}-files`} />
+        <Attached conversation={id} files={draft.files} isStored={chat.fresh === null} noteID={`${noteID}-files`} />
         {mentioning === id && <FileMention key={id} conversation={id} field={field} />}
         <WritingField
           field={field}
