@@ -137,6 +137,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 			t.Fatal(err)
 		}
 	}
+	iso.addThumbnails(t)
 	for s := range sides {
 		iso.receivedBy[s] = newReceivedValues()
 		if s != anonymous {
@@ -145,6 +146,19 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 	}
 	iso.routes, iso.ofTurns = iso.weightedRoutes(), iso.routesNaming("turn_id")
 	return iso
+}
+
+// addThumbnails gives every file a thumbnail that contains its name, as no job reads the contents.
+func (iso *isolation) addThumbnails(t *testing.T) {
+	t.Helper()
+	iso.database.Admin(t, `
+		create function add_thumbnail() returns trigger language plpgsql as $$ begin
+			new.state := 'none';
+			new.width := 1;
+			select '\xffd8'::bytea || convert_to(filename, 'UTF8') into new.thumbnail from files where account_id = new.account_id and file_id = new.file_id;
+			return new;
+		end $$;
+		create trigger thumbnails before insert on file_texts for each row execute function add_thumbnail()`)
 }
 
 // registerAccount registers the account of a side over the API, with as many passkeys as it can have. No authenticator
