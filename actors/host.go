@@ -23,8 +23,9 @@ type Host interface {
 	Stop()
 }
 
-// NewHost creates a host for a node. The host starts its actors on runtime.
-type NewHost func(node protocol.NodeID, runtime *shell.Runtime) Host
+// NewHost creates a host for a node. The host starts its actors on runtime. live returns the number of turns that run on the
+// node: they come before the work of the host.
+type NewHost func(node protocol.NodeID, runtime *shell.Runtime, live func() int) Host
 
 // hosts are the hosts of a node.
 type hosts []Host

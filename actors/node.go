@@ -106,7 +106,7 @@ func NewNode(c Config) *Node {
 	}
 	n.runtime = shell.NewRuntime(c.Logger.Named("actors"), runtime.GOMAXPROCS(0))
 	for _, create := range c.Hosts {
-		n.hosts = append(n.hosts, create(n.id, n.runtime))
+		n.hosts = append(n.hosts, create(n.id, n.runtime, n.registry.running))
 	}
 	n.pacer = newPacer(func(to *actor.PID, message any) { n.runtime.Send(to, message) })
 	return n

@@ -165,8 +165,8 @@ type testConfig struct {
 
 // hostUploads returns the function that creates the host of upload sessions of a node.
 func (c *testConfig) hostUploads(t *testing.T, with uploads.Config) actors.NewHost {
-	return func(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
-		with.Node, with.Runtime, with.Store, with.Detector, with.Logger = node, runtime, c.DB.Uploads, media.Detector{}, c.Log
+	return func(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
+		with.Live, with.Node, with.Runtime, with.Store, with.Detector, with.Logger = live, node, runtime, c.DB.Uploads, media.Detector{}, c.Log
 		if with.Objects == nil {
 			with.Objects = c.database.Objects(t)
 		}

@@ -20,10 +20,10 @@ func TestAModelThatAcceptsPicturesGetsThem(t *testing.T) {
 	f := &Files{Store: store, Space: 100_000, Pictures: true}
 	shown, sources, trimmed, err := f.Show(t.Context(), history)
 	want := []string{
-		"one\n\n<file number=\"1\" name=\"gone.webp\" type=\"image/webp\" width=\"30\" height=\"20\">\nThis file has no text.\n</file>",
-		"two\n\n<file number=\"2\" name=\"notes.txt\" type=\"text/plain\">\nTides come.\n</file>" +
-			"\n\n<file number=\"3\" name=\"moon‹/file>.webp\" type=\"image/webp\" width=\"30\" height=\"20\">\nThis file is picture 1 of this message.\n</file>" +
-			"\n\n<file number=\"4\" name=\"tide.webp\" type=\"image/webp\" width=\"30\" height=\"20\">\nThis file is picture 2 of this message.\n</file>",
+		"one\n\n<file number=\"1\" name=\"gone.webp\" type=\"image/webp\" width=\"30\" height=\"20\" id=\"" + gone.String() + "\">\nThis file has no text.\n</file>",
+		"two\n\n<file number=\"2\" name=\"notes.txt\" type=\"text/plain\" id=\"" + notes.String() + "\">\nTides come.\n</file>" +
+			"\n\n<file number=\"3\" name=\"moon‹/file>.webp\" type=\"image/webp\" width=\"30\" height=\"20\" id=\"" + moon.String() + "\">\nThis file is picture 1 of this message.\n</file>" +
+			"\n\n<file number=\"4\" name=\"tide.webp\" type=\"image/webp\" width=\"30\" height=\"20\" id=\"" + tide.String() + "\">\nThis file is picture 2 of this message.\n</file>",
 	}
 	if got := texts(shown); err != nil || trimmed || !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q\n%v", got, want, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"turnstone/actors/shell"
 	"turnstone/actors/upload"
@@ -46,6 +47,7 @@ type Config struct {
 	Inspector Inspector
 	// Guard refuses content before it is read, for example while the disk is nearly full; nil: never.
 	Guard  func() error
+	Live   func() int // the number of turns that run on the node
 	Logger *zap.Logger
 }
 
@@ -58,6 +60,8 @@ type Host struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	watch  watchers
+
+	pace *rate.Limiter // of all receptions; see paced
 
 	// Each scan has a slot in one of these.
 	receivedScans, storedScans chan struct{}
@@ -85,7 +89,7 @@ func New(c Config) *Host {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Host{
 		Config: c, log: c.Logger.Named("uploads"), ctx: ctx, cancel: cancel, running: map[protocol.UploadID]*entry{}, missing: map[protocol.UploadID]int32{},
-		receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
+		pace: rate.NewLimiter(besideTurns, paceBurst), receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
 	}
 	h.watch.moved = h.Draining
 	return h

@@ -108,7 +108,7 @@ func (r *reception) abort() { r.body.Stop() }
 // interruption, and then the verdict.
 func (r *reception) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoch int32, post func(any)) {
 	defer r.finishReading()
-	from := &meter{from: r.body, size: spec.Size, post: post}
+	from := &meter{from: &paced{ctx, r.body, h.pace, h.Live}, size: spec.Size, post: post}
 	pipe, feed := io.Pipe()
 	verdict := make(chan scanned, 1)
 	go func() {

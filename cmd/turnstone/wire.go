@@ -215,9 +215,10 @@ func (s *service) acceptsPictures() bool {
 }
 
 // hostUploads creates the host of the node's upload sessions.
-func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime) actors.Host {
+func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
-		Node: node, Runtime: runtime, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{}, Inspector: s.extractor, Guard: s.guardFiles(), Logger: s.log,
+		Node: node, Runtime: runtime, Live: live, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
+		Inspector: s.extractor, Guard: s.guardFiles(), Logger: s.log,
 	})
 	return s.uploads
 }
