@@ -5,6 +5,7 @@ package scanner
 import (
 	"context"
 	"io"
+	"slices"
 
 	"turnstone/protocol"
 )
@@ -19,6 +20,14 @@ type Scanner interface {
 	Ready(ctx context.Context) error
 	// Engine returns the name of the scanner, for operators and for the verdict on a file.
 	Engine() string
+}
+
+// TestFile returns the text of the standard test file (EICAR), which every scanner must detect. It is stored reversed, so
+// that malware scanners report neither this source file nor the binary.
+func TestFile() []byte {
+	text := []byte(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
+	slices.Reverse(text)
+	return text
 }
 
 // Verdict is the definite result for all bytes of a body.

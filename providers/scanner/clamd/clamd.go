@@ -7,6 +7,7 @@ package clamd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"turnstone/protocol"
@@ -39,6 +41,8 @@ const (
 // Scanner is a client of one daemon. It opens a connection for each command.
 type Scanner struct {
 	network, address string
+	// tested is the version of the daemon and its signatures that has detected the test file; empty: none yet.
+	tested atomic.Value
 }
 
 var _ scanner.Scanner = (*Scanner)(nil)
@@ -129,7 +133,8 @@ func stream(to io.Writer, body io.Reader) error {
 	}
 }
 
-// Ready implements scanner.Scanner: the daemon responds, and its signatures are not older than maxDatabaseAge.
+// Ready implements scanner.Scanner: the daemon responds, its signatures are not older than maxDatabaseAge, and it has detected
+// the test file with them.
 func (s *Scanner) Ready(ctx context.Context) error {
 	pong, err := s.command(ctx, "PING")
 	if err != nil {
@@ -153,6 +158,17 @@ func (s *Scanner) Ready(ctx context.Context) error {
 	if age := time.Since(date); age > maxDatabaseAge {
 		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner's signatures are %d days old", int(age.Hours()/24))
 	}
+	if s.tested.Load() == version {
+		return nil
+	}
+	verdict, err := s.Scan(ctx, bytes.NewReader(scanner.TestFile()), int64(len(scanner.TestFile())))
+	switch {
+	case err != nil:
+		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner cannot scan the EICAR test file: %w", err)
+	case verdict.Refusal != protocol.UploadMalware:
+		return protocol.Errorf(protocol.CodeUnavailable, "the malware scanner does not detect the EICAR test file")
+	}
+	s.tested.Store(version)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,9 @@ type daemon struct {
 	pong      string
 	streamMax int64
 	hang      bool // reads the command and sends no reply
+
+	newest atomic.Value // replaces version
+	scans  atomic.Int64
 }
 
 func serve(t *testing.T, d *daemon, network, address string) *Scanner {
@@ -84,7 +88,7 @@ func (d *daemon) respond(connection net.Conn) {
 	case "zPING\x00":
 		reply = or(d.pong, "PONG")
 	case "zVERSION\x00":
-		reply = or(d.version, "ClamAV 1.4.6/27800/"+time.Now().Format(databaseDate))
+		reply = or(d.currentVersion(), "ClamAV 1.4.6/27800/"+time.Now().Format(databaseDate))
 	case "zINSTREAM\x00":
 		if reply = d.scan(reader); reply == "" {
 			return
@@ -95,7 +99,15 @@ func (d *daemon) respond(connection net.Conn) {
 	_, _ = fmt.Fprintf(connection, "%s\x00", reply) // an error means that the client has disconnected
 }
 
+func (d *daemon) currentVersion() string {
+	if newest, set := d.newest.Load().(string); set {
+		return newest
+	}
+	return d.version
+}
+
 func (d *daemon) scan(reader io.Reader) string {
+	d.scans.Add(1)
 	var body bytes.Buffer
 	for {
 		var size uint32
@@ -194,19 +206,36 @@ func TestReadinessNeedsRecentSignatures(t *testing.T) {
 		return "ClamAV 1.4.6/27800/" + time.Now().Add(-age).Format(databaseDate)
 	}
 	for _, c := range []struct {
-		daemon daemon
+		daemon *daemon
 		ready  bool
 	}{
-		{daemon{version: dated(6 * 24 * time.Hour)}, true},
-		{daemon{version: dated(8 * 24 * time.Hour)}, false},
-		{daemon{version: "ClamAV 1.4.6"}, false},
-		{daemon{version: "ClamAV 1.4.6/27800/yesterday"}, false},
-		{daemon{pong: "PANG"}, false},
+		{&daemon{version: dated(6 * 24 * time.Hour)}, true},
+		{&daemon{version: dated(8 * 24 * time.Hour)}, false},
+		{&daemon{version: "ClamAV 1.4.6"}, false},
+		{&daemon{version: "ClamAV 1.4.6/27800/yesterday"}, false},
+		{&daemon{pong: "PANG"}, false},
+		{&daemon{verdict: "stream: OK"}, false},
+		{&daemon{verdict: "stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND"}, false},
+		{&daemon{verdict: "INSTREAM size limit exceeded. ERROR"}, false},
 	} {
-		err := serveTCP(t, &c.daemon).Ready(t.Context())
+		err := serveTCP(t, c.daemon).Ready(t.Context())
 		if (err == nil) != c.ready || err != nil && protocol.CodeOf(err) != protocol.CodeUnavailable {
 			t.Errorf("%q %q: %v", c.daemon.version, c.daemon.pong, err)
 		}
+	}
+}
+
+func TestTheTestFileIsScannedOnceForEachVersionOfTheSignatures(t *testing.T) {
+	d := &daemon{}
+	s := serveTCP(t, d)
+	for _, version := range []string{"27800", "27800", "27801", "27801"} {
+		d.newest.Store("ClamAV 1.4.6/" + version + "/" + time.Now().Format(databaseDate))
+		if err := s.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := d.scans.Load(); n != 2 {
+		t.Errorf("the test file was scanned %d times, want 2", n)
 	}
 }
 
@@ -219,13 +248,13 @@ func TestAScanTakesBoundedTime(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	for address, want := range map[string]Scanner{
-		"127.0.0.1:3310":             {"tcp", "127.0.0.1:3310"},
-		"tcp:clamd:3310":             {"tcp", "clamd:3310"},
-		"/run/clamav/clamd.ctl":      {"unix", "/run/clamav/clamd.ctl"},
-		"unix:/run/clamav/clamd.ctl": {"unix", "/run/clamav/clamd.ctl"},
+	for address, want := range map[string]*Scanner{
+		"127.0.0.1:3310":             {network: "tcp", address: "127.0.0.1:3310"},
+		"tcp:clamd:3310":             {network: "tcp", address: "clamd:3310"},
+		"/run/clamav/clamd.ctl":      {network: "unix", address: "/run/clamav/clamd.ctl"},
+		"unix:/run/clamav/clamd.ctl": {network: "unix", address: "/run/clamav/clamd.ctl"},
 	} {
-		if got, err := New(address); err != nil || *got != want {
+		if got, err := New(address); err != nil || got.network != want.network || got.address != want.address {
 			t.Errorf("%s: %+v, %v", address, got, err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"turnstone/protocol"
 	"turnstone/providers/scanner"
@@ -22,15 +21,7 @@ const (
 	chunk     = 64 << 10
 )
 
-// eicar is the text of the test file. It is stored reversed, so that malware scanners report neither this source file
-// nor the binary.
-var eicar = reversed(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
-
-func reversed(text string) []byte {
-	b := []byte(text)
-	slices.Reverse(b)
-	return b
-}
+var eicar = scanner.TestFile()
 
 // Scanner detects the test file.
 type Scanner struct{}
