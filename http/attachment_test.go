@@ -141,6 +141,18 @@ func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 	if n := query[int64](w, `select count(*) from conversations`)[0]; n != 0 {
 		t.Errorf("%d conversations", n)
 	}
+	used := c.storeFile("Used.")
+	conversation, messages := c.ask(asking("x", []*protocol.File{used}))
+	var details protocol.FileDetails
+	c.expect(200, "GET", "/files/"+used.FileID.String(), nil).into(t, &details)
+	if len(details.References) != 1 || details.References[0].ConversationID != conversation || details.References[0].MessageID != messages[1].MessageID {
+		t.Errorf("the file is used in %+v", details.References)
+	}
+	other.expect(404, "GET", "/files/"+used.FileID.String(), nil)
+	c.expect(204, "DELETE", "/files/"+used.FileID.String(), nil)
+	if refused := c.expect(409, "POST", "/chat", asking("x", []*protocol.File{used})); !strings.Contains(string(refused.body), `"state":"deleted"`) {
+		t.Errorf("%s", refused.body)
+	}
 	var many []*protocol.File
 	for range protocol.MaxAttachments + 1 {
 		many = append(many, &protocol.File{FileID: protocol.DeriveFileID(protocol.NewUploadID())})

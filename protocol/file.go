@@ -42,11 +42,26 @@ type File struct {
 	Pages        *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read."`
 	Width        *int        `json:"width" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
 	Height       *int        `json:"height" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
-	HasThumbnail bool        `json:"has_thumbnail" doc:"GET …/thumbnail returns a small version of the picture."`
+	HasThumbnail bool        `json:"has_thumbnail" doc:"GET …/thumbnail returns a small version of the picture, or of the first page of a PDF."`
 	Version      int64       `json:"version"`
 	CreatedAt    time.Time   `json:"created_at"`
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    *time.Time  `json:"deleted_at" doc:"When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read."`
+}
+
+// FileDetails is a file with the places where it is used.
+type FileDetails struct {
+	File
+	References []FileReference `json:"references" doc:"The newest 20 messages that have the file, without those of temporary conversations, newest first."`
+}
+
+// FileReference is a message that has a file.
+type FileReference struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	BranchID       BranchID       `json:"branch_id"`
+	MessageID      MessageID      `json:"message_id"`
+	Title          string         `json:"title" doc:"The title of the conversation; empty if it has none."`
+	CreatedAt      time.Time      `json:"created_at" doc:"When the message was created."`
 }
 
 // FileUse is the state of a file that a message is to have.

@@ -28,6 +28,7 @@ type Uploads interface {
 
 // Store stores files; see package persistence/files.
 type Store interface {
+	References(ctx context.Context, account protocol.AccountID, id protocol.FileID, limit int) ([]protocol.FileReference, error)
 	File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error)
 	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
 	ListFiles(ctx context.Context, account protocol.AccountID, filter *files.Filter, after *files.Position, limit int) (page []protocol.File, next *files.Position, err error)

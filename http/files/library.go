@@ -116,8 +116,20 @@ type InFile struct {
 	FileID protocol.FileID `path:"file_id"`
 }
 
-func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[protocol.File], error) {
-	return versioned(h.Store.File(ctx, router.CallerOf(ctx).AccountID, in.FileID))
+// maxReferences limits the messages that a file names.
+const maxReferences = 20
+
+func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[protocol.FileDetails], error) {
+	account := router.CallerOf(ctx).AccountID
+	file, err := h.Store.File(ctx, account, in.FileID)
+	if err != nil {
+		return nil, err
+	}
+	references, err := h.Store.References(ctx, account, in.FileID, maxReferences)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(protocol.FileDetails{File: *file, References: references}, file.Version), nil
 }
 
 type textInput struct {

@@ -81,8 +81,8 @@ func (h *Handlers) fileRoutes() []route.Route {
 			DescribedAs("Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
 			Documented(documentDownload),
-		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a picture", route.Reads.Unstored(), h.getThumbnail).
-			DescribedAs("Sends a small version of a picture, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.").
+		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a file", route.Reads.Unstored(), h.getThumbnail).
+			DescribedAs("Sends a small version of a picture, or of the first page of a PDF, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.").
 			Documented(documentThumbnail),
 		route.Call("GET", path+"/text", "getFileText", "Get the text of a file", route.Reads, h.getText).
 			DescribedAs("Returns a range of the text of a file, and the pages, sheets, slides or chapters in it. Offsets and lengths are bytes of UTF-8, and a range never cuts a character. The text is read after the upload: until then, its state is `pending`. A picture, a sound and an archive have none, and a document that is encrypted or damaged, or that the service cannot read, is `failed` with a reason. Of a long text, the first 4 MiB are kept."),

@@ -20,6 +20,7 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"search/document.go":            "indexes, and has the condition for look-ups",
 		"projects/reindex.go":           "moves the conversations of a deleted project",
 		"erasure/store.go":              "counts files, which have a deletion of their own",
+		"search/files.go":               "reads files, which have a deletion of their own",
 		"turns/attachments.go":          "reads files, which have a deletion of their own",
 	}
 	err := filepath.WalkDir("..", func(at string, entry fs.DirEntry, err error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
@@ -59,6 +60,24 @@ func (s *Store) File(ctx context.Context, account protocol.AccountID, id protoco
 		return nil, fmt.Errorf("reading a file: %w", err)
 	}
 	return &f, nil
+}
+
+const referencesSQL = `
+	select m.conversation_id, m.branch_id, m.message_id, coalesce(nullif(c.title, ''), c.provisional_title), m.created_at
+	from message_files u
+	join messages m on m.account_id = u.account_id and m.message_id = u.message_id
+	join conversations c on c.account_id = m.account_id and c.conversation_id = m.conversation_id
+	where u.account_id = @account and u.file_id = @file and not c.temporary and ` + conversations.Visible + `
+	order by u.message_id desc limit @limit`
+
+// References returns the newest messages that have a file, at most limit.
+func (s *Store) References(ctx context.Context, account protocol.AccountID, id protocol.FileID, limit int) ([]protocol.FileReference, error) {
+	args := pgx.NamedArgs{"account": account, "file": id, "limit": limit}
+	references, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[protocol.FileReference], referencesSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("reading where a file is used: %w", err)
+	}
+	return references, nil
 }
 
 const objectNameSQL = `select f.object_name from files f where f.account_id = @account and f.file_id = @file and ` + readable

@@ -76,7 +76,7 @@ const thumbnailSQL = `
 	select t.thumbnail from files f join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
 	where f.account_id = @account and f.file_id = @file and t.thumbnail is not null and ` + readable
 
-// Thumbnail returns the thumbnail of a picture, a JPEG or PNG of at most 128 KiB. The error is protocol.CodeNotFound if the
+// Thumbnail returns the thumbnail of a picture or a PDF, a JPEG or PNG of at most 128 KiB. The error is protocol.CodeNotFound if the
 // file has none.
 func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error) {
 	picture, err := pg.Row(ctx, s.db, account, pgx.RowTo[[]byte], thumbnailSQL, pgx.NamedArgs{"account": account, "file": id})
@@ -88,7 +88,7 @@ func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id pr
 
 const pictureSQL = `
 	select coalesce(t.picture, t.thumbnail) from file_texts t
-	where t.account_id = @account and t.file_id = @file and t.thumbnail is not null`
+	where t.account_id = @account and t.file_id = @file and t.thumbnail is not null and t.state = 'none'`
 
 // FilePicture returns a picture for a model, a JPEG or PNG of at most 512 KiB; nil if the file has none. It is the thumbnail if no
 // model accepted pictures when the file was read.
@@ -344,7 +344,7 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 
 const headColumns = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
-		coalesce(t.tokens, 0), t.thumbnail is not null
+		coalesce(t.tokens, 0), t.thumbnail is not null and t.state = 'none'
 	` + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`

@@ -14,23 +14,10 @@ const (
 // In a larger one, this could read all rows for one match. Its windows are those of the account, which read a bounded
 // number of rows, and contain what of them is in the project.
 //
-// The files of a project, and those of a conversation, are read by the same rule.
-var (
-	projectWindowSQL = windowOf("r.conversation_id", `
+// The files of a project, and those of a conversation, are read by the same rule; see files.go.
+var projectWindowSQL = windowOf("r.conversation_id", `
 				select c.conversation_id as id from conversations c
 				where c.account_id = @account and c.project_id = @project and `+conversations.Visible)
-	projectFilesSQL = windowOf("r.file_id", `
-				select f.file_id as id from project_files m join files f on f.account_id = m.account_id and f.file_id = m.file_id
-				where m.account_id = @account and m.project_id = @project and f.deleted_at is null`)
-	conversationFilesSQL = windowOf("r.file_id", filesOfConversation)
-)
-
-// filesOfConversation selects the files of the library that messages of a conversation have.
-const filesOfConversation = `
-				select distinct f.file_id, f.file_id as id from messages m
-				join message_files u on u.account_id = m.account_id and u.message_id = m.message_id
-				join files f on f.account_id = u.account_id and f.file_id = u.file_id
-				where m.account_id = @account and m.conversation_id = @conversation and m.attachments <> '{}' and f.deleted_at is null`
 
 // windowOf returns the statement that reads a window of the rows whose container is one of those that a statement selects.
 func windowOf(container, selected string) string {

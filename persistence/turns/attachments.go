@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,7 +13,10 @@ import (
 
 // attachableSQL locks the files, so that none is deleted before the message that has it is committed.
 const attachableSQL = `
-select file_id from files where account_id = $1 and file_id = any ($2) and deleted_at is null for share`
+select file_id, case when deleted_at is null then 'ready' else 'deleted' end as state from files f
+where account_id = $1 and file_id = any ($2)
+	and (deleted_at is null or exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id))
+for share of f`
 
 // CheckFiles returns a conflict with the states of the files of a message, unless the account has all of them.
 func CheckFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, ids []protocol.FileID) error {
@@ -23,23 +27,22 @@ func CheckFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, ids 
 	if err != nil {
 		return fmt.Errorf("reading the files of a message: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[protocol.FileID])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fileUse])
 	if err != nil {
 		return fmt.Errorf("reading the files of a message: %w", err)
 	}
-	ready := map[protocol.FileID]bool{}
-	for _, id := range found {
-		ready[id] = true
-	}
-	if len(ready) == len(ids) {
-		return nil
-	}
-	states := make([]fileUse, len(ids))
+	states, ready := make([]fileUse, len(ids)), 0
 	for i, id := range ids {
 		states[i] = fileUse{id, protocol.FileMissing}
-		if ready[id] {
-			states[i].State = protocol.FileReady
+		if at := slices.IndexFunc(found, func(u fileUse) bool { return u.FileID == id }); at >= 0 {
+			states[i] = found[at]
 		}
+		if states[i].State == protocol.FileReady {
+			ready++
+		}
+	}
+	if ready == len(ids) {
+		return nil
 	}
 	return protocol.Conflict(protocol.CodeConflict, map[string][]fileUse{"files": states}, "Some files of the message do not exist any more.")
 }

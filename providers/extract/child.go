@@ -19,11 +19,12 @@ type Task string
 const (
 	ReadText Task = "text"       // the result is the text
 	Inspect  Task = "encryption" // the result says whether the content is encrypted; it has no text
+	drawPage Task = "first page" // the result is the first page of a PDF, as a picture
 )
 
 // Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a
-// protocol.Extraction as JSON. With the path of pdftotext, it restricts the process and becomes a shell, which becomes
-// pdftotext, so that no process below this one has to be limited; that prints the text. The shell limits the address space,
+// protocol.Extraction as JSON. With the path of pdftotext or pdftoppm, it restricts the process and becomes a shell, which
+// becomes that program, so that no process below this one has to be limited; that prints the text or the picture. The shell limits the address space,
 // because a Go process must not: its runtime has reserved more already, and ends the process when it cannot have more.
 func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string) error {
 	if reader != "" {
@@ -31,7 +32,7 @@ func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string
 			return err
 		}
 		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; exec "$0" "$@"`, maxReaderSize>>10), reader}
-		return syscall.Exec("/bin/sh", append(limited, pdftotextArguments(task)...), nil) //nolint:gosec // Extractor names the program
+		return syscall.Exec("/bin/sh", append(limited, pdfArguments(task)...), nil) //nolint:gosec // Extractor names the program
 	}
 	if err := restrict(maxSpace); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ func New(command ...string) *Extractor {
 	return &Extractor{command: command, lanes: map[Task]lane{
 		ReadText: {make(chan struct{}, atOnce), maxTime},
 		Inspect:  {make(chan struct{}, atOnce), maxInspection},
+		drawPage: {nil, maxInspection}, // in the slot of the text
 	}}
 }
 
@@ -98,7 +100,37 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 		return nil, err
 	}
 	defer func() { _ = spool.Close() }() // it has no name any more
-	return e.run(ctx, spool, task, mediaType, reader)
+	x, err := e.run(ctx, spool, task, mediaType, reader)
+	if err == nil && task == ReadText && mediaType == pdf && x.State == protocol.TextDone {
+		x.Thumbnail = e.firstPage(ctx, spool)
+	}
+	return x, err
+}
+
+// firstPage returns a thumbnail of the first page of a PDF; nil if it cannot be drawn. What pdftoppm prints is read like any
+// other picture.
+func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
+	drawer, err := exec.LookPath(pdftoppm)
+	if err != nil {
+		return nil
+	}
+	if _, err := of.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	drawn, err := e.run(ctx, of, drawPage, pdf, drawer)
+	if err != nil || drawn.Picture == nil {
+		return nil
+	}
+	spool, err := spooled(bytes.NewReader(drawn.Picture))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = spool.Close() }() // it has no name any more
+	read, err := e.run(ctx, spool, ReadText, "image/png", "")
+	if err != nil {
+		return nil
+	}
+	return read.Thumbnail
 }
 
 // spooled copies a content into a file without a name, which a child can read at any position.
@@ -133,9 +165,12 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 		c.watch(ctx, e.lanes[task].timeout)
 	}()
 	var x *protocol.Extraction
-	if reader == "" {
+	switch {
+	case reader == "":
 		x, err = c.result()
-	} else {
+	case task == drawPage:
+		x, err = c.page()
+	default:
 		x, err = c.pages(task)
 	}
 	c.kill() // it has nothing to do any more
@@ -295,6 +330,15 @@ func (c *child) pages(task Task) (*protocol.Extraction, error) {
 		return pdfFailure(string(c.errors.text)), nil
 	}
 	return nil, fmt.Errorf("%w: %s", errChild, c.cmd.ProcessState)
+}
+
+// page reads what pdftoppm prints: a picture, which nobody has checked.
+func (c *child) page() (*protocol.Extraction, error) {
+	printed, err := io.ReadAll(io.LimitReader(c.output, maxDrawn))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChild, err)
+	}
+	return &protocol.Extraction{Picture: printed}, nil
 }
 
 // prefix stores the beginning of what is written to it.

@@ -1,9 +1,12 @@
 package extract_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -161,11 +164,11 @@ func TestTheProcessThatBecomesPdftotextKeepsItsAddressSpace(t *testing.T) {
 	}
 }
 
-// replacePdftotext makes a shell script the program that reads PDFs.
-func replacePdftotext(t *testing.T, script string) {
+// replaceProgram makes a shell script one of the programs that read PDFs.
+func replaceProgram(t *testing.T, program, script string) {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "pdftotext"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(folder, program), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
@@ -173,7 +176,7 @@ func replacePdftotext(t *testing.T, script string) {
 
 // Some versions of pdftotext refuse to print a text that must not be copied. Reading it needs no password.
 func TestAPDFWhoseTextMustNotBeCopiedIsNotEncrypted(t *testing.T) {
-	replacePdftotext(t, "echo Copying of text from this document is not allowed. >&2; exit 3")
+	replaceProgram(t, "pdftotext", "echo Copying of text from this document is not allowed. >&2; exit 3")
 	e := extract.New(command("read")...)
 	if is, err := e.Encrypted(t.Context(), opened(onePage("x")), "application/pdf"); err != nil || is {
 		t.Errorf("%t, %v", is, err)
@@ -184,10 +187,38 @@ func TestAPDFWhoseTextMustNotBeCopiedIsNotEncrypted(t *testing.T) {
 }
 
 func TestPdftotextIsLimited(t *testing.T) {
-	replacePdftotext(t, "echo $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)")
+	replaceProgram(t, "pdftotext", "echo $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)")
 	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
 	if err != nil || x.Text != "1048576 30 64 0 0\n" {
 		t.Errorf("%+v, %v", x, err)
+	}
+}
+
+// A PDF may have taken over the program that draws it, so what it prints is not trusted.
+func TestWhatDrawsAPageIsNotTrusted(t *testing.T) {
+	folder := t.TempDir()
+	script := func(content string) string {
+		file := filepath.Join(folder, fmt.Sprintf("%x", sha256.Sum256([]byte(content))))
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "exec cat " + file
+	}
+	for name, c := range map[string]struct {
+		script string
+		drawn  bool
+	}{
+		"nothing": {"exit 0", false}, "a failure": {"echo x; exit 1", false}, "no end": {"exec yes", false}, "a text": {script("Tides"), false},
+		"a JPEG": {script(picture("jpeg", 30, 20)), false}, "half a PNG": {script(picture("png", 30, 20)[:60]), false},
+		"a PNG": {script(picture("png", 30, 20)), true}, "a PNG with a program behind it": {script(picture("png", 30, 20) + "<script>"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			replaceProgram(t, "pdftoppm", c.script)
+			x, err := readWith(t, extract.New(command("read")...), onePage("Tides"), "application/pdf")
+			if err != nil || x.State != protocol.TextDone || x.Text != "Tides\n" || (x.Thumbnail != nil) != c.drawn || x.Picture != nil || bytes.Contains(x.Thumbnail, []byte("script")) {
+				t.Errorf("%+v, %v", x, err)
+			}
+		})
 	}
 }
 

@@ -38,6 +38,8 @@ const (
 	// maxPicture is a detailed photo of this size; see table file_texts.
 	maxPicture       = 512 << 10
 	renditionQuality = 80
+	// maxDrawn is more than a page of noise has at twice the size of a thumbnail.
+	maxDrawn = 8 << 20
 	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
 	maxExif = 256 << 10
 )

@@ -7,13 +7,20 @@ import (
 	"turnstone/protocol"
 )
 
-// The program that reads PDFs, of Debian's package poppler-utils, and its arguments: from stdin to stdout, in the order of
-// reading, with a form feed after each page.
-const pdftotext = "pdftotext"
+// The programs that read PDFs, of Debian's package poppler-utils.
+const (
+	pdftotext = "pdftotext"
+	pdftoppm  = "pdftoppm"
+)
 
-func pdftotextArguments(task Task) []string {
+// pdfArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
+// page, or of pdftoppm. Both read stdin and print to stdout.
+func pdfArguments(task Task) []string {
 	last := maxBlocks
-	if task == Inspect {
+	switch task {
+	case drawPage:
+		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(2 * thumbnailSide), "-"}
+	case Inspect:
 		last = 1 // the password is needed before the first page
 	}
 	return []string{"-enc", "UTF-8", "-eol", "unix", "-l", strconv.Itoa(last), "-", "-"}

@@ -87,10 +87,10 @@ func TestContentsAreRead(t *testing.T) {
 	stored := pictureOf("jpeg", quarters(1200, 800))
 	longText := strings.Repeat("Tides come twice a day. ", extract.MaxText/20)
 	cases := []struct{ name, mediaType, content, want string }{
-		{"pdf", pdf, document("", "Tides", "Ebb"), `done of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
-		{"pdf with an empty page", pdf, document("", "Tides", "", "Ebb"), `done of 3 page 1 "Tides\n" page 3 "Ebb\n"`},
-		{"pdf without text", pdf, onePage(""), `done of 1`},
-		{"pdf, the directory is cut off", pdf, strings.Split(onePage("Tides"), "startxref")[0], `done of 1 page 1 "Tides\n"`},
+		{"pdf", pdf, document("", "Tides", "Ebb"), `done jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
+		{"pdf with an empty page", pdf, document("", "Tides", "", "Ebb"), `done jpeg 396x512 wwww of 3 page 1 "Tides\n" page 3 "Ebb\n"`},
+		{"pdf without text", pdf, onePage(""), `done jpeg 396x512 wwww of 1`},
+		{"pdf, the directory is cut off", pdf, strings.Split(onePage("Tides"), "startxref")[0], `done jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
 		{"pdf, cut", pdf, onePage("Tides")[:60], `failed damaged`},
 		{"pdf, encrypted", pdf, lockedPDF(), `failed encrypted`},
 		{"pdf, only its first line", pdf, "%PDF-1.7\n", `failed damaged`},
@@ -98,7 +98,7 @@ func TestContentsAreRead(t *testing.T) {
 		{"pdf, a picture", pdf, picture("png", 3, 2), `failed damaged`},
 		{"pdf, empty", pdf, "", `failed damaged`},
 		{"pdf, references in a circle", pdf, strings.ReplaceAll(onePage("Tides"), "/Kids [4 0 R ]", "/Kids [2 0 R ]"), `failed damaged`},
-		{"pdf, many pages", pdf, document("", slices.Repeat([]string{"Tides"}, 200)...), `done of 200 1200 bytes, 200 blocks`},
+		{"pdf, many pages", pdf, document("", slices.Repeat([]string{"Tides"}, 200)...), `done jpeg 396x512 wwww of 200 1200 bytes, 200 blocks`},
 
 		{"docx", docx, word(paragraph("Tides") + paragraph("come &amp; go")), `done "Tides\ncome & go\n"`},
 		{"docx, headings", docx, word(`<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>`), `done "## Tides\n"`},

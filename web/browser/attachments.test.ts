@@ -488,9 +488,10 @@ describe("files of messages", () => {
     const contents: string[] = [];
     page.on("request", (request) => void (request.url().endsWith("/content") && contents.push(request.method())));
     await composer(page).waitFor();
-    await add(page, pictureFile("tide.png", 1200, 800), textFile("tides.txt"));
+    await add(page, pictureFile("tide.png", 1200, 800), textFile("tides.txt"), pdf("pilot.pdf", ["The first page."]));
     const chip = attached(page).filter({ hasText: "tide.png" });
     await expect.poll(() => widths(chip)).toEqual([512]);
+    await expect.poll(() => widths(attached(page).filter({ hasText: "pilot.pdf" }))).toEqual([396]); // the page of 612 × 792 points
     await expectAccessibleInBothColorSchemes(page, "a message with a picture that is being written");
     expect((await chip.boundingBox())!.height).toBe(
       (await attached(page).filter({ hasText: "tides.txt" }).boundingBox())!.height,
@@ -506,10 +507,12 @@ describe("files of messages", () => {
     const row = page.getByRole("list", { name: "Files" }).getByRole("listitem").filter({ hasText: "tide.png" });
     await expect.poll(() => widths(row)).toEqual([512]);
     await expectAccessibleInBothColorSchemes(page, "a library with a picture");
-    expect(contents).toEqual(["PUT", "PUT"]); // the uploads
+    expect(contents).toEqual(["PUT", "PUT", "PUT"]); // the uploads
     await page.goBack();
     await sent.press("Enter");
-    await expect.poll(() => widths(page.getByRole("dialog", { name: "tide.png" }))).toEqual([1200]);
+    const view = page.getByRole("dialog", { name: "tide.png" });
+    await expect.poll(() => widths(view)).toEqual([1200]);
+    expect(await view.getByRole("listitem").getByRole("link").count(), "conversations that have it").toBe(1);
     await visit.close();
   });
 

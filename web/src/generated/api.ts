@@ -1227,8 +1227,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the thumbnail of a picture
-         * @description Sends a small version of a picture, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.
+         * Get the thumbnail of a file
+         * @description Sends a small version of a picture, or of the first page of a PDF, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.
          */
         get: operations["getFileThumbnail"];
         put?: never;
@@ -2965,7 +2965,7 @@ export interface components {
             deleted_at: string | null;
             file_id: string;
             filename: string;
-            /** @description GET …/thumbnail returns a small version of the picture. */
+            /** @description GET …/thumbnail returns a small version of the picture, or of the first page of a PDF. */
             has_thumbnail: boolean;
             /**
              * Format: int64
@@ -3005,6 +3005,71 @@ export interface components {
              * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             width: number | null;
+        };
+        FileDetails: {
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read.
+             */
+            deleted_at: string | null;
+            file_id: string;
+            filename: string;
+            /** @description GET …/thumbnail returns a small version of the picture, or of the first page of a PDF. */
+            has_thumbnail: boolean;
+            /**
+             * Format: int64
+             * @description Of a picture as it is shown, in pixels; null if it is not known.
+             */
+            height: number | null;
+            /** @enum {string} */
+            kind: "document" | "text" | "image" | "audio" | "archive" | "other";
+            /** @description The media type that was detected in the content. */
+            media_type: string;
+            /**
+             * Format: int64
+             * @description The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read.
+             */
+            pages: number | null;
+            /** @description The projects that the file belongs to. */
+            project_ids: string[];
+            /** @description The newest 20 messages that have the file, without those of temporary conversations, newest first. */
+            references: components["schemas"]["FileReference"][];
+            scan: components["schemas"]["FileScan"];
+            /** @description Of the content, in hexadecimal. */
+            sha256: string;
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            size: number;
+            /**
+             * @description The state of the text: GET …/text returns it, and the reason of a failure.
+             * @enum {string}
+             */
+            text_state: "pending" | "done" | "none" | "failed";
+            /** Format: date-time */
+            updated_at: string;
+            /** Format: int64 */
+            version: number;
+            /**
+             * Format: int64
+             * @description Of a picture as it is shown, in pixels; null if it is not known.
+             */
+            width: number | null;
+        };
+        FileReference: {
+            branch_id: string;
+            conversation_id: string;
+            /**
+             * Format: date-time
+             * @description When the message was created.
+             */
+            created_at: string;
+            message_id: string;
+            /** @description The title of the conversation; empty if it has none. */
+            title: string;
         };
         FileScan: {
             /** Format: date-time */
@@ -21148,6 +21213,15 @@ export interface operations {
                      *       "project_ids": [
                      *         "proj_01h2xcejqtf2nbrexx3vqjhp41"
                      *       ],
+                     *       "references": [
+                     *         {
+                     *           "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "title": "Six times seven"
+                     *         }
+                     *       ],
                      *       "scan": {
                      *         "at": "2026-03-01T12:30:15.250Z",
                      *         "engine": "a engine",
@@ -21161,7 +21235,7 @@ export interface operations {
                      *       "width": 1
                      *     }
                      */
-                    "application/json": components["schemas"]["File"];
+                    "application/json": components["schemas"]["FileDetails"];
                 };
             };
             /** @description Unauthorized. Codes: `unauthenticated`. */

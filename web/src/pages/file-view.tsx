@@ -1,14 +1,16 @@
 // A dialog with the content of a file: a picture, or the text with the part that a citation names.
 import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { Fragment, useEffect, useRef } from "react";
 import { api, body, Refusal, type Schemas } from "../api/client";
 import { closeFileView, useFileView, viewFile, type ViewedFile } from "../api/file-view";
-import { contentPath } from "../api/files";
+import { contentPath, thumbnailPath } from "../api/files";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { ShowMore } from "../controls/show-more";
 import { byteSize } from "../messages/byte-size";
 import { useLocalization } from "../messages/localization";
+import { addressOf } from "../transcript/address";
 import { piecesOf } from "./text-pieces";
 
 type TextRange = Schemas["TextRange"];
@@ -69,10 +71,20 @@ function View({ viewed }: { viewed: ViewedFile }) {
           {shownPictures.includes(file.media_type) ? (
             <img src={contentPath(file)} alt={file.filename} className="max-h-[60dvh] self-center object-contain" />
           ) : file.text_state === "done" ? (
-            <Text viewed={viewed} />
+            <>
+              {file.has_thumbnail && viewed.cited === undefined && (
+                <img
+                  src={thumbnailPath(file)}
+                  alt={t("file.first_page")}
+                  className="max-h-64 self-center rounded-sm border border-line object-contain"
+                />
+              )}
+              <Text viewed={viewed} />
+            </>
           ) : (
             <p className="text-sm text-soft">{t(file.text_state === "pending" ? "file.reading" : "file.no_text")}</p>
           )}
+          <References list={file.references} />
           <a
             href={contentPath(file)}
             download=""
@@ -83,6 +95,33 @@ function View({ viewed }: { viewed: ViewedFile }) {
         </>
       )}
     </Dialog>
+  );
+}
+
+/** The conversations that have the file, each with a link to its newest message that does. */
+function References({ list }: { list: Schemas["FileDetails"]["references"] }) {
+  const { t } = useLocalization();
+  const newest = list.filter((one, at) => list.findIndex((of) => of.conversation_id === one.conversation_id) === at);
+  if (newest.length === 0) return null;
+  return (
+    <div className="text-sm">
+      <p className="text-xs text-faint">{t("file.used_in")}</p>
+      <ul className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
+        {newest.map(({ conversation_id, message_id, branch_id, title }) => (
+          <li key={conversation_id} className="max-w-full truncate">
+            <Link
+              to="/c/$conversation"
+              params={{ conversation: conversation_id }}
+              hash={addressOf(message_id, branch_id)}
+              onClick={closeFileView}
+              className="text-accent underline decoration-1 underline-offset-2"
+            >
+              <bdi>{title || t("pages.untitled")}</bdi>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
