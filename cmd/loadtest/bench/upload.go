@@ -166,7 +166,7 @@ func deleteFile(ctx context.Context, a *load.Account, id protocol.FileID) error 
 
 // uploadsBesideTurns compares the delay of the tokens of live turns with and without uploads beside them.
 func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
-	turns, uploads, size := b.pickCount(200, 20), b.pickCount(50, 5), int64(b.pickCount(8<<20, 1<<20))
+	turns, uploads, size := b.pickCount(200, 20), b.pickCount(50, 5), int64(b.pickCount(2<<20, 1<<20))
 	over := b.pickDuration(8*time.Second, 3*time.Second)
 	accounts, err := b.site.EnsureAccounts(ctx, uploads)
 	if err != nil {
