@@ -8,6 +8,7 @@ import type { Localization } from "../messages/localization";
 
 export type Placement = { pinned: boolean } | { archived: boolean };
 
+/** The change is displayed already, so the request outlives the page. */
 function put(conversation: Conversation, placement: Placement): Promise<Conversation> {
   const params = {
     path: { conversation_id: conversation.conversation_id },
@@ -15,8 +16,8 @@ function put(conversation: Conversation, placement: Placement): Promise<Conversa
   };
   return body(
     "pinned" in placement
-      ? api.PUT("/conversations/{conversation_id}/pin", { params, body: placement })
-      : api.PUT("/conversations/{conversation_id}/archive", { params, body: placement }),
+      ? api.PUT("/conversations/{conversation_id}/pin", { params, body: placement, keepalive: true })
+      : api.PUT("/conversations/{conversation_id}/archive", { params, body: placement, keepalive: true }),
   );
 }
 

@@ -20,6 +20,7 @@ function putTitle(id: string, title: string, version: number): Promise<Conversat
     api.PUT("/conversations/{conversation_id}/title", {
       params: { path: { conversation_id: id }, header: { "If-Match": `"v${version}"` } },
       body: { title },
+      keepalive: true, // the new title is displayed already
     }),
   ) as Promise<Conversation>;
 }
