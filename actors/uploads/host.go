@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func New(c Config) *Host {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Host{
 		Config: c, log: c.Logger.Named("uploads"), ctx: ctx, cancel: cancel, running: map[protocol.UploadID]*entry{}, missing: map[protocol.UploadID]int32{},
-		pace: rate.NewLimiter(besideTurns, paceBurst), receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
+		pace: rate.NewLimiter(rate.Limit(besideTurns*runtime.GOMAXPROCS(0)), paceBurst), receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
 	}
 	h.watch.moved = h.Draining
 	return h
