@@ -68,6 +68,7 @@ func compareRank(a, b match) int {
 
 // window is a range of the objects of a kind, newest first, with its matches.
 type window struct {
+	kind    protocol.SearchKind
 	matches []match
 	next    *Place // where the next window starts; nil: there is none
 }
@@ -187,6 +188,7 @@ func (f *finder) readPending(rows pgx.Rows) error {
 
 func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
 	f.read++
+	w.kind = kind
 	batch.Queue(f.windowSQL(kind), f.windowArgs(kind, before)).Query(w.read)
 }
 
@@ -253,13 +255,13 @@ func (w *window) read(rows pgx.Rows) error {
 
 // skipFound moves the start of the next window behind the file in which this one ends, if the file was found.
 func (w *window) skipFound() {
-	if w.next == nil {
+	if w.next == nil || w.kind != protocol.SearchFile {
 		return
 	}
 	for _, m := range w.matches {
 		first := m.ID
 		first[14], first[15] = 0, 0
-		if m.At.Equal(w.next.At) && m.ID != m.container && bytes.Equal(m.ID[:14], w.next.ID[:14]) {
+		if m.At.Equal(w.next.At) && bytes.Equal(m.ID[:14], w.next.ID[:14]) {
 			w.next = &Place{m.At, first}
 		}
 	}
