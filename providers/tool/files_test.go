@@ -108,6 +108,35 @@ func TestAFileIsReadPageByPageAndPieceByPiece(t *testing.T) {
 	}
 }
 
+func TestAResultHasABoundedNumberOfPages(t *testing.T) {
+	l := newLibrary()
+	l.text, l.blocks = "", nil
+	for page := 1; page <= 3*maxPages; page++ {
+		l.blocks = append(l.blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: page, Offset: len(l.text), Length: 2})
+		l.text += "x\n"
+	}
+	l.head.Size = len(l.text)
+	id := l.head.FileID.String()
+	result, code := l.run(t, ReadFile{l}, map[string]any{"file_id": id})
+	if code != "" || len(result.Sources[0].Blocks) != maxPages || !strings.Contains(result.Output, fmt.Sprintf("continues at the offset %d.]", 2*maxPages)) {
+		t.Errorf("%s: %d pages, %.200s", code, len(result.Sources[0].Blocks), result.Output)
+	}
+	result, _ = l.run(t, ReadFile{l}, map[string]any{"file_id": id, "offset": 2 * 2 * maxPages})
+	if blocks := result.Sources[0].Blocks; len(blocks) != maxPages || blocks[maxPages-1].Page != 3*maxPages || strings.Contains(result.Output, "continues") {
+		t.Errorf("the end has %d pages: %.200s", len(blocks), result.Output)
+	}
+	if result, _ := l.run(t, SearchFiles{nameOnly{l}}, map[string]any{"query": "name"}); len(result.Sources[0].Blocks) != maxPages {
+		t.Errorf("a search shows %d pages", len(result.Sources[0].Blocks))
+	}
+}
+
+// nameOnly finds the file of a library by its name.
+type nameOnly struct{ *library }
+
+func (n nameOnly) SearchFiles(context.Context, turnlog.Scope, string, int) ([]protocol.SearchResult, error) {
+	return []protocol.SearchResult{{FileID: &n.head.FileID}}, nil
+}
+
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	l := newLibrary()
 	id := l.head.FileID.String()

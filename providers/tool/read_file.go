@@ -5,6 +5,7 @@ import (
 	_ "embed" // the description
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -24,6 +25,7 @@ type ReadFile struct{ Files Files }
 const (
 	maxRead   = 24 << 10 // bytes of one call: about 8,000 tokens
 	wordSpace = 256      // bytes in which the end of a word is looked for
+	maxPages  = 200      // of one file in one result, whose event names them all
 )
 
 // Spec implements tools.Tool.
@@ -80,7 +82,7 @@ func (r ReadFile) Run(ctx context.Context, call *tools.Call) (tools.Result, erro
 		return tools.Result{}, &tools.Failure{Code: "end_of_file", Detail: fmt.Sprintf("The text has %d bytes.", len(text))}
 	}
 	note := ""
-	if cut := readEnd(text, start); cut < end {
+	if cut := min(readEnd(text, start), pagesEnd(blocks, start)); cut < end {
 		end, note = cut, fmt.Sprintf("[This is a part of the text. It continues at the offset %d.]", cut)
 	}
 	section, source := attachment.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
@@ -99,6 +101,19 @@ func pages(blocks []protocol.TextBlock, first, last int) (start, end int, found 
 		end = b.Offset + b.Length
 	}
 	return start, end, found
+}
+
+// pagesEnd returns where maxPages pages end that follow an offset.
+func pagesEnd(blocks []protocol.TextBlock, start int) int {
+	shown := 0
+	for _, b := range blocks {
+		if end := b.Offset + b.Length; end > start {
+			if shown++; shown == maxPages {
+				return end
+			}
+		}
+	}
+	return math.MaxInt
 }
 
 // readEnd returns the end of a part that starts at an offset, at the end of a word if there is one.

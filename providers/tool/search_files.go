@@ -99,6 +99,7 @@ func (s SearchFiles) passage(ctx context.Context, call *tools.Call, found *proto
 	if p := found.Passage; p != nil {
 		start, end = around(text, p)
 	}
+	end = min(end, pagesEnd(blocks, start))
 	section, source := attachment.Excerpt(call.FirstSource+before, head, text, blocks, boundary(text, start), boundary(text, end), "")
 	return section, &source, nil
 }
