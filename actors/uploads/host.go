@@ -30,8 +30,8 @@ const (
 	readyTimeout = time.Second
 
 	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client
-	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and responds to
-	// nobody when they are used up.
+	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and accepts no
+	// other ones while they are in use.
 	maxReceivedScans = 32
 	// maxStoredScans limits the contents in quarantine that are scanned at the same time. Such a scan does not wait for clients.
 	maxStoredScans = 4

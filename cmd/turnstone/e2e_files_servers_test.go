@@ -286,7 +286,7 @@ func TestFilesAreStoredInABucketAndScannedByClamd(t *testing.T) {
 	s.wantAgreement(0, 1)
 }
 
-// wantCited asks about a file, and returns the conversation, whose answer cites the file.
+// wantCited asks about a file, checks that the answer cites it, and returns the conversation.
 func (s *fileSite) wantCited(id protocol.FileID) (conversation string) {
 	s.t.Helper()
 	conversation = s.user.NewConversation(s.t)

@@ -45,7 +45,7 @@ func (h *Handlers) Routes() []route.Route {
 				"the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. " +
 				"Languages without spaces between words, and Korean, match by any part of a text. " +
 				"A query without a word that is not excluded finds nothing. " +
-				"Titles come first, then messages, then files; among these, matches whose words stand together, then whole words; newer ones first among equals. " +
+				"Titles come first, then messages, then files. Within each kind, matches whose words stand together come first, then whole words, then newer ones. " +
 				"A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. " +
 				"With conversation_id, the files are those of the messages of the conversation. " +
 				"The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. " +

@@ -82,7 +82,7 @@ func (u *Upload) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p[:min(len(p), u.left)])
 	u.left -= n
 	u.rest -= time.Since(began)
-	// HTTP/2 ends a body whose deadline passes, also while nothing reads it.
+	// The deadline is removed between reads: over HTTP/2, one that passes ends the body even if no read waits.
 	if u.setDeadline(time.Time{}) && errors.Is(err, io.EOF) {
 		u.mu.Lock()
 		u.complete = true

@@ -32,7 +32,7 @@ func newUpload(content []byte) (*Upload, *deadlines) {
 	return &Upload{from: iotest.OneByteReader(bytes.NewReader(content)), control: stdhttp.NewResponseController(w)}, w
 }
 
-// connection is a response writer whose read deadlines are those of a connection.
+// connection is a response writer that sets the read deadline of a connection.
 type connection struct {
 	*httptest.ResponseRecorder
 	from net.Conn

@@ -1,6 +1,6 @@
 -- Files are found by their names and their texts. A text is indexed in sections of 32 kB, because a tsvector has positions only
 -- for 16,383 words; the first has the name of the file, too. All words of a query have to be in one section. The transaction that
--- stores a text indexes it: it is no request that somebody waits for. Only the first section, which a new name changes, is pending
+-- stores a text also indexes it, because no request waits for it. Only the first section, which a new name changes, is pending
 -- first, like the other kinds.
 set local row_security = on; -- policies are meant
 
