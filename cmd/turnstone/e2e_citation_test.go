@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
-	"turnstone/protocol/client"
 	"turnstone/providers/model/modeltest"
 )
 
@@ -70,12 +68,7 @@ func TestAQuestionAboutALargePDFIsAnsweredWithItsPage(t *testing.T) {
 			s := sitetest.NewSite(t, environment...)
 			s.Start()
 			u := sitetest.NewUser(t, s.Base)
-			content := manyPages()
-			var upload protocol.Upload
-			u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
-				"filename": "pilot.pdf", "media_type": "application/pdf", "size": len(content), "purpose": "attachment",
-			}).Want(t, http.StatusCreated, &upload)
-			u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "application/pdf").Want(t, http.StatusOK, &upload)
+			upload := uploaded(t, u, "pilot.pdf", "application/pdf", manyPages())
 			conversation := u.NewConversation(t)
 			u.Chat(t, sitetest.ChatBody{"input": []map[string]any{
 				{"type": "text", "text": "How high does the spring tide rise in Saint-Malo?"}, {"type": "file", "file_id": upload.FileID},

@@ -10,18 +10,13 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
-	"turnstone/protocol/client"
 	"turnstone/providers/model/modeltest"
 )
 
 // addToLibrary uploads a PDF and waits until its text was read.
 func addToLibrary(t *testing.T, u *sitetest.User, name, content string) protocol.FileID {
 	t.Helper()
-	var upload protocol.Upload
-	u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
-		"filename": name, "media_type": "application/pdf", "size": len(content), "purpose": "library",
-	}).Want(t, http.StatusCreated, &upload)
-	u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "application/pdf").Want(t, http.StatusOK, &upload)
+	upload := uploaded(t, u, name, "application/pdf", content)
 	sitetest.Eventually(t, "the text was read", func() bool {
 		var file protocol.File
 		u.Get(t, "/files/"+upload.FileID.String(), &file)

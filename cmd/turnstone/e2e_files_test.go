@@ -50,16 +50,22 @@ func sealedZip(t *testing.T) string {
 	return b.String()
 }
 
+// uploaded uploads a content and returns its session, which has ended.
+func uploaded(t *testing.T, u *sitetest.User, name, mediaType, content string) *protocol.Upload {
+	t.Helper()
+	var upload protocol.Upload
+	u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
+		"filename": name, "media_type": mediaType, "size": len(content), "purpose": "library",
+	}).Want(t, http.StatusCreated, &upload)
+	u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", mediaType).Want(t, http.StatusOK, &upload)
+	return &upload
+}
+
 func TestAnEncryptedArchiveIsRejected(t *testing.T) {
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
-	content := sealedZip(t)
-	var upload protocol.Upload
-	u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
-		"filename": "tides.zip", "media_type": "application/zip", "size": len(content), "purpose": "library",
-	}).Want(t, http.StatusCreated, &upload)
-	u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "application/zip").Want(t, http.StatusOK, &upload)
+	upload := uploaded(t, u, "tides.zip", "application/zip", sealedZip(t))
 	if upload.State != protocol.UploadRejected || upload.FileID != nil || upload.Failure == nil || upload.Failure.Code != protocol.UploadEncrypted {
 		t.Errorf("%+v, %+v", upload, upload.Failure)
 	}
@@ -80,11 +86,7 @@ func TestTheTextOfAnUploadedFileIsReadByAChildOfTheService(t *testing.T) {
 		{"tides.pdf", "application/pdf", twoPages, "Tides rise\nTides fall\n", 2},
 		{"tides.html", "text/html", "<html><body><h1>Tides</h1>", "# Tides\n", 0},
 	} {
-		var upload protocol.Upload
-		u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
-			"filename": c.name, "media_type": c.mediaType, "size": len(c.content), "purpose": "library",
-		}).Want(t, http.StatusCreated, &upload)
-		u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(c.content), "Content-Type", c.mediaType).Want(t, http.StatusOK, &upload)
+		upload := uploaded(t, u, c.name, c.mediaType, c.content)
 		var read protocol.TextRange
 		sitetest.Eventually(t, "the text was read", func() bool {
 			u.Get(t, "/files/"+upload.FileID.String()+"/text", &read)
@@ -144,12 +146,7 @@ func TestAPictureReachesAModelThatAcceptsPictures(t *testing.T) {
 			s := sitetest.NewSite(t, c.environment...)
 			s.Start()
 			u := sitetest.NewUser(t, s.Base)
-			content := pictureOf(t, 3000, 2000)
-			var upload protocol.Upload
-			u.Do(t, http.MethodPost, "/files/uploads", map[string]any{
-				"filename": "tide.png", "media_type": "image/png", "size": len(content), "purpose": "attachment",
-			}).Want(t, http.StatusCreated, &upload)
-			u.Do(t, http.MethodPut, upload.Path()+"/content", client.Content(content), "Content-Type", "image/png").Want(t, http.StatusOK, &upload)
+			upload := uploaded(t, u, "tide.png", "image/png", pictureOf(t, 3000, 2000))
 			conversation := u.NewConversation(t)
 			u.Chat(t, sitetest.ChatBody{"input": []map[string]any{
 				{"type": "text", "text": "Whence?"}, {"type": "file", "file_id": upload.FileID},
