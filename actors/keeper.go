@@ -21,11 +21,13 @@ const (
 	maxRenewGap   = 1400 * time.Millisecond // after a longer gap between two own renewals, earlier observations are discarded
 	deadReads     = 5
 	deadAfter     = 3 * time.Second
-	keeperTimeout = time.Second            // of one round of the keeper
-	claimLimit    = 20                     // per claim, so that the remaining nodes share the turns of a dead one
-	claimPause    = 100 * time.Millisecond // between two claims while there are more orphans
-	queueRounds   = 7                      // rounds from one check for stalled queues to the next: about 5 s
-	releaseWait   = 5 * time.Second        // for the appends that are in flight when the grace of a drain is over
+	keeperTimeout = time.Second // of one round of the keeper
+	claimLimit    = 20          // per claim, so that the remaining nodes share the turns of a dead one
+	// fullClaimLimit is the limit of a claim of a node without room for more turns, which claims once in each round.
+	fullClaimLimit = 2
+	claimPause     = 100 * time.Millisecond // between two claims while there are more orphans
+	queueRounds    = 7                      // rounds from one check for stalled queues to the next: about 5 s
+	releaseWait    = 5 * time.Second        // for the appends that are in flight when the grace of a drain is over
 )
 
 // observation is what the keeper has observed of another node: its counter, the number of reads that returned this
@@ -86,7 +88,8 @@ func (k *leaseKeeper) runRound(now time.Time) error {
 	if err := failpoint.Before(failpoint.LeaseBeforeRenew); err != nil {
 		return err
 	}
-	if err := failpoint.After(failpoint.LeaseBeforeRenew, n.directory.Renew(ctx, n.id)); err != nil {
+	draining, err := n.directory.Renew(ctx, n.id, turnlog.NodeLoad{Live: n.registry.running(), Capacity: n.capacity})
+	if err = failpoint.After(failpoint.LeaseBeforeRenew, err); err != nil {
 		return err
 	}
 	if now.Sub(k.renewed) > maxRenewGap { // this node was stalled itself, so an unchanged counter proves nothing
@@ -97,7 +100,10 @@ func (k *leaseKeeper) runRound(now time.Time) error {
 	if err := k.markDeadNodes(ctx, now); err != nil {
 		return err
 	}
-	if n.Draining() {
+	if draining && !n.Draining() {
+		n.startGoroutine(k.drain)
+	}
+	if draining || n.Draining() {
 		return nil
 	}
 	if err := k.adopt(ctx); err != nil {
@@ -127,17 +133,17 @@ func (k *leaseKeeper) startStalledQueues(ctx context.Context) error {
 // markDeadNodes declares nodes dead whose renewal counter does not change.
 func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 	n := k.node
-	renewals, err := n.directory.Renewals(ctx)
+	leases, err := n.directory.Leases(ctx)
 	if err != nil {
 		return err
 	}
-	for id, counter := range renewals {
+	for id, lease := range leases {
 		if id == n.id {
 			continue
 		}
 		s, known := k.seen[id]
-		if !known || s.renewals != counter {
-			k.seen[id] = observation{renewals: counter, reads: 1, since: now}
+		if !known || s.renewals != lease.Renewals {
+			k.seen[id] = observation{renewals: lease.Renewals, reads: 1, since: now}
 			continue
 		}
 		s.reads++
@@ -145,7 +151,7 @@ func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 		if s.reads < deadReads || now.Sub(s.since) < deadAfter {
 			continue
 		}
-		marked, err := n.directory.MarkDead(ctx, id, counter)
+		marked, err := n.directory.MarkDead(ctx, id, lease.Renewals)
 		if err != nil {
 			return err
 		}
@@ -155,7 +161,7 @@ func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 		delete(k.seen, id)
 	}
 	for id := range k.seen {
-		if _, listed := renewals[id]; !listed {
+		if _, listed := leases[id]; !listed {
 			delete(k.seen, id)
 		}
 	}
@@ -172,20 +178,32 @@ func (k *leaseKeeper) claimMore(time.Time) error {
 	return k.claim(ctx)
 }
 
-// claim takes over at most claimLimit orphans.
+// claimSize returns the number of orphans that the next claim may take over. A node takes over what its capacity leaves
+// room for, so that the nodes with most room adopt most. A full node still takes over some in each round: a turn that
+// was accepted has to continue, even if all nodes are full.
+func (k *leaseKeeper) claimSize() int {
+	n := k.node
+	if n.capacity == 0 {
+		return claimLimit
+	}
+	return min(max(n.capacity-n.registry.load(), fullClaimLimit), claimLimit)
+}
+
+// claim takes over orphans.
 func (k *leaseKeeper) claim(ctx context.Context) error {
 	n := k.node
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return err
 	}
-	claims, err := n.directory.ClaimOrphans(ctx, n.id, claimLimit)
+	limit := k.claimSize()
+	claims, err := n.directory.ClaimOrphans(ctx, n.id, limit)
 	if err = failpoint.After(failpoint.TurnBeforeClaim, err); err != nil {
 		return err
 	}
 	for _, claim := range claims {
 		n.takeOver(claim)
 	}
-	k.moreOrphans = len(claims) == claimLimit
+	k.moreOrphans = len(claims) == limit && limit > fullClaimLimit
 	return nil
 }
 
@@ -228,5 +246,14 @@ func (n *Node) stopFenced() {
 	n.hosts.abandon()
 	if n.fenced != nil {
 		n.fenced()
+	}
+}
+
+// drain drains the node because an operator has requested it. The keeper continues to renew the lease.
+func (k *leaseKeeper) drain() {
+	n := k.node
+	n.log.Info("draining at the request of an operator", zap.Duration("grace", n.drainGrace))
+	if err := n.Drain(n.ctx, n.drainGrace); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("draining failed", zap.Error(err))
 	}
 }

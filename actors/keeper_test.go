@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // TestStalledQueuesAreStartedInTheFirstRound checks that a node starts the queues that its predecessor left, in as many
@@ -13,7 +14,7 @@ func TestStalledQueuesAreStartedInTheFirstRound(t *testing.T) {
 	store := newMemory()
 	store.stalled = 2*claimLimit + 1
 	n := makeNode(t, store, scriptedAnswer("fine"), nil)
-	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
 		t.Fatal(err)
 	}
 	k := &leaseKeeper{node: n, seen: map[protocol.NodeID]observation{}}

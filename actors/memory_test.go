@@ -47,8 +47,8 @@ type memoryTurn struct {
 }
 
 type memoryNode struct {
-	renewals       int64
-	dead, draining bool
+	turnlog.Lease
+	dead bool
 }
 
 // newSpec returns the specification of a turn that continues a conversation.
@@ -238,33 +238,35 @@ func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protoc
 	return nil, nil //nolint:nilnil // there is no such record
 }
 
-func (s *memory) Register(_ context.Context, node protocol.NodeID, _ string, predecessor *protocol.NodeID) error {
+func (s *memory) Register(_ context.Context, node turnlog.NewNode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nodes[node] = &memoryNode{}
-	if predecessor != nil && s.nodes[*predecessor] != nil {
-		s.nodes[*predecessor].dead = true
+	s.nodes[node.NodeID] = &memoryNode{Lease: turnlog.Lease{Address: node.Address, Build: node.Build}}
+	if node.Predecessor != nil && s.nodes[*node.Predecessor] != nil {
+		s.nodes[*node.Predecessor].dead = true
 	}
 	return nil
 }
 
-func (s *memory) Renew(_ context.Context, node protocol.NodeID) error {
+func (s *memory) Renew(_ context.Context, node protocol.NodeID, load turnlog.NodeLoad) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[node] == nil || s.nodes[node].dead {
-		return turnlog.ErrFenced
+	n := s.nodes[node]
+	if n == nil || n.dead {
+		return false, turnlog.ErrFenced
 	}
-	s.nodes[node].renewals++
-	return nil
+	n.Renewals++
+	n.Load = load
+	return n.Draining, nil
 }
 
-func (s *memory) Renewals(context.Context) (map[protocol.NodeID]int64, error) {
+func (s *memory) Leases(context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[protocol.NodeID]int64{}
+	all := map[protocol.NodeID]turnlog.Lease{}
 	for id, node := range s.nodes {
 		if !node.dead {
-			all[id] = node.renewals
+			all[id] = node.Lease
 		}
 	}
 	return all, nil
@@ -274,7 +276,7 @@ func (s *memory) MarkDead(_ context.Context, node protocol.NodeID, seen int64) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.nodes[node]
-	if n == nil || n.dead || n.renewals != seen {
+	if n == nil || n.dead || n.Renewals != seen {
 		return false, nil
 	}
 	n.dead = true
@@ -284,7 +286,7 @@ func (s *memory) MarkDead(_ context.Context, node protocol.NodeID, seen int64) (
 func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if me := s.nodes[node]; me == nil || me.dead || me.draining {
+	if me := s.nodes[node]; me == nil || me.dead || me.Draining {
 		return nil, nil
 	}
 	var claims []turnlog.Claim
@@ -350,7 +352,11 @@ func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account prot
 func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nodes[node].draining = true
+	n := s.nodes[node]
+	if n == nil || n.dead {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	n.Draining = true
 	return nil
 }
 

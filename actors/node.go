@@ -34,8 +34,11 @@ type Config struct {
 	Routes       routing.Routes
 	Tools        []tools.Tool
 	Hosts        []NewHost
-	MaxLiveTurns int    // per account
-	Address      string // for other nodes to reach this one; empty on a single machine
+	MaxLiveTurns int           // per account
+	Capacity     int           // live turns up to which the node accepts new ones; 0: no limit
+	DrainGrace   time.Duration // for a drain that an operator requests; see Drain
+	Address      string        // for other nodes to reach this one; empty on a single machine
+	Build        string        // commit of the binary, for operators; empty: not known
 	// Predecessor names the node that ran on this data folder before: the lock of the folder proves that it has
 	// stopped. It is nil when unknown.
 	Predecessor *protocol.NodeID
@@ -60,7 +63,10 @@ type Node struct {
 	turnTools    map[string]turn.Tool
 	requests     requestBuilder
 	maxLiveTurns int
+	capacity     int
+	drainGrace   time.Duration
 	address      string
+	build        string
 	predecessor  *protocol.NodeID
 	log          *zap.Logger
 	fenced       func()
@@ -79,13 +85,13 @@ type Node struct {
 }
 
 type stats struct {
-	started, finished, adopted, broken, modelCalls, modelFailures atomic.Int64
+	started, finished, adopted, broken, refused, modelCalls, modelFailures atomic.Int64
 }
 
 // Stats are the node's counters since its start.
 type Stats struct {
-	Live                                                          int
-	Started, Finished, Adopted, Broken, ModelCalls, ModelFailures int64
+	Live, Capacity                                                         int
+	Started, Finished, Adopted, Broken, Refused, ModelCalls, ModelFailures int64
 }
 
 // NewNode creates a node; nothing runs before Start.
@@ -94,6 +100,7 @@ func NewNode(c Config) *Node {
 	n := &Node{
 		id: protocol.NewNodeID(), store: c.Store, followUps: c.FollowUps, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
 		tools: map[string]tools.Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
+		capacity: c.Capacity, drainGrace: c.DrainGrace, build: c.Build,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
 		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files},
@@ -117,7 +124,8 @@ func (n *Node) ID() protocol.NodeID { return n.id }
 
 // Start registers the node and starts its keeper, which renews the lease and adopts turns without a running owner.
 func (n *Node) Start(ctx context.Context) error {
-	if err := n.directory.Register(ctx, n.id, n.address, n.predecessor); err != nil {
+	node := turnlog.NewNode{NodeID: n.id, Address: n.address, Build: n.build, Predecessor: n.predecessor}
+	if err := n.directory.Register(ctx, node); err != nil {
 		return fmt.Errorf("registering the node: %w", err)
 	}
 	n.startGoroutine(n.keep)
@@ -145,6 +153,12 @@ func (n *Node) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
 func (n *Node) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
 	if !n.registry.acceptsTurns() {
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is not accepting new turns.", RetryAfter: 1}
+	}
+	if n.capacity > 0 && n.registry.running() >= n.capacity {
+		n.stats.refused.Add(1)
+		return nil, &protocol.Error{
+			Code: protocol.CodeUnavailable, Detail: "This node runs as many turns as it can. Try again in a moment.", RetryAfter: 2,
+		}
 	}
 	if budget := n.metered.Budget; budget != nil {
 		if err := budget.Check(ctx, start.AccountID); err != nil {
@@ -220,7 +234,7 @@ func (n *Node) Follow(account protocol.AccountID, turn protocol.TurnID, after in
 // Stats returns the current counters.
 func (n *Node) Stats() Stats {
 	return Stats{
-		Live: n.registry.running(), Started: n.stats.started.Load(), Finished: n.stats.finished.Load(), Adopted: n.stats.adopted.Load(),
+		Live: n.registry.running(), Capacity: n.capacity, Refused: n.stats.refused.Load(), Started: n.stats.started.Load(), Finished: n.stats.finished.Load(), Adopted: n.stats.adopted.Load(),
 		Broken: n.stats.broken.Load(), ModelCalls: n.stats.modelCalls.Load(), ModelFailures: n.stats.modelFailures.Load(),
 	}
 }

@@ -404,7 +404,7 @@ func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
 func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 	store := newMemory()
 	n := makeNode(t, store, scriptedAnswer("fine"), nil)
-	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
 		t.Fatal(err)
 	}
 	started, err := store.StartTurn(t.Context(), &turnlog.Start{
@@ -437,7 +437,7 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 	store := newMemory()
 	n := makeNode(t, store, scriptedAnswer("fine"), nil)
-	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
 		t.Fatal(err)
 	}
 	const orphans = 2*claimLimit + 1

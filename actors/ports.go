@@ -67,13 +67,13 @@ type TurnLog interface {
 
 // Directory manages the leases of the nodes and the ownership of turns.
 type Directory interface {
-	// Register adds a new node. predecessorGone names the node that ran on the same data folder before: the lock of the
-	// folder proves that it has stopped. It is nil when unknown.
-	Register(ctx context.Context, node protocol.NodeID, address string, predecessorGone *protocol.NodeID) error
-	// Renew extends the lease; turnlog.ErrFenced when the node was declared dead.
-	Renew(ctx context.Context, node protocol.NodeID) error
-	// Renewals returns the renewal counter of every node that is not dead.
-	Renewals(ctx context.Context) (map[protocol.NodeID]int64, error)
+	// Register adds a new node, and marks its predecessor dead.
+	Register(ctx context.Context, node turnlog.NewNode) error
+	// Renew extends the lease, and reports whether the node has been asked to drain; turnlog.ErrFenced when the node was
+	// declared dead.
+	Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error)
+	// Leases returns the leases of all nodes that are not dead.
+	Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error)
 	// MarkDead marks a node dead if its renewal counter still equals seen, and reports whether it did.
 	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
 	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
@@ -85,7 +85,7 @@ type Directory interface {
 	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
 	// SeizeTurn takes over an unfinished turn, whatever its owner.
 	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
-	// Drain marks this node so that it gets no new turns.
+	// Drain marks a node so that it gets no new turns, and drains at its next renewal.
 	Drain(ctx context.Context, node protocol.NodeID) error
 	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
 	// turns.

@@ -191,6 +191,14 @@ func (g *registry) running() int {
 	return count
 }
 
+// load returns the number of turns that run on this node or are being adopted.
+func (g *registry) load() int {
+	running := g.running()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return running + len(g.adopting)
+}
+
 // acceptsTurns reports whether the node accepts new turns: it neither drains nor is stopped.
 func (g *registry) acceptsTurns() bool {
 	g.mu.Lock()

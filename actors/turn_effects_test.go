@@ -53,7 +53,7 @@ func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 	}
 	checkSlotAndSucceed := func() error { checkSlot(); return nil }
 	store.onLoad, store.onRead, store.onFinish = checkSlot, checkSlotAndSucceed, checkSlotAndSucceed
-	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
 		t.Fatal(err)
 	}
 	orphan, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})

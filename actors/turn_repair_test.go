@@ -33,7 +33,7 @@ func claimTimes(t *testing.T, n *Node, store *memory, turn protocol.TurnID, time
 // orphaned stores a turn of a node that has ended, with an open part and a pending input.
 func orphaned(t *testing.T, store *memory, n *Node) *turnlog.Spec {
 	t.Helper()
-	if err := store.Register(t.Context(), n.id, "", nil); err != nil {
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
 		t.Fatal(err)
 	}
 	result, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})

@@ -29,6 +29,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -115,7 +116,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		t.Cleanup(store.Close)
 		const live = 50
 		node := actors.NewNode(actors.Config{
-			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Directory: turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Directory: nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
 			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") }, Hosts: []actors.NewHost{c.hostUploads(t, uploads.Config{})},
 		})

@@ -19,6 +19,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -351,7 +352,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	store := c.DB.StartTurns(turns.Options{Logger: c.Log})
 	t.Cleanup(store.Close)
 	node := actors.NewNode(actors.Config{
-		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Directory: turns.NewDirectory(c.DB.DB, turns.DirectoryOptions{MaxLiveTurns: live}),
+		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Directory: nodes.NewDirectory(c.DB.DB, nodes.DirectoryOptions{MaxLiveTurns: live}),
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live,
 		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced, Hosts: []actors.NewHost{c.hostUploads(t, c.uploads)},
 	})

@@ -20,6 +20,7 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
@@ -115,11 +116,11 @@ type JobWorkers struct {
 // StartJobs runs the jobs of all stores on this node: it erases deleted conversations, removes expired rows, generates
 // titles, and more. Close ends it.
 func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runner, error) {
-	directory := turns.NewDirectory(s.DB, turns.DirectoryOptions{})
+	directory := nodes.NewDirectory(s.DB, nodes.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
 		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire),
-		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), directory.PartitionJob(), s.Audit.ExpiryJob(),
+		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {

@@ -25,9 +25,9 @@ type Store interface {
 	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
 	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
 
-	Register(ctx context.Context, node protocol.NodeID, address string, predecessorGone *protocol.NodeID) error
-	Renew(ctx context.Context, node protocol.NodeID) error
-	Renewals(ctx context.Context) (map[protocol.NodeID]int64, error)
+	Register(ctx context.Context, node turnlog.NewNode) error
+	Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error)
+	Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error)
 	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
 	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
 	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
@@ -87,7 +87,7 @@ func (f *fixture) wantFenced(what string, err error) {
 func (f *fixture) register() protocol.NodeID {
 	f.Helper()
 	node := protocol.NewNodeID()
-	f.must(f.Register(f.Context(), node, node.String(), nil))
+	f.must(f.Register(f.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
 	return node
 }
 
@@ -177,9 +177,9 @@ func (u *turn) orphaned() protocol.NodeID {
 
 func (f *fixture) kill(node protocol.NodeID) {
 	f.Helper()
-	renewals, err := f.Renewals(f.Context())
+	leases, err := f.Leases(f.Context())
 	f.must(err)
-	if dead, err := f.MarkDead(f.Context(), node, renewals[node]); err != nil || !dead {
+	if dead, err := f.MarkDead(f.Context(), node, leases[node].Renewals); err != nil || !dead {
 		f.Fatalf("the node was not marked dead: %t, %v", dead, err)
 	}
 }
@@ -330,24 +330,33 @@ func testClaims(f *fixture) {
 	}
 }
 
+// renew renews the lease of the node.
+func (f *fixture) renew() error {
+	_, err := f.Renew(f.Context(), f.node, turnlog.NodeLoad{Live: 3, Capacity: 5})
+	return err
+}
+
 func testLeases(f *fixture) {
-	before, err := f.Renewals(f.Context())
+	before, err := f.Leases(f.Context())
 	f.must(err)
-	f.must(f.Renew(f.Context(), f.node))
-	after, err := f.Renewals(f.Context())
+	f.must(f.renew())
+	after, err := f.Leases(f.Context())
 	f.must(err)
-	if after[f.node] != before[f.node]+1 {
-		f.Errorf("renewals: %d, then %d", before[f.node], after[f.node])
+	if after[f.node].Renewals != before[f.node].Renewals+1 {
+		f.Errorf("renewals: %d, then %d", before[f.node].Renewals, after[f.node].Renewals)
 	}
-	if dead, err := f.MarkDead(f.Context(), f.node, before[f.node]); dead || err != nil {
+	if got := after[f.node]; got.Load != (turnlog.NodeLoad{Live: 3, Capacity: 5}) || got.Draining || got.Address != f.node.String() {
+		f.Errorf("lease: %+v", got)
+	}
+	if dead, err := f.MarkDead(f.Context(), f.node, before[f.node].Renewals); dead || err != nil {
 		f.Errorf("a node that has renewed was marked dead: %t, %v", dead, err)
 	}
 	f.kill(f.node)
-	f.wantFenced("a renewal of a dead node", f.Renew(f.Context(), f.node))
-	if renewals, err := f.Renewals(f.Context()); err != nil || len(renewals) != 0 {
-		f.Errorf("the renewals of live nodes: %v, %v", renewals, err)
+	f.wantFenced("a renewal of a dead node", f.renew())
+	if leases, err := f.Leases(f.Context()); err != nil || len(leases) != 0 {
+		f.Errorf("the leases of live nodes: %v, %v", leases, err)
 	}
-	if dead, err := f.MarkDead(f.Context(), f.node, after[f.node]); dead || err != nil {
+	if dead, err := f.MarkDead(f.Context(), f.node, after[f.node].Renewals); dead || err != nil {
 		f.Errorf("a dead node was marked dead again: %t, %v", dead, err)
 	}
 }
@@ -376,6 +385,12 @@ func testReclaim(f *fixture) {
 func testDrain(f *fixture) {
 	u := f.start(f.node)
 	f.must(f.Drain(f.Context(), f.node))
+	if draining, err := f.Renew(f.Context(), f.node, turnlog.NodeLoad{}); !draining || err != nil {
+		f.Errorf("a renewal of a draining node: %t, %v", draining, err)
+	}
+	if err := f.Drain(f.Context(), protocol.NewNodeID()); protocol.CodeOf(err) != protocol.CodeNotFound {
+		f.Errorf("an unknown node was drained: %v", err)
+	}
 	released, err := f.Release(f.Context(), f.node)
 	if err != nil || released != 1 {
 		f.Fatalf("%d turns were released: %v", released, err)
@@ -385,8 +400,8 @@ func testDrain(f *fixture) {
 	}
 	f.wantFenced("an append after the release", u.try(u.next(1)))
 	f.must(f.Leave(f.Context(), f.node))
-	if renewals, err := f.Renewals(f.Context()); err != nil || len(renewals) != 0 {
-		f.Errorf("the renewals of live nodes: %v, %v", renewals, err)
+	if leases, err := f.Leases(f.Context()); err != nil || len(leases) != 0 {
+		f.Errorf("the leases of live nodes: %v, %v", leases, err)
 	}
 	if claim, claimed := u.claimedBy(f.register()); !claimed || claim.Epoch != 2 {
 		f.Errorf("claim: %+v, %t", claim, claimed)
@@ -410,8 +425,8 @@ func testAccounts(f *fixture) {
 func testPredecessor(f *fixture) {
 	u := f.start(f.node)
 	successor := protocol.NewNodeID()
-	f.must(f.Register(f.Context(), successor, f.node.String(), &f.node))
-	f.wantFenced("a renewal of the predecessor", f.Renew(f.Context(), f.node))
+	f.must(f.Register(f.Context(), turnlog.NewNode{NodeID: successor, Address: f.node.String(), Predecessor: &f.node}))
+	f.wantFenced("a renewal of the predecessor", f.renew())
 	if claim, claimed := u.claimedBy(successor); !claimed || claim.Epoch != 2 {
 		f.Errorf("claim: %+v, %t", claim, claimed)
 	}

@@ -28,6 +28,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/files"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -168,7 +169,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	if err != nil {
 		return err
 	}
-	directory := turns.NewDirectory(s.db.DB, turns.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
+	directory := nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
 		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},

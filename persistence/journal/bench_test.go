@@ -9,6 +9,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/journal"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/persistence/turns"
@@ -43,8 +44,8 @@ func BenchmarkJournal(b *testing.B) {
 	w := &storetest.World{T: &testing.T{}, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(b, db)}
 	w.Turns = db.StartTurns(turns.Options{})
 	b.Cleanup(w.Turns.Close)
-	w.Directory = turns.NewDirectory(db.DB, turns.DirectoryOptions{})
-	if err := w.Directory.Register(b.Context(), w.Node, "", nil); err != nil {
+	w.Directory = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{})
+	if err := w.Directory.Register(b.Context(), turnlog.NewNode{NodeID: w.Node}); err != nil {
 		b.Fatal(err)
 	}
 	live := make([]*storetest.Turn, benchTurns)

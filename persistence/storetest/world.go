@@ -16,6 +16,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
@@ -29,7 +30,7 @@ type World struct {
 	Database  pgtest.Database
 	DB        *persistence.Stores
 	Turns     *turns.Store
-	Directory *turns.Directory
+	Directory *nodes.Directory
 	Node      protocol.NodeID
 	Account   protocol.AccountID
 }
@@ -50,8 +51,8 @@ func NewWorldOn(t *testing.T, database pgtest.Database, db *persistence.Stores) 
 	w := &World{T: t, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(t, db)}
 	w.Turns = db.StartTurns(turns.Options{Logger: zaptest.NewLogger(t)})
 	t.Cleanup(w.Turns.Close)
-	w.Directory = turns.NewDirectory(db.DB, turns.DirectoryOptions{MaxLiveTurns: MaxLiveTurns})
-	w.Must(w.Directory.Register(t.Context(), w.Node, "", nil))
+	w.Directory = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: MaxLiveTurns})
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: w.Node}))
 	return w
 }
 

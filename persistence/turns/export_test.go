@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 
+	"turnstone/persistence/pg"
 	"turnstone/protocol/turnlog"
 )
 
@@ -10,7 +11,7 @@ import (
 const ReadEventsSQL = readEventsSQL
 
 // MaintainPartitions runs the job that creates and drops partitions.
-func (d *Directory) MaintainPartitions(ctx context.Context) error { return d.turnPartitions(ctx) }
+func MaintainPartitions(ctx context.Context, db *pg.DB) error { return turnPartitions(ctx, db) }
 
 // Started is the outcome of one start.
 type Started struct {

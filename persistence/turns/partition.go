@@ -39,8 +39,8 @@ func (partitionArgs) InsertOpts() river.InsertOpts {
 }
 
 // PartitionJob returns the job that creates and drops the partitions of turn_events.
-func (d *Directory) PartitionJob() jobs.Job {
-	return jobs.NewLong(partitionTimeout, func(ctx context.Context, _ partitionArgs) error { return d.turnPartitions(ctx) }).
+func PartitionJob(db *pg.DB) jobs.Job {
+	return jobs.NewLong(partitionTimeout, func(ctx context.Context, _ partitionArgs) error { return turnPartitions(ctx, db) }).
 		Every(partitionInterval, partitionArgs{})
 }
 
@@ -58,8 +58,8 @@ order by c.relname`
 // turnPartitions creates the partitions of the next days and drops those that no live turn needs, one per transaction,
 // on a separate connection with its own timeouts. A partition that cannot be dropped does not block the others; the
 // returned error names it, and the job is tried again.
-func (d *Directory) turnPartitions(ctx context.Context) error {
-	conn, err := d.partitionConn(ctx)
+func turnPartitions(ctx context.Context, db *pg.DB) error {
+	conn, err := partitionConn(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -73,17 +73,17 @@ func (d *Directory) turnPartitions(ctx context.Context) error {
 	if err := conn.QueryRow(ctx, ensurePartitionsSQL, partitionsAhead).Scan(&made); err != nil {
 		failed = append(failed, fmt.Errorf("creating partitions: %w", pg.Classify(err)))
 	}
-	dropped, err := d.dropPartitions(ctx, conn)
+	dropped, err := dropPartitions(ctx, db, conn)
 	failed = append(failed, err, clearDefaultPartition(ctx, conn))
 	if made+dropped > 0 {
-		d.db.Log.Info("partitions of turn_events", zap.Int("created", made), zap.Int("dropped", dropped))
+		db.Log.Info("partitions of turn_events", zap.Int("created", made), zap.Int("dropped", dropped))
 	}
 	return errors.Join(failed...)
 }
 
 // partitionConn connects under the engine role.
-func (d *Directory) partitionConn(ctx context.Context) (*pgx.Conn, error) {
-	config := d.db.Engine.Config().ConnConfig
+func partitionConn(ctx context.Context, db *pg.DB) (*pgx.Conn, error) {
+	config := db.Engine.Config().ConnConfig
 	config.RuntimeParams["lock_timeout"] = partitionLockTimeout
 	config.RuntimeParams["statement_timeout"] = partitionStatementTimeout
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -93,7 +93,7 @@ func (d *Directory) partitionConn(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-func (d *Directory) dropPartitions(ctx context.Context, conn *pgx.Conn) (dropped int, err error) {
+func dropPartitions(ctx context.Context, db *pg.DB, conn *pgx.Conn) (dropped int, err error) {
 	rows, err := conn.Query(ctx, oldPartitionsSQL)
 	if err != nil {
 		return 0, fmt.Errorf("listing partitions: %w", pg.Classify(err))
@@ -111,7 +111,7 @@ func (d *Directory) dropPartitions(ctx context.Context, conn *pgx.Conn) (dropped
 		case gone:
 			dropped++
 		default:
-			d.db.Log.Warn("an old partition is kept because a live turn needs it", zap.String("partition", part))
+			db.Log.Warn("an old partition is kept because a live turn needs it", zap.String("partition", part))
 		}
 	}
 	return dropped, errors.Join(failed...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnstone/persistence/storetest"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 )
 
@@ -92,7 +93,7 @@ func TestAnOldPartitionIsDroppedWithoutReadingIt(t *testing.T) {
 		result <- appended{n, longest}
 	}()
 	began := time.Now()
-	err := w.Directory.MaintainPartitions(t.Context())
+	err := turns.MaintainPartitions(t.Context(), w.DB.DB)
 	took := time.Since(began)
 	close(stop)
 	during := <-result
@@ -115,7 +116,7 @@ func TestAPartitionThatCannotBeDroppedDoesNotBlockTheOthers(t *testing.T) {
 	w.Must(err)
 	_, err = reader.Exec(t.Context(), `lock table turn_events_20200102 in access share mode`)
 	w.Must(err)
-	err = w.Directory.MaintainPartitions(t.Context())
+	err = turns.MaintainPartitions(t.Context(), w.DB.DB)
 	if protocol.CodeOf(err) != protocol.CodeUnavailable || !strings.Contains(err.Error(), "turn_events_20200102") {
 		t.Errorf("the job reports %v", err)
 	}
@@ -124,7 +125,7 @@ func TestAPartitionThatCannotBeDroppedDoesNotBlockTheOthers(t *testing.T) {
 	}
 	w.Must(reader.Rollback(t.Context()))
 	w.Database.Admin(t, `update turns set state = 'completed', accepting = false`)
-	w.Must(w.Directory.MaintainPartitions(t.Context()))
+	w.Must(turns.MaintainPartitions(t.Context(), w.DB.DB))
 	if hasPartition(w, needed) || hasPartition(w, locked) {
 		t.Error("a partition that is no longer needed was not dropped")
 	}
@@ -138,12 +139,12 @@ func TestADropThatDoesNotGetItsLockIsGivenUp(t *testing.T) {
 	w.Must(err)
 	_, err = reader.Exec(t.Context(), `lock table turn_events in access share mode`)
 	w.Must(err)
-	if err := w.Directory.MaintainPartitions(t.Context()); protocol.CodeOf(err) != protocol.CodeUnavailable {
+	if err := turns.MaintainPartitions(t.Context(), w.DB.DB); protocol.CodeOf(err) != protocol.CodeUnavailable {
 		t.Errorf("the job reports %v", err)
 	}
 	live.Append(1)
 	w.Must(reader.Rollback(t.Context()))
-	w.Must(w.Directory.MaintainPartitions(t.Context()))
+	w.Must(turns.MaintainPartitions(t.Context(), w.DB.DB))
 	if hasPartition(w, "2020-01-01") {
 		t.Error("the partition was not dropped")
 	}
@@ -159,7 +160,7 @@ create table seen (statement text, lock text);
 grant insert on seen to public;
 create or replace function drop_turn_partition(part text) returns boolean language sql security definer
 as $$ insert into public.seen values (current_setting('statement_timeout'), current_setting('lock_timeout')) returning true $$`)
-	w.Must(w.Directory.MaintainPartitions(t.Context()))
+	w.Must(turns.MaintainPartitions(t.Context(), w.DB.DB))
 	var statement, lock string
 	w.Must(w.AdminConn().QueryRow(t.Context(), `select statement, lock from seen`).Scan(&statement, &lock))
 	if statement != "10min" || lock != "100ms" {
@@ -169,7 +170,7 @@ as $$ insert into public.seen values (current_setting('statement_timeout'), curr
 
 func TestAYoungPartitionIsNeverDropped(t *testing.T) {
 	w := storetest.NewWorld(t)
-	w.Must(w.Directory.MaintainPartitions(t.Context()))
+	w.Must(turns.MaintainPartitions(t.Context(), w.DB.DB))
 	const todaySQL = `select 'turn_events_' || to_char(now() at time zone 'UTC', 'YYYYMMDD')`
 	var today string
 	conn := w.AdminConn()
@@ -189,7 +190,7 @@ func TestOldRowsOfTheDefaultPartitionAreDeletedUnlessTheirTurnIsLive(t *testing.
 	w.Database.Admin(t, `update turns set turn_id = turn_partition_bound('2020-01-01') where turn_id = $1`, live.Spec.TurnID)
 	w.Database.Admin(t, `insert into turn_events_default (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 		select $1, turn_partition_bound(day), n, n, 1, '' from unnest(array['2020-01-01', '2020-01-02']::date[]) day, generate_series(1, 5) n`, w.Account)
-	w.Must(w.Directory.MaintainPartitions(t.Context()))
+	w.Must(turns.MaintainPartitions(t.Context(), w.DB.DB))
 	var kept int
 	w.Must(w.AdminConn().QueryRow(t.Context(), `select count(*) from turn_events_default`).Scan(&kept))
 	if kept != 5 {

@@ -87,7 +87,7 @@ func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 	w := storetest.NewWorld(t)
 	turn := w.Start(w.Request(nil, "hello"))
 	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), other, "", nil))
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other}))
 	claim, err := w.Directory.SeizeTurn(t.Context(), other, w.Account, turn.Spec.TurnID)
 	if err != nil || claim.Epoch != 2 || claim.Adoptions != 1 || claim.Cause != "operator" {
 		t.Fatalf("%+v, %v", claim, err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"turnstone/actors/actorstest"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/storetest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -12,7 +13,7 @@ import (
 // stores are the stores on Postgres that package actors uses.
 type stores struct {
 	*turns.Store
-	*turns.Directory
+	*nodes.Directory
 }
 
 func TestTheStoresOnPostgresPassTheSuite(t *testing.T) {

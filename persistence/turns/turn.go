@@ -86,7 +86,7 @@ func (t *Store) GetTurn(ctx context.Context, account protocol.AccountID, id prot
 }
 
 const headColumns = `
-t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), t.owner_epoch, t.next_sequence - 1`
+t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), coalesce(n.address, ''), t.owner_epoch, t.next_sequence - 1`
 
 const turnHeadSQL = `
 select ` + headColumns + `
@@ -107,7 +107,7 @@ func (t *Store) TurnHead(ctx context.Context, account protocol.AccountID, turn p
 }
 
 func headTargets(h *turnlog.Head) []any {
-	return []any{&h.State, &h.Accepts, &h.Owner, &h.OwnerDead, &h.Epoch, &h.LastSequence}
+	return []any{&h.State, &h.Accepts, &h.Owner, &h.OwnerDead, &h.OwnerAddress, &h.Epoch, &h.LastSequence}
 }
 
 const turnRecordSQL = `

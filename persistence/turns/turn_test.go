@@ -544,20 +544,22 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	turn := w.Start(w.Request(nil, "one"))
 	turn.Append(2)
 	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), successor, "successor:1", nil))
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Address: "successor:1"}))
 	if claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20); err != nil || len(claims) != 0 {
 		t.Fatalf("claimed from a running node: %v, %v", claims, err)
 	}
-	w.Must(w.Directory.Renew(t.Context(), w.Node))
-	seen, err := w.Directory.Renewals(t.Context())
+	if _, err := w.Directory.Renew(t.Context(), w.Node, turnlog.NodeLoad{}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := w.Directory.Leases(t.Context())
 	w.Must(err)
-	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node]-1); err != nil || marked {
+	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node].Renewals-1); err != nil || marked {
 		t.Fatalf("marked dead on an outdated renewal count: %v, %v", marked, err)
 	}
-	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node]); err != nil || !marked {
+	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node].Renewals); err != nil || !marked {
 		t.Fatalf("not marked dead: %v, %v", marked, err)
 	}
-	if err := w.Directory.Renew(t.Context(), w.Node); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Directory.Renew(t.Context(), w.Node, turnlog.NodeLoad{}); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("the dead node renewed: %v", err)
 	}
 	claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20)
@@ -597,7 +599,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	}
 	w.Must(w.Directory.Leave(t.Context(), successor))
 	third := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), third, "", nil))
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: third}))
 	if claims, err := w.Directory.ClaimOrphans(t.Context(), third, 20); err != nil || len(claims) != 1 || claims[0].Cause != "drain" || claims[0].Epoch != 4 {
 		t.Errorf("claimed %+v, %v", claims, err)
 	}
@@ -607,7 +609,7 @@ func TestARestartMarksItsPredecessorDeadAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	w.Start(w.Request(nil, "one"))
 	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), successor, "", &w.Node))
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Predecessor: &w.Node}))
 	claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20)
 	if err != nil || len(claims) != 1 || claims[0].Cause != "restart" {
 		t.Errorf("claimed %+v, %v", claims, err)
@@ -627,7 +629,7 @@ func TestOrphansAreClaimedOnce(t *testing.T) {
 	claimed := make(chan turnlog.Claim, 2*turns)
 	for range 3 {
 		node := protocol.NewNodeID()
-		w.Must(w.Directory.Register(t.Context(), node, node.String(), nil))
+		w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
 		claiming.Go(func() {
 			for {
 				claims, err := w.Directory.ClaimOrphans(context.Background(), node, 7)

@@ -208,6 +208,7 @@ type Head struct {
 	Accepts      bool
 	Owner        *protocol.NodeID // nil: no owner
 	OwnerDead    bool
+	OwnerAddress string // of Owner; empty: it cannot be reached, or there is none
 	Epoch        int32
 	LastSequence int64
 }
@@ -222,6 +223,32 @@ type Stored struct {
 
 // CauseOperator is the cause of a claim that an operator makes only to end the turn. It is not published.
 const CauseOperator protocol.RecoveryCause = "operator"
+
+// NewNode is a node that registers.
+type NewNode struct {
+	NodeID  protocol.NodeID
+	Address string // for other nodes to reach it; empty: they cannot
+	Build   string // commit of the binary; empty: not known
+	// Predecessor is the node that ran on the same data folder before: the lock of the folder proves that it has
+	// stopped. It is nil when unknown.
+	Predecessor *protocol.NodeID
+}
+
+// NodeLoad is what a node reports whenever it renews its lease.
+type NodeLoad struct {
+	Live     int // turns that run on it
+	Capacity int // live turns up to which it accepts new ones; 0: no limit
+}
+
+// Lease is the lease of a node that is not dead.
+type Lease struct {
+	Renewals  int64 // increases with each renewal
+	Address   string
+	Build     string
+	Load      NodeLoad
+	Draining  bool
+	StartedAt time.Time
+}
 
 // Claim is a turn that a node has taken over. The takeover raised its epoch.
 type Claim struct {

@@ -1,11 +1,9 @@
-package turns
+package nodes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,10 +14,6 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
-
-// stalledAge is the minimum age of a queued item that the sweep considers, so that the sweep does not interfere with
-// turns that are just ending.
-const stalledAge = 2 * time.Second
 
 // DirectoryOptions are optional, except for MaxLiveTurns.
 type DirectoryOptions struct {
@@ -67,47 +61,55 @@ func (d *Directory) touch(ctx context.Context, doing, sql string, args ...any) (
 const (
 	markPredecessorDeadSQL = `update nodes set dead = true where node_id = $1 and not dead`
 	registerSQL            = `
-insert into nodes (node_id, address) values ($1, $2) on conflict (node_id) do nothing`
+insert into nodes (node_id, address, build) values ($1, $2, $3) on conflict (node_id) do nothing`
 )
 
-// Register announces a new node. predecessorGone is an earlier node that is known to have ended, and is marked dead;
-// nil if there is none.
-func (d *Directory) Register(ctx context.Context, node protocol.NodeID, address string, predecessorGone *protocol.NodeID) error {
+// Register adds a new node, and marks its predecessor dead, if it has one.
+func (d *Directory) Register(ctx context.Context, node turnlog.NewNode) error {
 	batch := &pgx.Batch{}
-	if predecessorGone != nil {
-		batch.Queue(markPredecessorDeadSQL, *predecessorGone)
+	if node.Predecessor != nil {
+		batch.Queue(markPredecessorDeadSQL, *node.Predecessor)
 	}
-	batch.Queue(registerSQL, node, address)
+	batch.Queue(registerSQL, node.NodeID, node.Address, node.Build)
 	return d.run(ctx, "registering a node", batch)
 }
 
-const renewSQL = `update nodes set renewals = renewals + 1 where node_id = $1 and not dead`
+const renewSQL = `
+update nodes set renewals = renewals + 1, live = $2, capacity = $3 where node_id = $1 and not dead returning draining`
 
-// Renew extends the lease; turnlog.ErrFenced if the node was declared dead.
-func (d *Directory) Renew(ctx context.Context, node protocol.NodeID) error {
-	renewed, err := d.touch(ctx, "renewing the lease", renewSQL, node)
-	if err == nil && renewed == 0 {
-		return turnlog.ErrFenced
+// Renew extends the lease, and reports whether the node has been asked to drain; turnlog.ErrFenced if it was declared
+// dead.
+func (d *Directory) Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error) {
+	renewed := false
+	batch := &pgx.Batch{}
+	batch.Queue(renewSQL, node, load.Live, load.Capacity).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&draining}, func() error { renewed = true; return nil })
+		return err
+	})
+	if err = d.run(ctx, "renewing the lease", batch); err == nil && !renewed {
+		err = turnlog.ErrFenced
 	}
-	return err
+	return draining, err
 }
 
-const renewalsSQL = `select node_id, renewals from nodes where not dead`
+const leasesSQL = `
+select node_id, renewals, address, build, live, capacity, draining, started_at from nodes where not dead`
 
-// Renewals returns the renewal counter of every node that is not dead.
-func (d *Directory) Renewals(ctx context.Context) (map[protocol.NodeID]int64, error) {
-	seen := map[protocol.NodeID]int64{}
+// Leases returns the leases of all nodes that are not dead.
+func (d *Directory) Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
+	leases := map[protocol.NodeID]turnlog.Lease{}
 	batch := &pgx.Batch{}
-	batch.Queue(renewalsSQL).Query(func(rows pgx.Rows) error {
+	batch.Queue(leasesSQL).Query(func(rows pgx.Rows) error {
 		var node protocol.NodeID
-		var renewals int64
-		_, err := pgx.ForEachRow(rows, []any{&node, &renewals}, func() error {
-			seen[node] = renewals
+		var l turnlog.Lease
+		into := []any{&node, &l.Renewals, &l.Address, &l.Build, &l.Load.Live, &l.Load.Capacity, &l.Draining, &l.StartedAt}
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			leases[node] = l
 			return nil
 		})
 		return err
 	})
-	return seen, d.run(ctx, "reading the leases", batch)
+	return leases, d.run(ctx, "reading the leases", batch)
 }
 
 const markDeadSQL = `update nodes set dead = true where node_id = $1 and renewals = $2 and not dead`
@@ -201,9 +203,13 @@ func (d *Directory) claims(ctx context.Context, doing, sql string, args ...any) 
 
 const drainSQL = `update nodes set draining = true where node_id = $1 and not dead`
 
-// Drain marks this node as draining, so that it gets no more turns.
+// Drain marks a node as draining: it claims and starts no more turns, and drains at its next renewal, unless it does
+// already. The error is protocol.CodeNotFound if the node is dead or unknown.
 func (d *Directory) Drain(ctx context.Context, node protocol.NodeID) error {
-	_, err := d.touch(ctx, "draining a node", drainSQL, node)
+	marked, err := d.touch(ctx, "draining a node", drainSQL, node)
+	if err == nil && marked == 0 {
+		err = protocol.Errorf(protocol.CodeNotFound, "no node %s is running", node)
+	}
 	return err
 }
 
@@ -222,119 +228,6 @@ const leaveSQL = `delete from nodes where node_id = $1`
 func (d *Directory) Leave(ctx context.Context, node protocol.NodeID) error {
 	_, err := d.touch(ctx, "removing a node", leaveSQL, node)
 	return err
-}
-
-// stalledScanLimit is the number of queued items that one sweep examines. Most of them rightly wait behind a live turn,
-// so a sweep continues where the last one ended, and starts again with the oldest item after the newest.
-const stalledScanLimit = 1000
-
-const stalledQueuesSQL = `
-select f.account_id, f.conversation_id, f.created_at, f.follow_up_id,
-       c.live_turn_id is null and ` + conversations.Visible + `
-       and coalesce((select p.state from projects p where p.account_id = c.account_id and p.project_id = c.project_id), 'active') = 'active'
-       and (select count(*) from turns t where t.account_id = f.account_id and t.` + conversations.LiveStates + `) < $2
-from (
-    select account_id, conversation_id, created_at, follow_up_id from follow_ups
-    where state = 'queued' and created_at < now() - $1::interval and (created_at, follow_up_id) > ($3, $4)
-    order by created_at, follow_up_id limit $5
-) f
-join conversations c on c.account_id = f.account_id and c.conversation_id = f.conversation_id
-order by f.created_at, f.follow_up_id`
-
-// queuedItem is a queued follow-up that a sweep examines, oldest first.
-type queuedItem struct {
-	Account      protocol.AccountID
-	Conversation protocol.ConversationID
-	CreatedAt    time.Time
-	FollowUp     protocol.FollowUpID
-	Stalled      bool // nothing prevents its start
-}
-
-// StartStalledQueues starts turns for stalled queues: queues that the end of a turn should have continued but could
-// not.
-func (d *Directory) StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int,
-	begin func(spec *turnlog.Spec) (turnlog.Begin, error),
-) ([]turnlog.Started, error) {
-	found, err := d.stalledQueues(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	var started []turnlog.Started
-	for _, queue := range found {
-		turn, err := d.startQueue(ctx, node, queue.account, queue.id, begin)
-		if err != nil {
-			return started, fmt.Errorf("starting a turn for a stalled queue: %w", err)
-		}
-		if turn != nil {
-			started = append(started, *turn)
-		}
-	}
-	return started, nil
-}
-
-// stalledQueues returns at most limit conversations whose queue is stalled. It continues where the last sweep ended.
-func (d *Directory) stalledQueues(ctx context.Context, limit int) (found []ownedConversation, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var items []queuedItem
-	batch := &pgx.Batch{}
-	args := []any{stalledAge, d.options.MaxLiveTurns, d.swept.CreatedAt, d.swept.FollowUp, stalledScanLimit}
-	batch.Queue(stalledQueuesSQL, args...).Query(func(rows pgx.Rows) (err error) {
-		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[queuedItem])
-		return err
-	})
-	if err := d.run(ctx, "finding stalled queues", batch); err != nil {
-		return nil, err
-	}
-	seen := map[ownedConversation]bool{}
-	for _, item := range items {
-		if len(found) == limit {
-			return found, nil
-		}
-		d.swept = item
-		queue := ownedConversation{item.Account, item.Conversation}
-		if item.Stalled && !seen[queue] {
-			found, seen[queue] = append(found, queue), true
-		}
-	}
-	if len(items) < stalledScanLimit {
-		d.swept = queuedItem{}
-	}
-	return found, nil
-}
-
-type ownedConversation struct {
-	account protocol.AccountID
-	id      protocol.ConversationID
-}
-
-// startQueue checks again under the lock of the conversation, as its account, and starts the next turn of the queue;
-// nil if nothing is to be started.
-func (d *Directory) startQueue(ctx context.Context, node protocol.NodeID, account protocol.AccountID, conversation protocol.ConversationID,
-	begin func(spec *turnlog.Spec) (turnlog.Begin, error),
-) (started *turnlog.Started, err error) {
-	err = d.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		started = nil
-		locked, err := conversations.LockConversation(ctx, tx, account, conversation)
-		if err != nil || locked.LiveTurnID != nil {
-			return err
-		}
-		queue := turnlog.Queue{
-			AccountID: account, ConversationID: conversation, At: time.Now(), Owner: node, MaxLiveTurns: d.options.MaxLiveTurns, Begin: begin,
-		}
-		var batch *pgx.Batch
-		if started, batch, err = StartNext(ctx, tx, &queue, d.options.Logger); err != nil || started == nil {
-			return err
-		}
-		return tx.CommitWith(ctx, batch)
-	})
-	if err != nil {
-		started = nil
-	}
-	if errors.Is(err, pgx.ErrNoRows) { // deleted in the meantime
-		return nil, nil
-	}
-	return started, err
 }
 
 const expireNodesSQL = `
