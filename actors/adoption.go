@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/tail"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
@@ -63,9 +64,9 @@ func (a *adoption) run() {
 	if claim.Cause == turnlog.CauseOperator {
 		first = forceCancelTurn{}
 	}
-	s := newStream(m.Sequence())
-	if len(frames) > 0 && len(frames) <= maxTail {
-		s.publish(1, m.Sequence(), frames, false)
+	s := tail.New(m.Sequence())
+	if len(frames) > 0 && len(frames) <= tail.MaxBytes {
+		s.Publish(1, m.Sequence(), frames, false)
 	}
 	n.stats.adopted.Add(1)
 	log.Info("turn adopted", zap.String("cause", string(claim.Cause)), zap.Int64("sequence", m.Sequence()))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"turnstone/actors/tail"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
@@ -26,7 +27,7 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
 	for {
-		var known *stream
+		var known *tail.Stream
 		if live := n.locate(account, id); live != nil {
 			known = live.stream
 			receipt, err := n.sendCommand(ctx, live, c)

@@ -15,6 +15,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
+	"turnstone/actors/tail"
 	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
@@ -185,15 +186,15 @@ func (n *Node) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 func (n *Node) run(started turnlog.Started) {
 	m := turn.New(started.Spec, n.turnTools, n.model.Continues())
 	m.Apply(started.Begin.Payloads...)
-	s := newStream(0)
-	s.publish(1, started.Begin.Last, started.Begin.Frames, false)
+	s := tail.New(0)
+	s.Publish(1, started.Begin.Last, started.Begin.Frames, false)
 	n.stats.started.Add(1)
 	n.spawn(m, started.Epoch, s, proceedTurn{})
 }
 
 // spawn starts the actor of a turn with its first message, unless the node is stopped or already has an actor of this
 // epoch or a later one.
-func (n *Node) spawn(m *turn.Machine, epoch int32, s *stream, first any) {
+func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 	spec := m.Spec()
 	toolCtx, stopTool := context.WithCancel(n.ctx)
 	r := &turnRun{
@@ -228,7 +229,7 @@ func (n *Node) leaseIsValid() bool {
 // Follow returns a reader of a turn that starts after a sequence. The caller must have checked that the account owns
 // the turn.
 func (n *Node) Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *Reader {
-	return &Reader{node: n, account: account, turn: turn, cursor: after}
+	return &Reader{node: n, account: account, turn: turn, cursor: tail.Cursor{After: after}}
 }
 
 // Stats returns the current counters.
@@ -281,7 +282,7 @@ func (n *Node) Stop() {
 	n.cancel()
 	n.hosts.stop()
 	for _, live := range turns {
-		live.stream.abandon()
+		live.stream.Abandon()
 		n.runtime.Stop(live.pid)
 	}
 	for _, live := range turns {

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"turnstone/actors/shell"
+	"turnstone/actors/tail"
 	"turnstone/protocol"
 )
 
@@ -17,12 +18,12 @@ import (
 // and any goroutine may call its methods.
 type registry struct {
 	mu       sync.Mutex
-	turns    map[protocol.TurnID]*liveTurn          // guarded by mu: actors that run or linger
-	adopting map[protocol.TurnID]int32              // guarded by mu: epochs of claimed turns whose logs are being read
-	wakers   map[protocol.TurnID]map[Waker]struct{} // guarded by mu: woken when the turn starts to run on this node
-	draining bool                                   // guarded by mu
-	stopped  bool                                   // guarded by mu
-	idle     chan struct{}                          // guarded by mu: closed when no turn runs; nil: no caller waits
+	turns    map[protocol.TurnID]*liveTurn               // guarded by mu: actors that run or linger
+	adopting map[protocol.TurnID]int32                   // guarded by mu: epochs of claimed turns whose logs are being read
+	wakers   map[protocol.TurnID]map[tail.Waker]struct{} // guarded by mu: woken when the turn starts to run on this node
+	draining bool                                        // guarded by mu
+	stopped  bool                                        // guarded by mu
+	idle     chan struct{}                               // guarded by mu: closed when no turn runs; nil: no caller waits
 }
 
 // liveTurn is the entry of an actor.
@@ -30,7 +31,7 @@ type liveTurn struct {
 	account protocol.AccountID
 	epoch   int32
 	pid     *actor.PID
-	stream  *stream
+	stream  *tail.Stream
 	done    <-chan struct{} // closed when the actor has stopped
 	over    bool            // guarded by registry.mu: the actor only lingers
 	// deleting is set when the conversation is being deleted: the store must decide whether the account may still read
@@ -105,24 +106,24 @@ func (g *registry) checkIdle() {
 
 // addWaker registers a waker that is woken when the turn starts to run on this node; removeWaker removes it. It returns
 // false, without registering, when the turn already runs on this node with a stream other than known.
-func (g *registry) addWaker(turn protocol.TurnID, known *stream, waker Waker) bool {
+func (g *registry) addWaker(turn protocol.TurnID, known *tail.Stream, waker tail.Waker) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if live := g.turns[turn]; live != nil && live.stream != known {
 		return false
 	}
 	if g.wakers == nil {
-		g.wakers = map[protocol.TurnID]map[Waker]struct{}{}
+		g.wakers = map[protocol.TurnID]map[tail.Waker]struct{}{}
 	}
 	if g.wakers[turn] == nil {
-		g.wakers[turn] = map[Waker]struct{}{}
+		g.wakers[turn] = map[tail.Waker]struct{}{}
 	}
 	g.wakers[turn][waker] = struct{}{}
 	return true
 }
 
 // removeWaker removes a waker that addWaker registered.
-func (g *registry) removeWaker(turn protocol.TurnID, waker Waker) {
+func (g *registry) removeWaker(turn protocol.TurnID, waker tail.Waker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.wakers[turn], waker)
@@ -133,8 +134,8 @@ func (g *registry) removeWaker(turn protocol.TurnID, waker Waker) {
 
 // waitUntilRunning waits until the turn runs on this node with a stream other than known, or until atMost has passed.
 // It returns ctx's error when ctx ends first.
-func (g *registry) waitUntilRunning(ctx context.Context, turn protocol.TurnID, known *stream, atMost time.Duration) error {
-	running := make(Signal, 1)
+func (g *registry) waitUntilRunning(ctx context.Context, turn protocol.TurnID, known *tail.Stream, atMost time.Duration) error {
+	running := make(tail.Signal, 1)
 	if !g.addWaker(turn, known, running) {
 		return nil
 	}

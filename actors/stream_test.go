@@ -10,73 +10,18 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
+	"turnstone/actors/tail"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// wakeCounter counts the calls of Wake.
-type wakeCounter int
-
-func (w *wakeCounter) Wake() { *w++ }
-
 // runsOf returns a stream with one chunk of two events for each argument.
-func runsOf(frames ...string) (s *stream) {
-	s = newStream(0)
+func runsOf(frames ...string) (s *tail.Stream) {
+	s = tail.New(0)
 	for i, f := range frames {
-		s.publish(int64(2*i+1), int64(2*i+2), []byte(f), false)
+		s.Publish(int64(2*i+1), int64(2*i+2), []byte(f), false)
 	}
 	return s
-}
-
-func TestTakeReturnsEventsAfterTheCursorAndRendersAChunkOnce(t *testing.T) {
-	s := runsOf("1\n2\n", "3\n4\n", "5\n6\n")
-	made := 0
-	render := func(frames []byte) []byte {
-		made++
-		return append([]byte("made of "), frames...)
-	}
-	for cursor, want := range []string{"1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6\n", "3\n4\n5\n6\n", "4\n5\n6\n", "5\n6\n", "6\n"} {
-		r := &Reader{cursor: int64(cursor)}
-		runs, taken := s.take(r, new(wakeCounter), nil)
-		if got := string(joined(runs)); got != want || taken != TakenSome || r.cursor != 6 {
-			t.Errorf("after %d: %q, %v, then after %d", cursor, got, taken, r.cursor)
-		}
-		for _, run := range runs {
-			if text := string(run.Rendered(render)); run.Whole() && text != "made of "+string(run.Frames()) {
-				t.Errorf("the rendered chunk is %q", text)
-			}
-		}
-	}
-	if made != 3 {
-		t.Errorf("chunks were rendered %d times, want 3", made)
-	}
-}
-
-func TestAWaitingReaderIsWokenOnceUnlessItLeft(t *testing.T) {
-	s := runsOf("1\n2\n")
-	readers := make([]*Reader, 3)
-	wakes := make([]wakeCounter, 3)
-	for i := range readers {
-		readers[i] = &Reader{cursor: 2, stream: s}
-		for range 2 { // a second take does not list the reader twice
-			if runs, taken := s.take(readers[i], &wakes[i], nil); len(runs) > 0 || taken != TakenCaughtUp {
-				t.Fatalf("take at the end of the stream returned %v, %v", runs, taken)
-			}
-		}
-	}
-	readers[1].Leave()
-	readers[1].Leave()
-	s.publish(3, 4, []byte("3\n4\n"), false)
-	s.publish(5, 5, []byte("5\n"), true)
-	if wakes[0] != 1 || wakes[1] != 0 || wakes[2] != 1 {
-		t.Errorf("the readers were woken %v times, want [1 0 1]", wakes)
-	}
-	if runs, taken := s.take(readers[0], &wakes[0], nil); len(runs) != 2 || taken != TakenEnd || !readers[0].ended {
-		t.Errorf("take after the end was published returned %v, %v", runs, taken)
-	}
-	if runs, taken := s.take(&Reader{cursor: 5}, &wakes[0], nil); len(runs) != 0 || taken != TakenEnd {
-		t.Errorf("take with a cursor at the end returned %v, %v", runs, taken)
-	}
 }
 
 // TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid checks FollowsLocally: a resumed stream needs a lookup in the store
@@ -105,7 +50,7 @@ func TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid(t *testing.T) {
 			t.Errorf("%s: FollowsLocally is %v, want %v", c.what, got, c.want)
 		}
 	}
-	live.stream.finishing()
+	live.stream.Finishing()
 	if n.Follow(account, turn, 0).FollowsLocally() {
 		t.Error("FollowsLocally is true while the end is being stored")
 	}
@@ -189,7 +134,7 @@ func TestACommandContinuesWhenItsTurnStartsToRun(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- g.waitUntilRunning(t.Context(), turn, nil, time.Hour) }()
 		synctest.Wait()
-		g.add(turn, &liveTurn{stream: newStream(0)}, noActor)
+		g.add(turn, &liveTurn{stream: tail.New(0)}, noActor)
 		if err := <-done; err != nil || time.Since(begun) > 0 || len(g.wakers) > 0 {
 			t.Errorf("the turn started to run: waitUntilRunning returned %v after %s", err, time.Since(begun))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/shell"
+	"turnstone/actors/tail"
 	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
@@ -33,7 +34,7 @@ type turnRun struct {
 	shell   *shell.Shell
 	machine *turn.Machine
 	epoch   int32
-	stream  *stream
+	stream  *tail.Stream
 	log     *zap.Logger
 
 	// Owned by the shell's Receive.
@@ -261,7 +262,7 @@ func (r *turnRun) Step(replies []func(error)) shell.Step {
 	r.logged = batch.State
 	s.Point, s.Last = failpoint.DeltaAfterCommitBeforeSend, b.End != nil
 	s.Show = func() {
-		r.stream.publish(batch.First, batch.Last, batch.Frames, b.End != nil)
+		r.stream.Publish(batch.First, batch.Last, batch.Frames, b.End != nil)
 		r.logTransition(batch, before, requests)
 	}
 	if b.End == nil {
@@ -270,7 +271,7 @@ func (r *turnRun) Step(replies []func(error)) shell.Step {
 	}
 	s.Point = failpoint.EndAfterCommitBeforeSend
 	s.Store = func(done func(error)) {
-		r.stream.finishing()
+		r.stream.Finishing()
 		r.node.finish(r.machine, batch, b.End, done)
 	}
 	return s
@@ -363,7 +364,7 @@ func (r *turnRun) startTool(call turn.RunTool) {
 // End implements shell.Behavior: it stops the model call and the tools of the turn.
 func (r *turnRun) End(status shell.Status) {
 	if status == shell.Lost {
-		r.stream.abandon()
+		r.stream.Abandon()
 	}
 	if r.stopCall != nil {
 		r.stopCall()

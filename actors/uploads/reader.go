@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 	"turnstone/protocol"
 )
 
@@ -78,7 +78,7 @@ type Reader struct {
 
 	// Guarded by host.watch.mu.
 	unread bool // there may be events after the cursor
-	waker  actors.Waker
+	waker  tail.Waker
 	timer  *time.Timer // wakes the reader after watchPoll; nil before the first wait
 }
 
@@ -100,19 +100,19 @@ func (r *Reader) wake() {
 }
 
 // Take appends no runs: the events of a session are few, and Next returns them.
-func (r *Reader) Take(waker actors.Waker, into []actors.Run) ([]actors.Run, actors.Taken) {
+func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken) {
 	w := &r.host.watch
 	moved := w.moved()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case r.ended:
-		return into, actors.TakenEnd
+		return into, tail.TakenEnd
 	case r.unread:
 		r.unread = false
-		return into, actors.TakenNotInMemory
+		return into, tail.TakenNotInMemory
 	case moved:
-		return into, actors.TakenMoved
+		return into, tail.TakenMoved
 	}
 	r.waker = waker
 	if r.timer == nil {
@@ -120,7 +120,7 @@ func (r *Reader) Take(waker actors.Waker, into []actors.Run) ([]actors.Run, acto
 	} else {
 		r.timer.Reset(watchPoll)
 	}
-	return into, actors.TakenCaughtUp
+	return into, tail.TakenCaughtUp
 }
 
 func (r *Reader) poll() {
@@ -152,12 +152,12 @@ func (h *Host) await(
 	defer r.Leave()
 	over := time.NewTimer(atMost)
 	defer over.Stop()
-	signal := make(actors.Signal, 1)
+	signal := make(tail.Signal, 1)
 	for {
 		_, taken := r.Take(signal, nil)
-		if taken != actors.TakenCaughtUp {
+		if taken != tail.TakenCaughtUp {
 			current, err := h.Store.Upload(ctx, account, id)
-			if err != nil || wanted(current) || taken == actors.TakenMoved {
+			if err != nil || wanted(current) || taken == tail.TakenMoved {
 				return current, err
 			}
 			continue

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 	"turnstone/persistence/feed"
 	"turnstone/protocol"
 )
@@ -34,7 +34,7 @@ type Hub struct {
 	store    Store
 	draining func() bool
 	log      *zap.Logger
-	joined   actors.Signal // there may be readers
+	joined   tail.Signal // there may be readers
 
 	mu       sync.Mutex
 	accounts map[protocol.AccountID]*recent // guarded by mu; those with readers
@@ -48,7 +48,7 @@ type recent struct {
 	items   []feed.Item // all items after start
 	start   feed.Position
 	readers int
-	waiting map[*Reader]actors.Waker
+	waiting map[*Reader]tail.Waker
 }
 
 // NewHub returns a Hub. draining reports whether the node drains; nil: never.
@@ -56,7 +56,7 @@ func NewHub(store Store, draining func() bool, log *zap.Logger) *Hub {
 	if draining == nil {
 		draining = func() bool { return false }
 	}
-	return &Hub{store: store, draining: draining, log: log, joined: make(actors.Signal, 1), accounts: map[protocol.AccountID]*recent{}}
+	return &Hub{store: store, draining: draining, log: log, joined: make(tail.Signal, 1), accounts: map[protocol.AccountID]*recent{}}
 }
 
 // Run reads the end of the feed until ctx ends, as long as there are readers. Then it ends all streams.
@@ -180,7 +180,7 @@ func (h *Hub) Follow(account protocol.AccountID, after, present feed.Position, e
 	}
 	r := h.accounts[account]
 	if r == nil {
-		r = &recent{start: h.at, waiting: map[*Reader]actors.Waker{}}
+		r = &recent{start: h.at, waiting: map[*Reader]tail.Waker{}}
 		h.accounts[account] = r
 	}
 	r.readers++

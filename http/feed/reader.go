@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 	"turnstone/persistence/feed"
 	"turnstone/protocol"
 )
@@ -27,17 +27,17 @@ type Reader struct {
 }
 
 // Take appends no runs: the items of a feed are few, and Next returns them. TakenNotInMemory means that there are some.
-func (r *Reader) Take(waker actors.Waker, into []actors.Run) ([]actors.Run, actors.Taken) {
+func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken) {
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	switch {
 	case r.hub.moved():
-		return into, actors.TakenMoved
+		return into, tail.TakenMoved
 	case r.behind():
-		return into, actors.TakenNotInMemory
+		return into, tail.TakenNotInMemory
 	}
 	r.recent.waiting[r] = waker
-	return into, actors.TakenCaughtUp
+	return into, tail.TakenCaughtUp
 }
 
 // behind reports whether there are items after the cursor, or may be. hub.mu must be held.

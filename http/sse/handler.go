@@ -6,7 +6,7 @@ import (
 	stdhttp "net/http"
 	"time"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 )
 
 // serveHandler writes a stream in the goroutine of its handler.
@@ -36,7 +36,7 @@ func (h *handlerStream) sessionEnded() { h.cancel() }
 func (h *handlerStream) follow(ctx context.Context, from *source) error {
 	ticker := time.NewTicker(heartbeat / 2)
 	defer ticker.Stop()
-	more := make(actors.Signal, 1)
+	more := make(tail.Signal, 1)
 	var to buffers
 	for beat := false; ; {
 		b, _, p := from.next(more, &to, false, beat)

@@ -123,7 +123,7 @@ func rawConn(conn net.Conn) syscall.RawConn {
 	return raw
 }
 
-// Wake implements actors.Waker.
+// Wake implements tail.Waker.
 func (l *liveStream) Wake() {
 	for {
 		switch state := l.state.Load(); {

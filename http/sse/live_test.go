@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 	"turnstone/protocol"
 )
 
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // idleReader reads a turn that has no events.
 type idleReader struct{}
 
-func (idleReader) Take(_ actors.Waker, into []actors.Run) ([]actors.Run, actors.Taken) {
-	return into, actors.TakenCaughtUp
+func (idleReader) Take(_ tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken) {
+	return into, tail.TakenCaughtUp
 }
 
 func (idleReader) Next(ctx context.Context, _ <-chan time.Time) ([]byte, bool, error) {

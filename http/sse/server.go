@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors"
+	"turnstone/actors/tail"
 	"turnstone/protocol"
 )
 
@@ -36,7 +36,7 @@ func NewServer(log *zap.Logger) *Server { return &Server{log: log} }
 
 // Reader reads the events of a stream; actors.Reader implements it for a turn and documents its methods.
 type Reader interface {
-	Take(waker actors.Waker, into []actors.Run) ([]actors.Run, actors.Taken)
+	Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken)
 	Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error)
 	Leave()
 }

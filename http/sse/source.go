@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnstone/actors"
+	"turnstone/actors/tail"
 )
 
 // source decides what a reader gets next, for both transports.
@@ -29,19 +30,19 @@ const (
 
 // buffers are the memory for writing one stream at a time.
 type buffers struct {
-	runs []actors.Run
+	runs []tail.Run
 	out  []byte
 }
 
 // next returns the bytes to write next. They are shared by all readers of a chunk, or are in the buffers. stop ends the
 // body. beat adds a comment if there is nothing else to write.
-func (s *source) next(waker actors.Waker, to *buffers, stop, beat bool) (b []byte, shared bool, p progress) {
+func (s *source) next(waker tail.Waker, to *buffers, stop, beat bool) (b []byte, shared bool, p progress) {
 	runs, taken := s.reader.Take(waker, to.runs[:0])
 	to.runs = runs
 	if stop {
-		taken = actors.TakenEnd
+		taken = tail.TakenEnd
 	}
-	if s.chunked && len(runs) == 1 && runs[0].Whole() && s.head == nil && taken == actors.TakenSome {
+	if s.chunked && len(runs) == 1 && runs[0].Whole() && s.head == nil && taken == tail.TakenSome {
 		return runs[0].Rendered(renderChunk), true, progressMore
 	}
 	b = append(to.out[:0], s.head...)
@@ -50,18 +51,18 @@ func (s *source) next(waker actors.Waker, to *buffers, stop, beat bool) (b []byt
 		b = s.appendRun(b, run)
 	}
 	switch taken {
-	case actors.TakenSome:
+	case tail.TakenSome:
 		p = progressMore
-	case actors.TakenCaughtUp:
+	case tail.TakenCaughtUp:
 		p = progressCaughtUp
 		if beat && len(b) == 0 {
 			b = s.appendComment(b)
 		}
-	case actors.TakenNotInMemory:
+	case tail.TakenNotInMemory:
 		p = progressInLog
-	case actors.TakenMoved:
+	case tail.TakenMoved:
 		b, p = s.appendMoved(b), progressEnded
-	case actors.TakenEnd:
+	case tail.TakenEnd:
 		b, p = s.appendEnd(b), progressEnded
 	}
 	to.out = b
@@ -85,7 +86,7 @@ func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, 
 	return s.appendFrames(nil, frames), progressMore, nil
 }
 
-func (s *source) appendRun(b []byte, run actors.Run) []byte {
+func (s *source) appendRun(b []byte, run tail.Run) []byte {
 	if !run.Whole() {
 		return s.appendFrames(b, run.Frames())
 	}
