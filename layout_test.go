@@ -40,7 +40,7 @@ var folders = map[string][]string{
 // its folder that precede it.
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/upload", "actors/shell", "actors/tail", "actors", "actors/uploads"},
+	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/upload", "actors/shell", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
@@ -94,6 +94,7 @@ var owners = map[string]string{
 	"github.com/rs/cors":                     "http",
 	"github.com/yuin/goldmark":               "http",
 	"github.com/microcosm-cc/bluemonday":     "http",
+	"google.golang.org/":                     "actors",
 	"github.com/asynkron/":                   "actors",
 	"github.com/openai/":                     "providers",
 	"github.com/gabriel-vasile/":             "providers",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
@@ -19,9 +20,9 @@ const (
 	commandPause = 250 * time.Millisecond // between two reads of the durable state of a turn that this node does not run
 )
 
-// Command sends a command to a turn and waits until the decision is stored. When the turn does not run on this node, it
-// waits for the durable record of the command, for the end of the turn, or for the turn to start on this node. A
-// command may be repeated with the same identifiers: it takes effect once. When there is no reply in time, the outcome
+// Command sends a command to a turn and waits until the decision is stored. When the turn runs on another node, it asks
+// that node. When the turn has no owner, or its owner is not reached, it waits for the durable record of the command, for
+// the end of the turn, for another owner, or for the turn to start on this node. A command may be repeated with the same identifiers: it takes effect once. When there is no reply in time, the outcome
 // is unknown, and the error is protocol.CodeUnavailable.
 func (n *Node) Command(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
@@ -35,7 +36,17 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 				return receipt, err
 			}
 		}
-		receipt, decided, err := n.fromRecord(ctx, account, id, c)
+		head, elsewhere, err := n.locateOwner(ctx, account, id)
+		if err != nil {
+			return protocol.SteeringReceipt{}, err
+		}
+		if elsewhere {
+			receipt, err := n.peers.command(ctx, head.OwnerAddress, account, id, c)
+			if !errors.Is(err, errGone) {
+				return receipt, err
+			}
+		}
+		receipt, decided, err := n.fromRecord(ctx, account, id, c, head.State)
 		if decided || err != nil {
 			return receipt, err
 		}
@@ -45,14 +56,23 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 	}
 }
 
+// send sends a command to a turn's actor. reply is called once, with the decision after it is durable, or with errGone. It
+// must not block.
+func (live *liveTurn) send(runtime *shell.Runtime, c *turn.Command, reply func(commandReply)) {
+	if c.Kind == turn.CommandCancel && c.By == protocol.CancelledByDeletion {
+		live.deleting.Store(true)
+	}
+	runtime.Send(live.pid, commandMessage{command: c, reply: reply})
+}
+
 // sendCommand sends a command to a local actor and waits for its reply.
 func (n *Node) sendCommand(ctx context.Context, live *liveTurn, c *turn.Command) (protocol.SteeringReceipt, error) {
-	request := commandMessage{command: c, reply: make(chan commandReply, 1)}
-	n.runtime.Send(live.pid, request)
+	replies := make(chan commandReply, 1) // buffered, so that the actor never blocks
+	live.send(n.runtime, c, func(r commandReply) { replies <- r })
 	timer := time.NewTimer(commandTry)
 	defer timer.Stop()
 	select {
-	case reply := <-request.reply:
+	case reply := <-replies:
 		return reply.receipt, reply.err
 	case <-ctx.Done():
 	case <-timer.C:
@@ -60,13 +80,11 @@ func (n *Node) sendCommand(ctx context.Context, live *liveTurn, c *turn.Command)
 	return protocol.SteeringReceipt{}, &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 }
 
-// fromRecord decides a command from the durable records, for a turn that does not run on this node. decided is false
-// while the turn's owner still has to decide.
-func (n *Node) fromRecord(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *turn.Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
-	head, _, err := n.locateOwner(ctx, account, id)
-	if err != nil {
-		return receipt, false, err
-	}
+// fromRecord decides a command from the durable records, for a turn that does not run on this node. state was read
+// before. decided is false while the turn's owner still has to decide.
+func (n *Node) fromRecord(
+	ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *turn.Command, state protocol.TurnState,
+) (receipt protocol.SteeringReceipt, decided bool, err error) {
 	kind, keys := recordsOf(c)
 	for _, key := range keys {
 		record, err := n.turnLog.TurnRecord(ctx, account, id, kind, key)
@@ -80,8 +98,8 @@ func (n *Node) fromRecord(ctx context.Context, account protocol.AccountID, id pr
 			return receipt, decided, err
 		}
 	}
-	if head.State.Terminal() {
-		return receipt, true, turn.NewSteeringClosed(id, head.State)
+	if state.Terminal() {
+		return receipt, true, turn.NewSteeringClosed(id, state)
 	}
 	return receipt, false, nil
 }
@@ -150,9 +168,6 @@ func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, id pr
 	scope := protocol.CancelTurn
 	if by == protocol.CancelledByDeletion {
 		scope = protocol.CancelTurnAndFollowUps
-		if live := n.locate(account, id); live != nil {
-			live.deleting.Store(true)
-		}
 	}
 	_, err := n.Command(ctx, account, id, &turn.Command{Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: by})
 	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {

@@ -214,7 +214,13 @@ func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn pr
 	if t == nil || t.spec.AccountID != account {
 		return turnlog.Head{}, &protocol.Error{Code: protocol.CodeNotFound}
 	}
-	return t.head(), nil
+	head := t.head()
+	if t.owner != nil {
+		if owner := s.nodes[*t.owner]; owner != nil {
+			head.OwnerDead, head.OwnerAddress = owner.dead, owner.Address
+		}
+	}
+	return head, nil
 }
 
 func (s *memory) TurnFrames(_ context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, _ int) ([]byte, int64, error) {

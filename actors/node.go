@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
+	"turnstone/actors/remote"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
@@ -35,11 +36,11 @@ type Config struct {
 	Routes       routing.Routes
 	Tools        []tools.Tool
 	Hosts        []NewHost
-	MaxLiveTurns int           // per account
-	Capacity     int           // live turns up to which the node accepts new ones; 0: no limit
-	DrainGrace   time.Duration // for a drain that an operator requests; see Drain
-	Address      string        // for other nodes to reach this one; empty on a single machine
-	Build        string        // commit of the binary, for operators; empty: not known
+	MaxLiveTurns int             // per account
+	Capacity     int             // live turns up to which the node accepts new ones; 0: no limit
+	DrainGrace   time.Duration   // for a drain that an operator requests; see Drain
+	Cluster      *remote.Options // nil: other nodes cannot reach this one, and it cannot reach them
+	Build        string          // commit of the binary, for operators; empty: not known
 	// Predecessor names the node that ran on this data folder before: the lock of the folder proves that it has
 	// stopped. It is nil when unknown.
 	Predecessor *protocol.NodeID
@@ -66,13 +67,13 @@ type Node struct {
 	maxLiveTurns int
 	capacity     int
 	drainGrace   time.Duration
-	address      string
 	build        string
 	predecessor  *protocol.NodeID
 	log          *zap.Logger
 	fenced       func()
 	runtime      *shell.Runtime
 	hosts        hosts
+	peers        *peers // nil on a single machine
 	pacer        *pacer
 	storeSlots   storeSlots
 	stats        stats
@@ -81,6 +82,7 @@ type Node struct {
 	ctx    context.Context // ends with Stop, and with it model calls, tools and the keeper
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	stop   sync.Once
 
 	registry registry
 }
@@ -91,7 +93,7 @@ type stats struct {
 
 // Stats are the node's counters since its start.
 type Stats struct {
-	Live, Capacity                                                         int
+	Live, Capacity, Relays, Feeds                                          int
 	Started, Finished, Adopted, Broken, Refused, ModelCalls, ModelFailures int64
 }
 
@@ -100,7 +102,7 @@ func NewNode(c Config) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
 		id: protocol.NewNodeID(), store: c.Store, followUps: c.FollowUps, turnLog: c.Log, directory: c.Directory, model: c.Model, routes: c.Routes,
-		tools: map[string]tools.Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns, address: c.Address,
+		tools: map[string]tools.Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns,
 		capacity: c.Capacity, drainGrace: c.DrainGrace, build: c.Build,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
@@ -116,6 +118,7 @@ func NewNode(c Config) *Node {
 	for _, create := range c.Hosts {
 		n.hosts = append(n.hosts, create(n.id, n.runtime, n.registry.running))
 	}
+	n.peers = newPeers(n, c.Cluster)
 	n.pacer = newPacer(func(to *actor.PID, message any) { n.runtime.Send(to, message) })
 	return n
 }
@@ -125,7 +128,11 @@ func (n *Node) ID() protocol.NodeID { return n.id }
 
 // Start registers the node and starts its keeper, which renews the lease and adopts turns without a running owner.
 func (n *Node) Start(ctx context.Context) error {
-	node := turnlog.NewNode{NodeID: n.id, Address: n.address, Build: n.build, Predecessor: n.predecessor}
+	address, err := n.peers.start()
+	if err != nil {
+		return err
+	}
+	node := turnlog.NewNode{NodeID: n.id, Address: address, Build: n.build, Predecessor: n.predecessor}
 	if err := n.directory.Register(ctx, node); err != nil {
 		return fmt.Errorf("registering the node: %w", err)
 	}
@@ -203,7 +210,7 @@ func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 	}
 	r.shell = shell.New(r, n.runtime.Send, r.log, func() { n.stats.broken.Add(1) })
 	live := &liveTurn{account: spec.AccountID, epoch: epoch, stream: s, done: r.shell.Stopped()}
-	if !n.registry.add(spec.TurnID, live, func() *actor.PID { return n.runtime.Spawn("turn", r.shell) }) {
+	if !n.registry.add(spec.TurnID, live, func() *actor.PID { return n.runtime.Spawn(fmt.Sprintf("turn/%s/%d/", spec.TurnID, epoch), r.shell) }) {
 		stopTool()
 		return
 	}
@@ -234,7 +241,9 @@ func (n *Node) Follow(account protocol.AccountID, turn protocol.TurnID, after in
 
 // Stats returns the current counters.
 func (n *Node) Stats() Stats {
+	peers := n.peers.stats()
 	return Stats{
+		Relays: peers.Relays, Feeds: peers.Feeds,
 		Live: n.registry.running(), Capacity: n.capacity, Refused: n.stats.refused.Load(), Started: n.stats.started.Load(), Finished: n.stats.finished.Load(), Adopted: n.stats.adopted.Load(),
 		Broken: n.stats.broken.Load(), ModelCalls: n.stats.modelCalls.Load(), ModelFailures: n.stats.modelFailures.Load(),
 	}
@@ -244,6 +253,7 @@ func (n *Node) Stats() Stats {
 // that another node, or the next process, adopts them.
 func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	idle := n.registry.drain()
+	n.peers.drain()
 	hosts := n.hosts.drain(ctx, grace)
 	defer hosts.Wait()
 	if err := n.directory.Drain(ctx, n.id); err != nil {
@@ -276,20 +286,23 @@ func (n *Node) releaseAll(ctx context.Context) {
 }
 
 // Stop stops all actors, calls and tools at once and waits for them. Another node or the next process adopts the live
-// turns from their logs.
+// turns from their logs. A repeat waits for the first call.
 func (n *Node) Stop() {
-	turns := n.registry.stop()
-	n.cancel()
-	n.hosts.stop()
-	for _, live := range turns {
-		live.stream.Abandon()
-		n.runtime.Stop(live.pid)
-	}
-	for _, live := range turns {
-		<-live.done
-	}
-	n.wg.Wait()
-	n.runtime.Close()
+	n.stop.Do(func() {
+		turns := n.registry.stop()
+		n.cancel()
+		n.hosts.stop()
+		for _, live := range turns {
+			live.stream.Abandon()
+			n.runtime.Stop(live.pid)
+		}
+		for _, live := range turns {
+			<-live.done
+		}
+		n.wg.Wait()
+		n.peers.close()
+		n.runtime.Close()
+	})
 }
 
 // Draining reports whether the node refuses new turns.

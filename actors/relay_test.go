@@ -55,12 +55,12 @@ func groupedAppends(b *testing.B, store *memory) {
 // the previous one.
 func BenchmarkRelay(b *testing.B) {
 	for _, turns := range []int{1, 200} {
-		b.Run(fmt.Sprintf("turns=%d/goroutines", turns), func(b *testing.B) { relay(b, turns, false) })
-		b.Run(fmt.Sprintf("turns=%d/workers", turns), func(b *testing.B) { relay(b, turns, true) })
+		b.Run(fmt.Sprintf("turns=%d/goroutines", turns), func(b *testing.B) { relayTokens(b, turns, false) })
+		b.Run(fmt.Sprintf("turns=%d/workers", turns), func(b *testing.B) { relayTokens(b, turns, true) })
 	}
 }
 
-func relay(b *testing.B, turns int, workers bool) {
+func relayTokens(b *testing.B, turns int, workers bool) {
 	store := newMemory()
 	groupedAppends(b, store)
 	each := b.N/turns + 1

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"turnstone/actors/relay"
 	"turnstone/actors/tail"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // logPage is the number of bytes of a log that are read from Postgres at a time, for readers that are behind the tail.
@@ -21,6 +23,7 @@ type Reader struct {
 	cursor   tail.Cursor
 	caughtUp bool         // the reader had caught up with the log at the last lookup
 	stream   *tail.Stream // the last stream that was read; nil before
+	relay    *relay.Relay // the relay that publishes stream; nil if a turn of this node does
 	signal   tail.Signal  // of Next; nil before its first call
 }
 
@@ -49,6 +52,7 @@ func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken
 	if live.stream == r.stream {
 		return into, tail.TakenNotInMemory
 	}
+	r.leaveRelay()
 	r.stream = live.stream
 	return r.stream.Take(&r.cursor, waker, into)
 }
@@ -59,6 +63,25 @@ func (r *Reader) Leave() {
 		return
 	}
 	r.stream.Leave(&r.cursor)
+	r.leaveRelay()
+}
+
+func (r *Reader) leaveRelay() {
+	if r.relay != nil {
+		r.node.peers.hub.Leave(r.relay)
+		r.relay = nil
+	}
+}
+
+// followRelay makes the reader read a relay of a turn that runs on another node, if there can be one.
+func (r *Reader) followRelay(head *turnlog.Head) bool {
+	next := r.node.peers.follow(r.account, r.turn, head)
+	if next == nil {
+		return false
+	}
+	r.Leave()
+	r.relay, r.stream, r.caughtUp = next, next.Stream(), false
+	return true
 }
 
 // FollowsLocally reports whether the turn runs on this node, belongs to the reader's account, and has reached the
@@ -109,7 +132,7 @@ var errBeat = errors.New("the heartbeat came first")
 func (r *Reader) Cursor() int64 { return r.cursor.After }
 
 // The intervals at which a reader polls the end of a log that this node does not write: tailPoll while another running
-// node owns the turn, orphanPoll otherwise. A reader is also woken when the turn starts to run on this node. orphanPoll
+// node owns the turn and no relay is possible, orphanPoll while no running node does. A reader is also woken when the turn starts to run on this node. orphanPoll
 // is long because after a crash all readers of the node poll until the turns have an owner.
 const (
 	tailPoll   = 250 * time.Millisecond
@@ -141,6 +164,9 @@ func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, er
 	}
 	pause := orphanPoll
 	if elsewhere {
+		if r.followRelay(&head) {
+			return nil, nil
+		}
 		pause = tailPoll
 	}
 	if !r.node.registry.addWaker(r.turn, r.stream, r.signal) {

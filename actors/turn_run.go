@@ -68,7 +68,7 @@ type (
 	gracePassed    struct{}
 	commandMessage struct {
 		command *turn.Command
-		reply   chan commandReply // buffered, so that the actor never blocks
+		reply   func(commandReply) // is called once, and does not block
 	}
 )
 
@@ -178,18 +178,18 @@ func (r *turnRun) Undecided() bool { return r.batch == nil || len(r.batch.Events
 // decideCommand decides on a command and returns the function that replies to its caller.
 func (r *turnRun) decideCommand(message commandMessage, status shell.Status) func(error) {
 	if status == shell.Lost {
-		return func(error) { message.reply <- commandReply{err: errGone} }
+		return func(error) { message.reply(commandReply{err: errGone}) }
 	}
 	r.requests = append(r.requests, message.command.RequestID)
 	receipt, refusal := r.newBatch().Command(message.command)
 	return func(err error) {
 		switch {
 		case err != nil: // not stored by this actor; the caller checks whether it was stored at all
-			message.reply <- commandReply{err: errGone}
+			message.reply(commandReply{err: errGone})
 		case refusal != nil:
-			message.reply <- commandReply{err: refusal}
+			message.reply(commandReply{err: refusal})
 		default:
-			message.reply <- commandReply{receipt: receipt}
+			message.reply(commandReply{receipt: receipt})
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (r *turnRun) decideCommand(message commandMessage, status shell.Status) fun
 // Refuse implements shell.Behavior.
 func (r *turnRun) Refuse(message any) {
 	if command, ok := message.(commandMessage); ok {
-		command.reply <- commandReply{err: errGone}
+		command.reply(commandReply{err: errGone})
 	}
 }
 

@@ -90,7 +90,7 @@ func startCounter(t *testing.T) (c *counter, stores chan func(error), send func(
 	stores = make(chan func(error), 8)
 	c = &counter{ended: make(chan Status, 1)}
 	c.store = func(done func(error)) { stores <- done }
-	system := NewSystem(zap.NewNop())
+	system := NewSystem(zap.NewNop(), zap.ErrorLevel)
 	s := New(c, func(to *actor.PID, message any) { system.Root.Send(to, message) }, zap.NewNop(), func() { c.note("broken") })
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return s }))
 	t.Cleanup(func() {

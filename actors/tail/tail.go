@@ -172,6 +172,9 @@ type Run struct {
 // Whole reports whether the run is the complete chunk.
 func (r Run) Whole() bool { return r.skip == 0 }
 
+// First returns the sequence of the first event of the run.
+func (r Run) First() int64 { return r.first + r.skip }
+
 // Frames returns the events of the run, one per line. Callers must not change them.
 func (r Run) Frames() []byte { return protocol.SkipFrames(r.frames, r.skip) }
 

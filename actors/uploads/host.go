@@ -251,7 +251,7 @@ func (h *Host) spawn(claim *uploadlog.Claim, first any) *entry {
 		return nil
 	}
 	e := &entry{account: claim.AccountID, epoch: claim.Epoch, done: s.shell.Stopped()}
-	e.pid = h.Runtime.Spawn("upload", s.shell)
+	e.pid = h.Runtime.Spawn(fmt.Sprintf("upload/%s/%d/", claim.UploadID, claim.Epoch), s.shell)
 	h.running[claim.UploadID] = e
 	h.Runtime.Send(e.pid, first)
 	if claim.State == protocol.UploadScanning {

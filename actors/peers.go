@@ -1,0 +1,177 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"turnstone/actors/relay"
+	"turnstone/actors/remote"
+	"turnstone/actors/tail"
+	"turnstone/actors/turn"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// askTry is the time for the reply of another node, including its commit. After it, the owner of the turn is looked up
+// again, and the command is repeated: its identifiers make that harmless.
+const askTry = 400 * time.Millisecond
+
+// askCommand is the kind of the ask that passes a command to a turn of another node.
+const askCommand = "command"
+
+// peers are the other nodes of the cluster. A nil value means that this node cannot reach them: commands and readers
+// then use the store.
+type peers struct {
+	node *Node
+	link *remote.Link
+	hub  *relay.Hub
+}
+
+// newPeers returns the peers of a node; nil without options.
+func newPeers(n *Node, o *remote.Options) *peers {
+	if o == nil {
+		return nil
+	}
+	p := &peers{node: n, link: remote.New(n.runtime, *o)}
+	p.hub = relay.NewHub(p.link, func(account protocol.AccountID, turn protocol.TurnID) *tail.Stream {
+		if live := n.locate(account, turn); live != nil {
+			return live.stream
+		}
+		return nil
+	}, n.log)
+	return p
+}
+
+// start starts to accept connections, and returns the address of this node.
+func (p *peers) start() (string, error) {
+	if p == nil {
+		return "", nil
+	}
+	err := p.link.Start(remote.Handlers{
+		Answers: map[string]remote.Answer{askCommand: p.answerCommand},
+		Receive: map[string]func(remote.Message){relay.KindSubscribe: p.hub.Subscribe},
+	})
+	if err != nil {
+		return "", err
+	}
+	p.node.startGoroutine(func() { p.hub.Run(p.node.ctx) })
+	return p.link.Address(), nil
+}
+
+// drain ends the relays: their readers reconnect to another node.
+func (p *peers) drain() {
+	if p != nil {
+		p.hub.Close()
+	}
+}
+
+func (p *peers) close() {
+	if p != nil {
+		p.link.Close()
+	}
+}
+
+// stats returns the numbers of relays and feeds.
+func (p *peers) stats() relay.Stats {
+	if p == nil {
+		return relay.Stats{}
+	}
+	return p.hub.Stats()
+}
+
+// follow returns the relay of a turn that runs on another node, for one more reader; nil if the reader has to read the
+// log.
+func (p *peers) follow(account protocol.AccountID, turn protocol.TurnID, head *turnlog.Head) *relay.Relay {
+	if p == nil {
+		return nil
+	}
+	return p.hub.Follow(account, turn, head.OwnerAddress, head.Epoch, head.LastSequence)
+}
+
+// The bodies of askCommand and its reply. Later versions only add fields.
+type (
+	commandAsk struct {
+		AccountID protocol.AccountID `json:"account_id"`
+		TurnID    protocol.TurnID    `json:"turn_id"`
+		Command   *turn.Command      `json:"command"`
+	}
+	commandAnswer struct {
+		Receipt protocol.SteeringReceipt `json:"receipt"`
+		Gone    bool                     `json:"gone,omitempty"` // the turn does not run on the node that was asked
+		Error   *answerError             `json:"error,omitempty"`
+	}
+	answerError struct {
+		Code       protocol.Code         `json:"code"`
+		Detail     string                `json:"detail"`
+		Fields     []protocol.FieldError `json:"fields,omitempty"`
+		Current    json.RawMessage       `json:"current,omitempty"`
+		RetryAfter int                   `json:"retry_after,omitempty"`
+	}
+)
+
+// command passes a command to the node at owner. The error is errGone if the turn does not run there, or if that node did
+// not reply in time.
+func (p *peers) command(ctx context.Context, owner string, account protocol.AccountID, id protocol.TurnID, c *turn.Command) (receipt protocol.SteeringReceipt, err error) {
+	if p == nil || owner == "" {
+		return receipt, errGone
+	}
+	ask, err := json.Marshal(commandAsk{account, id, c})
+	if err != nil {
+		return receipt, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTry)
+	defer cancel()
+	text, err := p.link.Ask(ctx, owner, askCommand, ask)
+	var answer commandAnswer
+	if err != nil || json.Unmarshal(text, &answer) != nil || answer.Gone {
+		return receipt, errGone
+	}
+	return answer.Receipt, answer.Error.asError()
+}
+
+// answerCommand passes a command of another node to a turn that runs here.
+func (p *peers) answerCommand(body []byte, reply func([]byte)) {
+	var ask commandAsk
+	answer := func(receipt protocol.SteeringReceipt, err error) {
+		text, _ := json.Marshal(commandAnswer{receipt, errors.Is(err, errGone), asAnswer(err)}) // always succeeds
+		reply(text)
+	}
+	if json.Unmarshal(body, &ask) != nil || ask.Command == nil {
+		answer(protocol.SteeringReceipt{}, errGone)
+		return
+	}
+	live := p.node.locate(ask.AccountID, ask.TurnID)
+	if live == nil {
+		answer(protocol.SteeringReceipt{}, errGone)
+		return
+	}
+	live.send(p.node.runtime, ask.Command, func(r commandReply) { answer(r.receipt, r.err) })
+}
+
+// asAnswer encodes an error, except errGone, for another node. Its cause is logged here and stays here.
+func asAnswer(err error) *answerError {
+	if err == nil || errors.Is(err, errGone) {
+		return nil
+	}
+	failed := &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
+	errors.As(err, &failed)
+	answer := &answerError{Code: failed.Code, Detail: failed.Detail, Fields: failed.Fields, RetryAfter: failed.RetryAfter}
+	if failed.Current != nil {
+		answer.Current, _ = json.Marshal(failed.Current) // it is encoded for the client anyway
+	}
+	return answer
+}
+
+// asError returns the error that another node has encoded; nil for nil.
+func (e *answerError) asError() error {
+	if e == nil {
+		return nil
+	}
+	failed := &protocol.Error{Code: e.Code, Detail: e.Detail, Fields: e.Fields, RetryAfter: e.RetryAfter}
+	if e.Current != nil {
+		failed.Current = e.Current
+	}
+	return failed
+}
