@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"turnstone/http/listener"
@@ -45,13 +46,70 @@ func (c *Config) Check() error {
 			return fmt.Errorf("%s must be positive", name)
 		}
 	}
+	if c.Limits.NodeLiveTurns < 0 {
+		return errors.New("TURNSTONE_NODE_MAX_LIVE_TURNS must not be negative (0: no limit)")
+	}
 	if c.Limits.MaxStreams < 1 {
 		return errors.New("TURNSTONE_MAX_STREAMS must be at least 1")
 	}
 	if c.Limits.MaxConnections < 1 {
 		return errors.New("TURNSTONE_MAX_CONNECTIONS must be at least 1")
 	}
+	if err := c.checkCluster(); err != nil {
+		return err
+	}
 	return c.checkProviders()
+}
+
+// checkCluster also derives the advertised address from the one on which the node listens, if only that is set.
+func (c *Config) checkCluster() error {
+	needed := []struct{ name, value string }{
+		{"TURNSTONE_CLUSTER_CA_FILE", c.Cluster.CA}, {"TURNSTONE_CLUSTER_CERT_FILE", c.Cluster.Cert}, {"TURNSTONE_CLUSTER_KEY_FILE", c.Cluster.Key},
+	}
+	if c.Cluster.Listen == "" {
+		for _, one := range append(needed, struct{ name, value string }{"TURNSTONE_CLUSTER_ADVERTISE", c.Cluster.Advertise}) {
+			if one.value != "" {
+				return fmt.Errorf("%s is set without TURNSTONE_CLUSTER_LISTEN", one.name)
+			}
+		}
+		return nil
+	}
+	host, err := nodeHost("TURNSTONE_CLUSTER_LISTEN", c.Cluster.Listen)
+	if err != nil {
+		return err
+	}
+	for _, one := range needed {
+		if one.value == "" {
+			return fmt.Errorf("%s is needed with TURNSTONE_CLUSTER_LISTEN: create the files with turnstone cluster certs", one.name)
+		}
+	}
+	if c.Cluster.Advertise == "" {
+		if isUnspecified(host) {
+			return fmt.Errorf("TURNSTONE_CLUSTER_ADVERTISE is needed with TURNSTONE_CLUSTER_LISTEN=%s: set it to the address at which the other nodes reach this one", c.Cluster.Listen)
+		}
+		c.Cluster.Advertise = c.Cluster.Listen
+		return nil
+	}
+	if host, err = nodeHost("TURNSTONE_CLUSTER_ADVERTISE", c.Cluster.Advertise); err == nil && isUnspecified(host) {
+		err = fmt.Errorf("TURNSTONE_CLUSTER_ADVERTISE: other nodes cannot connect to %q (want for example 10.0.0.7:7946)", c.Cluster.Advertise)
+	}
+	return err
+}
+
+// nodeHost returns the host of a host:port. The port must be a number and not 0, because other nodes have to know it.
+func nodeHost(name, address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	_, notIP := netip.ParseAddr(host)
+	if err != nil || notNumber != nil || number == 0 || host != "" && notIP != nil && !hostName.MatchString(host) {
+		return "", fmt.Errorf("%s: invalid address %q (want for example 10.0.0.7:7946)", name, address)
+	}
+	return host, nil
+}
+
+func isUnspecified(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "" || err == nil && address.IsUnspecified()
 }
 
 func (c *Config) checkProviders() error {
@@ -141,6 +199,9 @@ func (c *Config) Notes() []string {
 	}
 	if c.Stores.S3Bucket == "" {
 		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
+		if c.Cluster.Listen != "" {
+			notes = append(notes, "the nodes of a cluster need the same files: set TURNSTONE_S3_BUCKET, or run all of them on this folder")
+		}
 	}
 	if c.Model.Provider == scripted.Family {
 		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")
@@ -151,7 +212,7 @@ func (c *Config) Notes() []string {
 // ownAddress returns the base URL of a service for which none is configured: the address on which it listens.
 func (c *Config) ownAddress() *url.URL {
 	host, port, _ := net.SplitHostPort(c.Service.Listen) // checked before
-	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+	if isUnspecified(host) {
 		host = "127.0.0.1"
 	}
 	scheme := "http"

@@ -10,6 +10,7 @@ import (
 // (secret:"url": shown without its password) and that can also be read from the file that <NAME>_FILE names.
 type Config struct {
 	Service Service `group:"Service"`
+	Cluster Cluster `group:"Cluster"`
 	Stores  Stores  `group:"Stores"`
 	Model   Model   `group:"Model"`
 	Limits  Limits  `group:"Limits"`
@@ -30,6 +31,15 @@ type Service struct {
 	Environment    string        `env:"TURNSTONE_ENVIRONMENT" help:"Name of the installation, returned by GET /version. Unset: development under dev, otherwise production."`
 	LogLevel       zapcore.Level `env:"TURNSTONE_LOG_LEVEL" envDefault:"info" help:"Log level: debug, info, warn or error. dev uses warn unless this is set."`
 	DrainGrace     duration      `env:"TURNSTONE_DRAIN_GRACE" envDefault:"25s" help:"How long live turns may continue after SIGTERM. Turns that are still live then are handed over to another node or to the next process. dev uses 2s unless this is set."`
+}
+
+// Cluster configures how the nodes of a cluster reach one another. The file settings are paths.
+type Cluster struct {
+	Listen    string `env:"TURNSTONE_CLUSTER_LISTEN" help:"Address (host:port) on which this node accepts connections of the other nodes. They always use TLS in both directions, so the three files below are required. Unset: the node is alone, and TURNSTONE_CLUSTER_* must not be set."`
+	Advertise string `env:"TURNSTONE_CLUSTER_ADVERTISE" help:"Address (host:port) at which the other nodes reach this one, for example the address of its pod. Required if TURNSTONE_CLUSTER_LISTEN has no host or an unspecified one (0.0.0.0, ::). Unset: the address of TURNSTONE_CLUSTER_LISTEN."`
+	CA        string `env:"TURNSTONE_CLUSTER_CA_FILE" help:"Path of the certificates (PEM) of the authority that signs the nodes' certificates (turnstone cluster certs). A node accepts only peers with such a certificate."`
+	Cert      string `env:"TURNSTONE_CLUSTER_CERT_FILE" help:"Path of the node's certificate chain (PEM). It needs the DNS name node.turnstone.internal and is used as a server and as a client. A renewed file is used without a restart."`
+	Key       string `env:"TURNSTONE_CLUSTER_KEY_FILE" help:"Path of the private key (PEM) of the node's certificate. Only the file's owner may have access to it (mode 0600)."`
 }
 
 // Stores configures the stores that the service uses.
@@ -69,6 +79,7 @@ type Limits struct {
 	SignIn         Rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks."`
 	Refusals       Rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
+	NodeLiveTurns  int      `env:"TURNSTONE_NODE_MAX_LIVE_TURNS" envDefault:"1000" help:"Number of live turns up to which a node accepts new ones; further starts get 503 with Retry-After. Turns of other nodes that it takes over may exceed the number. The default takes 0.7 of a processor at 30 tokens per second and turn, and 0.3 of one on the Postgres server (P1 b of benchmarks.md). Every node has its own setting. 0: no limit."`
 	TokensPerDay   int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
 	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
 	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`

@@ -39,7 +39,7 @@ func TestTheLeastConfigurationServesWithTheDocumentedDefaults(t *testing.T) {
 		t.Errorf("warnings: %v", warnings)
 	}
 	if config.Service.Listen != "127.0.0.1:8080" || config.Service.DrainGrace != duration(25*time.Second) ||
-		config.Limits.Chat != (Rate{60, time.Minute, 20}) || config.Limits.MaxLiveTurns != 5 {
+		config.Limits.Chat != (Rate{60, time.Minute, 20}) || config.Limits.MaxLiveTurns != 5 || config.Limits.NodeLiveTurns != 1000 || config.Cluster != (Cluster{}) {
 		t.Errorf("defaults: %+v", config)
 	}
 }
@@ -52,6 +52,7 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_REGISTRATION": "perhaps", "TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "nowhere", "TURNSTONE_INTERNAL_HOSTS": "metrics:9090,*",
 		"DATABASE_URL": "mysql://db", "REDIS_URL": "http://cache", "TURNSTONE_S3_ENDPOINT": "storage", "TURNSTONE_CLAMD_ADDRESS": "clamd",
 		"TURNSTONE_MODEL_PROVIDER": "openai", "TURNSTONE_MODEL_API": "soap", "TURNSTONE_TLS_CERT_FILE": "/only/one",
+		"TURNSTONE_CLUSTER_LISTEN": "7946", "TURNSTONE_CLUSTER_ADVERTISE": "10.0.0.7:7946", "TURNSTONE_CLUSTER_KEY_FILE": "/only/one", "TURNSTONE_NODE_MAX_LIVE_TURNS": "-1",
 		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header", "TURNSTONE_MODEL_IMAGES": "unknown",
 	} {
 		config, _, err := Load(with(map[string]string{name: value}))
@@ -310,5 +311,56 @@ func TestModelsThatAcceptImagesAreNamed(t *testing.T) {
 	}
 	if err != nil || len(config.Model.Images) != 2 || config.Model.Images[0] != "large" {
 		t.Errorf("%v, %v", config.Model.Images, err)
+	}
+}
+
+func TestAClusterNeedsItsCertificatesAndAnAddressThatOtherNodesReach(t *testing.T) {
+	files := map[string]string{
+		"TURNSTONE_CLUSTER_CA_FILE": "/ca.crt", "TURNSTONE_CLUSTER_CERT_FILE": "/node.crt", "TURNSTONE_CLUSTER_KEY_FILE": "/node.key",
+	}
+	load := func(change map[string]string) (Config, error) {
+		environment := with(files)
+		maps.Copy(environment, change)
+		maps.DeleteFunc(environment, func(_, value string) bool { return value == "" })
+		config, _, err := Load(environment)
+		if err == nil {
+			err = config.Check()
+		}
+		return config, err
+	}
+	const listen, advertise = "TURNSTONE_CLUSTER_LISTEN", "TURNSTONE_CLUSTER_ADVERTISE"
+	for _, c := range []struct {
+		change map[string]string
+		want   string
+	}{
+		{map[string]string{listen: "10.0.0.7:7946"}, "10.0.0.7:7946"},
+		{map[string]string{listen: "[fd00::7]:7946"}, "[fd00::7]:7946"},
+		{map[string]string{listen: "node-1.example.org:7946"}, "node-1.example.org:7946"},
+		{map[string]string{listen: ":7946", advertise: "node-1:1234"}, "node-1:1234"},
+		{map[string]string{listen: "0.0.0.0:7946", advertise: "10.0.0.7:7946"}, "10.0.0.7:7946"},
+	} {
+		if config, err := load(c.change); err != nil || config.Cluster.Advertise != c.want {
+			t.Errorf("%v: %q, %v", c.change, config.Cluster.Advertise, err)
+		}
+	}
+	for _, c := range []struct {
+		change map[string]string
+		want   string
+	}{
+		{map[string]string{listen: ":7946"}, "TURNSTONE_CLUSTER_ADVERTISE is needed with TURNSTONE_CLUSTER_LISTEN=:7946"},
+		{map[string]string{listen: "[::]:7946"}, "TURNSTONE_CLUSTER_ADVERTISE is needed"},
+		{map[string]string{listen: ":7946", advertise: "0.0.0.0:7946"}, "cannot connect"},
+		{map[string]string{listen: ":7946", advertise: "10.0.0.7"}, "TURNSTONE_CLUSTER_ADVERTISE: invalid address"},
+		{map[string]string{listen: "10.0.0.7:0"}, "TURNSTONE_CLUSTER_LISTEN: invalid address"},
+		{map[string]string{listen: "10.0.0.7:node"}, "TURNSTONE_CLUSTER_LISTEN: invalid address"},
+		{map[string]string{listen: "a node:7946"}, "TURNSTONE_CLUSTER_LISTEN: invalid address"},
+		{map[string]string{listen: "10.0.0.7:7946", "TURNSTONE_CLUSTER_CA_FILE": ""}, "TURNSTONE_CLUSTER_CA_FILE is needed"},
+		{map[string]string{listen: "10.0.0.7:7946", "TURNSTONE_CLUSTER_CERT_FILE": ""}, "TURNSTONE_CLUSTER_CERT_FILE is needed"},
+		{map[string]string{listen: "10.0.0.7:7946", "TURNSTONE_CLUSTER_KEY_FILE": ""}, "TURNSTONE_CLUSTER_KEY_FILE is needed"},
+		{nil, "is set without TURNSTONE_CLUSTER_LISTEN"},
+	} {
+		if _, err := load(c.change); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: %v, want %q", c.change, err, c.want)
+		}
 	}
 }
