@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"turnstone/cmd/turnstone/operate"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/users"
 	"turnstone/protocol"
@@ -95,7 +96,7 @@ func ensureDevSecret(config *settings.Config, folder *dataFolder) error {
 	if len(config.Access.Secret) > 0 {
 		return nil
 	}
-	value, _, err := loadOrCreateSecret(folder.join(secretFile), secretBytes)
+	value, _, err := loadOrCreateSecret(folder.join(settings.GeneratedSecret), secretBytes)
 	if err != nil {
 		return fmt.Errorf("secret of the data folder: %w", err)
 	}
@@ -105,7 +106,7 @@ func ensureDevSecret(config *settings.Config, folder *dataFolder) error {
 // seed creates the demonstration account and, with the scripted model, its demonstration conversation. The password is
 // generated once and stored in the data folder.
 func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) {
-	password, made, err := loadOrCreateSecret(folder.join(passwordFile), passwordBytes)
+	password, made, err := loadOrCreateSecret(folder.join(passwordFile), operate.PasswordBytes)
 	if err != nil {
 		return "", fmt.Errorf("password of the seeded account: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/tools"
+	"turnstone/cmd/turnstone/admin"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
@@ -47,7 +48,7 @@ func withFailpoints(internal http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", internal)
 	mux.HandleFunc("GET /failpoints", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, failpoint.Fired())
+		admin.WriteJSON(w, http.StatusOK, failpoint.Fired())
 	})
 	mux.HandleFunc("PUT /failpoints", func(w http.ResponseWriter, r *http.Request) {
 		spec, err := io.ReadAll(io.LimitReader(r.Body, maxFailpointSpec))
@@ -55,7 +56,7 @@ func withFailpoints(internal http.Handler) http.Handler {
 			err = failpoint.Arm(string(spec))
 		}
 		if err != nil {
-			writeJSON(w, http.StatusUnprocessableEntity, adminError{err.Error()})
+			admin.WriteJSON(w, http.StatusUnprocessableEntity, admin.Error{Detail: err.Error()})
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

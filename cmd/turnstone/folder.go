@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,14 +18,12 @@ import (
 // The contents of the data folder. Only our account can read them. Other accounts may pass through the folder, because
 // the private servers run under other accounts if we are root, and their folders are in it.
 const (
-	secretFile   = "secret"
 	passwordFile = "demo-password"
 	nodeFile     = "node"
 
-	folderMode    = 0o711
-	ownFileMode   = 0o600
-	secretBytes   = 48
-	passwordBytes = 15
+	folderMode  = 0o711
+	ownFileMode = 0o600
+	secretBytes = 48
 )
 
 // dataFolder is the locked data folder of a running node.
@@ -91,14 +87,8 @@ func loadOrCreateSecret(path string, bytes int) (value string, made bool, err er
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return value, false, err
 	}
-	value = randomText(bytes)
+	value = settings.RandomText(bytes)
 	return value, true, writeFile(path, value+"\n")
-}
-
-func randomText(bytes int) string {
-	random := make([]byte, bytes)
-	_, _ = rand.Read(random) // never fails
-	return base64.RawURLEncoding.EncodeToString(random)
 }
 
 // writeFile replaces a file atomically. Only our account can read it.

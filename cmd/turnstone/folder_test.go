@@ -63,7 +63,7 @@ func TestThePredecessorIsStoredAndATornFileMeansNone(t *testing.T) {
 }
 
 func TestASecretIsGeneratedOnceAndReadableByItsOwnerOnly(t *testing.T) {
-	path := filepath.Join(t.TempDir(), secretFile)
+	path := filepath.Join(t.TempDir(), settings.GeneratedSecret)
 	value, made, err := loadOrCreateSecret(path, secretBytes)
 	if err != nil || !made {
 		t.Fatalf("%t, %v", made, err)

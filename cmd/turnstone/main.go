@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"turnstone/cmd/turnstone/operate"
 	"turnstone/cmd/turnstone/settings"
 
 	"github.com/alecthomas/kong"
@@ -37,6 +38,11 @@ type program struct {
 	environment    map[string]string
 }
 
+// operate returns what the commands of package operate receive.
+func (p *program) operate() *operate.Program {
+	return &operate.Program{Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Environment: p.environment, WithDatabase: p.withDatabase}
+}
+
 // cli is the command line.
 type cli struct {
 	Dev     devCommand     `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
@@ -44,8 +50,8 @@ type cli struct {
 	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
 	Doctor  doctorCommand  `cmd:"" help:"Check this installation and print how to fix what is wrong."`
 	Config  configCommand  `cmd:"" help:"Check, print or document the configuration."`
-	User    userCommand    `cmd:"" help:"List, create, change and erase accounts."`
-	Turn    turnCommand    `cmd:"" help:"Inspect or cancel a turn on the running service."`
+	User    operate.User   `cmd:"" help:"List, create, change and erase accounts."`
+	Turn    operate.Turn   `cmd:"" help:"Inspect or cancel a turn on the running service."`
 	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Extract extractCommand `cmd:"" hidden:""`
@@ -74,7 +80,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, envi
 		return fail(stderr, err, exitFailed)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(p); err != nil {
+	if err := command.Run(p, p.operate()); err != nil {
 		return fail(stderr, err, exitFailed)
 	}
 	return 0

@@ -20,6 +20,7 @@ import (
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
+	"turnstone/cmd/turnstone/admin"
 	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
@@ -316,11 +317,13 @@ func (s *service) providers() []auth.Provider {
 }
 
 func (s *service) internalHandler() (http.Handler, error) {
-	token, err := adminToken(s.config.Access.Secret[0])
+	token, err := admin.Token(s.config.Access.Secret[0])
 	if err != nil {
 		return nil, err
 	}
-	handler := internalHandler(s.api.InternalHandler(), s.metrics, operator{turns: s.turns, node: s.node}, token, s.log)
+	handler := admin.New(admin.Config{
+		Health: s.api.InternalHandler(), Metrics: s.metrics, Turns: admin.NewTurns(s.turns, s.node), Token: token, Log: s.log,
+	})
 	return listener.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
 }
 

@@ -1,9 +1,13 @@
 package settings
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -122,6 +126,28 @@ func ReadSecret(path string) (string, error) {
 		return "", fmt.Errorf("%s is empty", path)
 	}
 	return value, nil
+}
+
+// GeneratedSecret is the file of the data folder in which dev stores the secret that it generates.
+const GeneratedSecret = "secret"
+
+// SigningSecret returns the configured secret that signs, or the one that dev generated in the data folder.
+func (c *Config) SigningSecret() ([]byte, error) {
+	if len(c.Access.Secret) > 0 {
+		return c.Access.Secret[0], nil
+	}
+	text, err := ReadSecret(filepath.Join(c.Service.DataDir, GeneratedSecret))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("TURNSTONE_SECRET is not set, and the data folder has no secret from turnstone dev")
+	}
+	return []byte(text), err
+}
+
+// RandomText returns a secret with the given number of random bytes, as text.
+func RandomText(bytes int) string {
+	random := make([]byte, bytes)
+	_, _ = rand.Read(random) // never fails
+	return base64.RawURLEncoding.EncodeToString(random)
 }
 
 // parse fills the struct that into points to. Its error names the environment variables instead of the struct fields.

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"turnstone/protocol"
 )
 
-// operatorTurn is the output of `turn show`: the turn as its account sees it, and the node that owns it.
-type operatorTurn struct {
+// Turn is the output of `turn show`: the turn as its account sees it, and the node that owns it.
+type Turn struct {
 	protocol.Turn
 	AccountID protocol.AccountID `json:"account_id"`
 	Node      string             `json:"node"`
@@ -20,14 +20,17 @@ type operatorTurn struct {
 // maxOperatorRead bounds one read of a log, in bytes.
 const maxOperatorRead = 1 << 20
 
-// operator implements operations for turns of any account.
-type operator struct {
+// turnsOf implements Turns for turns of any account.
+type turnsOf struct {
 	turns *turns.Store
 	node  *actors.Node
 }
 
-// Show implements operations.
-func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatorTurn, error) {
+// NewTurns returns the turns of a store. node follows and cancels them.
+func NewTurns(store *turns.Store, node *actors.Node) Turns { return turnsOf{store, node} }
+
+// Show implements Turns.
+func (o turnsOf) Show(ctx context.Context, turn protocol.TurnID) (*Turn, error) {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {
 		return nil, err
@@ -40,15 +43,15 @@ func (o operator) Show(ctx context.Context, turn protocol.TurnID) (*operatorTurn
 	if err != nil {
 		return nil, err
 	}
-	shown := &operatorTurn{Turn: *seen, AccountID: account, NodeDead: head.OwnerDead, Epoch: head.Epoch}
+	shown := &Turn{Turn: *seen, AccountID: account, NodeDead: head.OwnerDead, Epoch: head.Epoch}
 	if head.Owner != nil {
 		shown.Node = head.Owner.String()
 	}
 	return shown, nil
 }
 
-// Events implements operations.
-func (o operator) Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error {
+// Events implements Turns.
+func (o turnsOf) Events(ctx context.Context, turn protocol.TurnID, follow bool, write func(frames []byte) error) error {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (o operator) Events(ctx context.Context, turn protocol.TurnID, follow bool,
 	}
 }
 
-func (o operator) follow(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, write func(frames []byte) error) error {
+func (o turnsOf) follow(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, write func(frames []byte) error) error {
 	reader := o.node.Follow(account, turn, 0)
 	for {
 		frames, ended, err := reader.Next(ctx, nil)
@@ -81,8 +84,8 @@ func (o operator) follow(ctx context.Context, account protocol.AccountID, turn p
 	}
 }
 
-// Cancel implements operations. The cancel is durable when it returns.
-func (o operator) Cancel(ctx context.Context, turn protocol.TurnID, force bool) error {
+// Cancel implements Turns. The cancel is durable when it returns.
+func (o turnsOf) Cancel(ctx context.Context, turn protocol.TurnID, force bool) error {
 	account, err := o.turns.AccountOfTurn(ctx, turn)
 	if err != nil {
 		return err

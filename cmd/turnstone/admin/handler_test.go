@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 	"turnstone/protocol"
 )
 
-// fakeTurns implements operations for one turn with three events.
+// fakeTurns implements Turns for one turn with three events.
 type fakeTurns struct {
 	turn      protocol.TurnID
 	cancelled bool
 	breaks    bool
 }
 
-func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*operatorTurn, error) {
+func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*Turn, error) {
 	if turn != f.turn {
 		return nil, protocol.Errorf(protocol.CodeNotFound, "no such turn")
 	}
-	return &operatorTurn{Turn: protocol.Turn{TurnID: turn}}, nil
+	return &Turn{Turn: protocol.Turn{TurnID: turn}}, nil
 }
 
 func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, write func([]byte) error) error {
@@ -50,14 +50,14 @@ func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID, _ bool) erro
 	return nil
 }
 
-func internalServer(t *testing.T, turns operations) string {
+func internalServer(t *testing.T, turns Turns) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "turnstone_test"}))
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+		WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	})
-	handler := internalHandler(health, registry, turns, "token", zap.NewNop())
+	handler := New(Config{Health: health, Metrics: registry, Turns: turns, Token: "token", Log: zap.NewNop()})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
