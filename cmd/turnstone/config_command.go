@@ -30,6 +30,9 @@ func (configCheckCommand) Run(p *program) error {
 	if err := config.CheckServe(); err != nil {
 		return err
 	}
+	if _, err := loadClusterTLS(&config); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintln(p.stdout, "ok")
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/http/listener"
 )
@@ -125,4 +126,16 @@ func loadTLS(config *settings.Config) (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
 	}, nil
+}
+
+// loadClusterTLS returns the TLS configuration of connections between nodes, or nil if the node is alone.
+func loadClusterTLS(config *settings.Config) (*tls.Config, error) {
+	if config.Cluster.Listen == "" {
+		return nil, nil
+	}
+	secure, err := cluster.Load(config.Cluster.CA, config.Cluster.Cert, config.Cluster.Key)
+	if err != nil {
+		return nil, fmt.Errorf("TURNSTONE_CLUSTER_CA_FILE, _CERT_FILE, _KEY_FILE: %w", err)
+	}
+	return secure, nil
 }

@@ -45,16 +45,17 @@ func (p *program) operate() *operate.Program {
 
 // cli is the command line.
 type cli struct {
-	Dev     devCommand     `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
-	Serve   serveCommand   `cmd:"" help:"Run the service, configured by the environment."`
-	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
-	Doctor  doctorCommand  `cmd:"" help:"Check this installation and print how to fix what is wrong."`
-	Config  configCommand  `cmd:"" help:"Check, print or document the configuration."`
-	User    operate.User   `cmd:"" help:"List, create, change and erase accounts."`
-	Turn    operate.Turn   `cmd:"" help:"Inspect or cancel a turn on the running service."`
-	OpenAPI openAPICommand `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
-	Version versionCommand `cmd:"" help:"Print the version."`
-	Extract extractCommand `cmd:"" hidden:""`
+	Dev     devCommand      `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
+	Serve   serveCommand    `cmd:"" help:"Run the service, configured by the environment."`
+	Migrate migrateCommand  `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
+	Doctor  doctorCommand   `cmd:"" help:"Check this installation and print how to fix what is wrong."`
+	Config  configCommand   `cmd:"" help:"Check, print or document the configuration."`
+	User    operate.User    `cmd:"" help:"List, create, change and erase accounts."`
+	Turn    operate.Turn    `cmd:"" help:"Inspect or cancel a turn on the running service."`
+	Cluster operate.Cluster `cmd:"" help:"Create the certificates of the nodes of a cluster."`
+	OpenAPI openAPICommand  `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
+	Version versionCommand  `cmd:"" help:"Print the version."`
+	Extract extractCommand  `cmd:"" hidden:""`
 }
 
 // run executes the command that the arguments name and returns the exit code. It prints every failure as one line on

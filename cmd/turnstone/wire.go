@@ -174,7 +174,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	s.node = actors.NewNode(actors.Config{
 		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
-		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA,
+		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Address: s.config.Cluster.Advertise,
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
