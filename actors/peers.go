@@ -46,8 +46,8 @@ func newPeers(n *Node, o *remote.Options) *peers {
 
 // start starts to accept connections, and returns the address of this node.
 func (p *peers) start() (string, error) {
-	if p == nil {
-		return "", nil
+	if p == nil || p.link.Address() != "" { // it is started, and the registration of the node is repeated
+		return p.address(), nil
 	}
 	err := p.link.Start(remote.Handlers{
 		Answers: map[string]remote.Answer{askCommand: p.answerCommand},
@@ -58,6 +58,13 @@ func (p *peers) start() (string, error) {
 	}
 	p.node.startGoroutine(func() { p.hub.Run(p.node.ctx) })
 	return p.link.Address(), nil
+}
+
+func (p *peers) address() string {
+	if p == nil {
+		return ""
+	}
+	return p.link.Address()
 }
 
 // drain ends the relays: their readers reconnect to another node.

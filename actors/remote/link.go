@@ -131,7 +131,7 @@ func configuration(o Options) []remote.ConfigOption {
 	}
 }
 
-// Address returns the address by which other nodes reach this one.
+// Address returns the address by which other nodes reach this one; empty before Start.
 func (l *Link) Address() string { return l.address }
 
 // Close closes all connections. The caller ensures that nothing is sent any more.

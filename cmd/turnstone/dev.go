@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"turnstone/cmd/turnstone/operate"
@@ -22,15 +23,20 @@ const (
 	devGrace = 2 * time.Second
 )
 
-type devCommand struct{}
+type devCommand struct {
+	Nodes int `default:"1" help:"Number of nodes. With more than one, each is a process of its own, behind a small load balancer."`
+}
 
 // Run starts everything that the environment does not name, prints the addresses, and stops it all when ctx ends.
-func (devCommand) Run(ctx context.Context, p *program) (err error) {
+func (c devCommand) Run(ctx context.Context, p *program) (err error) {
 	config, warnings, err := settings.Load(p.environment)
 	if err != nil {
 		return err
 	}
 	if err := config.Check(); err != nil {
+		return err
+	}
+	if err := c.check(&config); err != nil {
 		return err
 	}
 	if config.Service.Environment == "" {
@@ -76,13 +82,62 @@ func (devCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return errors.Join(err, s.waitAndShutDown(cancelledContext(ctx), 0), sockets.close(ctx))
 	}
+	if c.Nodes > 1 {
+		// This node was needed only to seed. The nodes of the cluster adopt the turns of the demonstration.
+		if err := s.waitAndShutDown(cancelledContext(ctx), 0); err != nil {
+			return errors.Join(err, sockets.close(ctx))
+		}
+		return p.runDevCluster(ctx, &config, folder, sockets, c.Nodes, password, log)
+	}
 	s.serve(sockets)
 	p.welcome(&config, password)
-	grace := devGrace
-	if p.environment["TURNSTONE_DRAIN_GRACE"] != "" {
-		grace = time.Duration(config.Service.DrainGrace)
+	return s.waitAndShutDown(ctx, p.devGrace(&config))
+}
+
+// check checks what a development cluster needs.
+func (c devCommand) check(config *settings.Config) error {
+	switch {
+	case c.Nodes < 1 || c.Nodes > maxDevNodes:
+		return fmt.Errorf("--nodes: %d is not a number from 1 to %d", c.Nodes, maxDevNodes)
+	case c.Nodes > 1 && config.Cluster.Listen != "":
+		return errors.New("TURNSTONE_CLUSTER_LISTEN is set: dev --nodes sets the addresses of its nodes itself")
+	case c.Nodes > 1 && config.Service.TLSCert != "":
+		return errors.New("TURNSTONE_TLS_CERT_FILE is set: the balancer of dev --nodes serves plain HTTP")
 	}
-	return s.waitAndShutDown(ctx, grace)
+	return nil
+}
+
+// runDevCluster runs the nodes of a development cluster behind the public address until ctx ends.
+func (p *program) runDevCluster(
+	ctx context.Context, config *settings.Config, folder *dataFolder, sockets listeners, count int, password string, log *zap.Logger,
+) error {
+	if err := sockets.internal.close(ctx); err != nil { // the first node listens there
+		return errors.Join(err, sockets.public.close(ctx))
+	}
+	nodes, err := newDevCluster(p, config, folder, count, log)
+	if err != nil {
+		return errors.Join(err, sockets.public.close(ctx))
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	sockets.public.run(nodes.balancer, log, config.Limits.MaxConnections, func(err error) { fail(err) })
+	nodes.run(ctx, func() {
+		p.welcome(config, password)
+		nodes.welcome()
+	})
+	err = sockets.public.close(context.WithoutCancel(ctx))
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// devGrace returns the drain grace of dev.
+func (p *program) devGrace(config *settings.Config) time.Duration {
+	if p.environment["TURNSTONE_DRAIN_GRACE"] != "" {
+		return time.Duration(config.Service.DrainGrace)
+	}
+	return devGrace
 }
 
 // cancelledContext returns a context that is already cancelled, so that the service stops at once.

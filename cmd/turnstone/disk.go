@@ -176,7 +176,7 @@ func (s *service) guardFiles() func() error {
 	if s.config.Stores.S3Bucket != "" {
 		return nil
 	}
-	guard := newDiskGuard(s.config.Service.DataDir+"/"+objectsFolder, "new files", s.log)
+	guard := newDiskGuard(s.config.FilesFolder(), "new files", s.log)
 	return func() error {
 		if _, err := guard.check(); err != nil {
 			return &protocol.Error{

@@ -14,13 +14,10 @@ import (
 	"turnstone/providers/scanner/signatures"
 )
 
-// objectsFolder is the folder in the data folder where files are stored if no bucket is configured.
-const objectsFolder = "objects"
-
 // openObjects opens the configured bucket, or the local folder if none is configured.
 func openObjects(ctx context.Context, config *settings.Config) (store objects.Store, closeStore func() error, err error) {
 	if config.Stores.S3Bucket == "" {
-		local, err := disk.Open(config.Service.DataDir + "/" + objectsFolder)
+		local, err := disk.Open(config.FilesFolder())
 		if err != nil {
 			return nil, nil, err
 		}

@@ -17,10 +17,12 @@ import (
 	"turnstone/actors"
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
+	"turnstone/actors/remote"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
 	"turnstone/cmd/turnstone/admin"
+	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
@@ -170,11 +172,15 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	if err != nil {
 		return err
 	}
+	peers, err := clusterOptions(s.config, s.log)
+	if err != nil {
+		return err
+	}
 	directory := nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
 		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
-		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Address: s.config.Cluster.Advertise,
+		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Cluster: peers,
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
@@ -187,6 +193,19 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		return err
 	}
 	return folder.recordNode(s.node.ID())
+}
+
+// clusterOptions returns how the node communicates with other nodes; nil if it does not.
+func clusterOptions(config *settings.Config, log *zap.Logger) (*remote.Options, error) {
+	c := config.Cluster
+	if c.Listen == "" {
+		return nil, nil
+	}
+	secure, err := cluster.Load(c.CA, c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("TURNSTONE_CLUSTER_*: %w", err)
+	}
+	return &remote.Options{Listen: c.Listen, Advertise: c.Advertise, TLS: secure, Logger: log}, nil
 }
 
 // attachmentSpace returns how much text every profile's model can get.

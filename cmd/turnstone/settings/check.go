@@ -83,6 +83,9 @@ func (c *Config) checkCluster() error {
 			return fmt.Errorf("%s is needed with TURNSTONE_CLUSTER_LISTEN: create the files with turnstone cluster certs", one.name)
 		}
 	}
+	if c.Stores.S3Bucket == "" && c.Stores.FilesDir == "" {
+		return errors.New("the nodes of a cluster need the same files: set TURNSTONE_S3_BUCKET, or TURNSTONE_FILES_DIR to a folder that all of them share")
+	}
 	if c.Cluster.Advertise == "" {
 		if isUnspecified(host) {
 			return fmt.Errorf("TURNSTONE_CLUSTER_ADVERTISE is needed with TURNSTONE_CLUSTER_LISTEN=%s: set it to the address at which the other nodes reach this one", c.Cluster.Listen)
@@ -199,9 +202,6 @@ func (c *Config) Notes() []string {
 	}
 	if c.Stores.S3Bucket == "" {
 		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
-		if c.Cluster.Listen != "" {
-			notes = append(notes, "the nodes of a cluster need the same files: set TURNSTONE_S3_BUCKET, or run all of them on this folder")
-		}
 	}
 	if c.Model.Provider == scripted.Family {
 		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"path/filepath"
+
 	"go.uber.org/zap/zapcore"
 )
 
@@ -49,7 +51,8 @@ type Stores struct {
 	RedisURL           string `env:"REDIS_URL" secret:"url" help:"URL of Redis (redis://, rediss:// or unix://), which stores rate limits. Unset under dev: a private server."`
 	S3Endpoint         string `env:"TURNSTONE_S3_ENDPOINT" help:"URL of an S3-compatible object store. Unset: AWS S3."`
 	S3Region           string `env:"TURNSTONE_S3_REGION" envDefault:"us-east-1" help:"Region of the bucket."`
-	S3Bucket           string `env:"TURNSTONE_S3_BUCKET" help:"Bucket for files. Credentials are read from the usual AWS_* variables. Unset: files are stored in the data folder."`
+	S3Bucket           string `env:"TURNSTONE_S3_BUCKET" help:"Bucket for files. Credentials are read from the usual AWS_* variables. Unset: files are stored in a folder, see TURNSTONE_FILES_DIR."`
+	FilesDir           string `env:"TURNSTONE_FILES_DIR" help:"Folder in which files are stored if TURNSTONE_S3_BUCKET is not set. All nodes of a cluster need the same folder, on one machine or on a shared file system. Unset: objects in the data folder."`
 	ClamdAddress       string `env:"TURNSTONE_CLAMD_ADDRESS" help:"Address of the ClamAV daemon: host:port, or the path of its socket. Unset: a scanner that detects only the EICAR test file; /ready reports it as test-signatures."`
 }
 
@@ -112,3 +115,11 @@ const (
 	// more; a value with fewer was probably typed by hand.
 	minDistinct = 10
 )
+
+// FilesFolder returns the folder in which files are stored if no bucket is configured.
+func (c *Config) FilesFolder() string {
+	if c.Stores.FilesDir != "" {
+		return c.Stores.FilesDir
+	}
+	return filepath.Join(c.Service.DataDir, "objects")
+}

@@ -317,6 +317,7 @@ func TestModelsThatAcceptImagesAreNamed(t *testing.T) {
 func TestAClusterNeedsItsCertificatesAndAnAddressThatOtherNodesReach(t *testing.T) {
 	files := map[string]string{
 		"TURNSTONE_CLUSTER_CA_FILE": "/ca.crt", "TURNSTONE_CLUSTER_CERT_FILE": "/node.crt", "TURNSTONE_CLUSTER_KEY_FILE": "/node.key",
+		"TURNSTONE_FILES_DIR": "/shared",
 	}
 	load := func(change map[string]string) (Config, error) {
 		environment := with(files)
@@ -347,6 +348,7 @@ func TestAClusterNeedsItsCertificatesAndAnAddressThatOtherNodesReach(t *testing.
 		change map[string]string
 		want   string
 	}{
+		{map[string]string{listen: "10.0.0.7:7946", "TURNSTONE_FILES_DIR": ""}, "TURNSTONE_S3_BUCKET, or TURNSTONE_FILES_DIR"},
 		{map[string]string{listen: ":7946"}, "TURNSTONE_CLUSTER_ADVERTISE is needed with TURNSTONE_CLUSTER_LISTEN=:7946"},
 		{map[string]string{listen: "[::]:7946"}, "TURNSTONE_CLUSTER_ADVERTISE is needed"},
 		{map[string]string{listen: ":7946", advertise: "0.0.0.0:7946"}, "cannot connect"},
