@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check format generate crash replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build test fuzz mutants check format generate crash chaos replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -86,6 +86,10 @@ CRASH_FOR ?= 30m
 SEED ?= 0
 crash: debian-test go ## run the crash tester for CRASH_FOR, and write its results to reliability.json
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
+
+CHAOS_FOR ?= 3m
+chaos: debian-test go ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
+	go test -race -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR)
 
 replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
