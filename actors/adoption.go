@@ -71,6 +71,7 @@ func (a *adoption) run() {
 	n.stats.adopted.Add(1)
 	log.Info("turn adopted", zap.String("cause", string(claim.Cause)), zap.Int64("sequence", m.Sequence()))
 	n.spawn(m, claim.Epoch, s, first)
+	n.peers.announce(claim.TurnID)
 }
 
 // restore restores the turn from its log. It retries while the store is unavailable: an outage does not count as

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"turnstone/actors/relay"
@@ -18,8 +20,10 @@ import (
 // again, and the command is repeated: its identifiers make that harmless.
 const askTry = 400 * time.Millisecond
 
-// askCommand is the kind of the ask that passes a command to a turn of another node.
-const askCommand = "command"
+const (
+	askCommand  = "command" // the ask that passes a command to a turn of another node
+	kindAdopted = "adopted" // the message that a turn has a new owner
+)
 
 // peers are the other nodes of the cluster. A nil value means that this node cannot reach them: commands and readers
 // then use the store.
@@ -27,6 +31,9 @@ type peers struct {
 	node *Node
 	link *remote.Link
 	hub  *relay.Hub
+
+	mu        sync.Mutex
+	addresses []string // guarded by mu: of the other nodes, at the last round of the keeper
 }
 
 // newPeers returns the peers of a node; nil without options.
@@ -51,7 +58,7 @@ func (p *peers) start() (string, error) {
 	}
 	err := p.link.Start(remote.Handlers{
 		Answers: map[string]remote.Answer{askCommand: p.answerCommand},
-		Receive: map[string]func(remote.Message){relay.KindSubscribe: p.hub.Subscribe},
+		Receive: map[string]func(remote.Message){relay.KindSubscribe: p.hub.Subscribe, kindAdopted: p.adopted},
 	})
 	if err != nil {
 		return "", err
@@ -80,6 +87,44 @@ func (p *peers) close() {
 	}
 }
 
+// use notes the addresses of the nodes that are not dead.
+func (p *peers) use(leases map[protocol.NodeID]turnlog.Lease) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.addresses = p.addresses[:0]
+	for id, lease := range leases {
+		if id != p.node.id && lease.Address != "" {
+			p.addresses = append(p.addresses, lease.Address)
+		}
+	}
+}
+
+// announce notifies the other nodes that a turn runs here. Their readers of the turn follow it at once; without this
+// message, they find it at their next poll.
+func (p *peers) announce(turn protocol.TurnID) {
+	if p == nil {
+		return
+	}
+	body, _ := json.Marshal(adopted{turn}) // always succeeds
+	p.mu.Lock()
+	addresses := slices.Clone(p.addresses)
+	p.mu.Unlock()
+	for _, address := range addresses {
+		p.link.Send(p.link.Gateway(address), nil, kindAdopted, body)
+	}
+}
+
+// adopted wakes the readers and commands that wait for a turn that another node has adopted.
+func (p *peers) adopted(m remote.Message) {
+	var of adopted
+	if json.Unmarshal(m.Body, &of) == nil {
+		p.node.registry.wake(of.TurnID)
+	}
+}
+
 // stats returns the numbers of relays and feeds.
 func (p *peers) stats() relay.Stats {
 	if p == nil {
@@ -97,8 +142,11 @@ func (p *peers) follow(account protocol.AccountID, turn protocol.TurnID, head *t
 	return p.hub.Follow(account, turn, head.OwnerAddress, head.Epoch, head.LastSequence)
 }
 
-// The bodies of askCommand and its reply. Later versions only add fields.
+// The bodies of kindAdopted, and of askCommand and its reply. Later versions only add fields.
 type (
+	adopted struct {
+		TurnID protocol.TurnID `json:"turn_id"`
+	}
 	commandAsk struct {
 		AccountID protocol.AccountID `json:"account_id"`
 		TurnID    protocol.TurnID    `json:"turn_id"`

@@ -20,7 +20,7 @@ type registry struct {
 	mu       sync.Mutex
 	turns    map[protocol.TurnID]*liveTurn               // guarded by mu: actors that run or linger
 	adopting map[protocol.TurnID]int32                   // guarded by mu: epochs of claimed turns whose logs are being read
-	wakers   map[protocol.TurnID]map[tail.Waker]struct{} // guarded by mu: woken when the turn starts to run on this node
+	wakers   map[protocol.TurnID]map[tail.Waker]struct{} // guarded by mu: woken when the turn starts to run
 	draining bool                                        // guarded by mu
 	stopped  bool                                        // guarded by mu
 	idle     chan struct{}                               // guarded by mu: closed when no turn runs; nil: no caller waits
@@ -59,11 +59,23 @@ func (g *registry) add(turn protocol.TurnID, live *liveTurn, spawn func() *actor
 		g.turns = map[protocol.TurnID]*liveTurn{}
 	}
 	g.turns[turn] = live
+	g.wakeLocked(turn)
+	return true
+}
+
+// wake notifies the wakers of a turn, because it runs on another node now.
+func (g *registry) wake(turn protocol.TurnID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wakeLocked(turn)
+}
+
+// wakeLocked notifies the wakers of a turn, and removes them. The caller holds mu.
+func (g *registry) wakeLocked(turn protocol.TurnID) {
 	for waker := range g.wakers[turn] {
 		waker.Wake()
 	}
 	delete(g.wakers, turn)
-	return true
 }
 
 // ended notes that an actor makes no more decisions. A finished actor is still found for commands while it lingers; a
