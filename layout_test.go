@@ -40,7 +40,7 @@ var folders = map[string][]string{
 // its folder that precede it.
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/upload", "actors/shell", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
+	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",

@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
+	"turnstone/actors/metering"
 	"turnstone/actors/remote"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -32,7 +33,7 @@ type Config struct {
 	Files        attachment.Store // nil: no message has files
 	Directory    Directory
 	Model        llm.Model
-	Budget       Budget // nil: no limit
+	Budget       metering.Budget // nil: no limit
 	Routes       routing.Routes
 	Tools        []tools.Tool
 	Hosts        []NewHost
@@ -59,7 +60,7 @@ type Node struct {
 	turnLog      TurnLog
 	directory    Directory
 	model        llm.Model
-	metered      *MeteredModel
+	metered      *metering.Model
 	routes       routing.Routes
 	tools        map[string]tools.Tool
 	turnTools    map[string]turn.Tool
@@ -105,7 +106,7 @@ func NewNode(c Config) *Node {
 		tools: map[string]tools.Tool{}, turnTools: map[string]turn.Tool{}, maxLiveTurns: c.MaxLiveTurns,
 		capacity: c.Capacity, drainGrace: c.DrainGrace, build: c.Build,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
-		metered:    &MeteredModel{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
+		metered:    &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
 		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files},
 	}
 	for _, tool := range c.Tools {

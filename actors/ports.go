@@ -96,15 +96,3 @@ type Directory interface {
 	// turn.
 	StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error)
 }
-
-// Budget limits the model tokens that an account may use in a day. Package persistence implements it.
-type Budget interface {
-	// Check returns protocol.CodeBudgetReached when nothing is left.
-	Check(ctx context.Context, account protocol.AccountID) error
-	// Reserve reserves tokens for a model call: most, or all that are left if these are at least least. Otherwise it
-	// returns protocol.CodeBudgetReached.
-	Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error)
-	// Settle replaces a reservation with the number of tokens that the call used. A reservation that is never settled
-	// expires.
-	Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error
-}

@@ -9,6 +9,7 @@ import (
 
 	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/title"
 	"turnstone/persistence"
 	"turnstone/protocol"
 )
@@ -46,7 +47,7 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 		return err
 	}
 	route := s.routes()[protocol.ProfileBalanced]
-	title, used, err := actors.WriteTitle(ctx, s.metered, account, route, question, answer)
+	text, used, err := title.Write(ctx, s.metered, account, route, question, answer)
 	if used != (llm.Usage{}) {
 		if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
 			return err
@@ -60,6 +61,6 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 	if err != nil {
 		return err
 	}
-	_, err = s.db.Conversations.SetAutoTitle(ctx, account, conversation, title)
+	_, err = s.db.Conversations.SetAutoTitle(ctx, account, conversation, text)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"turnstone/actors"
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
+	"turnstone/actors/metering"
 	"turnstone/actors/remote"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -51,7 +52,7 @@ type service struct {
 	metrics   *prometheus.Registry
 	db        *persistence.Stores
 	objects   objects.Store
-	metered   *actors.MeteredModel
+	metered   *metering.Model
 	turns     *turns.Store
 	model     llm.Model
 	node      *actors.Node
@@ -156,7 +157,7 @@ func (s *service) openModel(context.Context) (err error) {
 	if s.model, err = openModel(s.config); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	s.metered = &actors.MeteredModel{Model: s.model, Log: s.log.Named("budget")}
+	s.metered = &metering.Model{Model: s.model, Log: s.log.Named("budget")}
 	if limit := s.config.Limits.TokensPerDay; limit > 0 {
 		s.budget = limits.NewBudget(s.db.DB, limit)
 		s.metered.Budget = s.budget

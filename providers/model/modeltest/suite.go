@@ -11,9 +11,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/metering"
 	"turnstone/actors/routing"
+	"turnstone/actors/title"
 	"turnstone/protocol"
 	"turnstone/providers/model"
 )
@@ -192,8 +193,8 @@ func testHeaders(t *testing.T, subject Subject) {
 	if chunks, err := Collect(t.Context(), t, provider, simple()); err != nil || TextOf(chunks) != "A title" {
 		t.Errorf("%q, %v", TextOf(chunks), err)
 	}
-	metered := &actors.MeteredModel{Model: provider}
-	if title, _, err := actors.WriteTitle(t.Context(), metered, protocol.NewAccountID(), routing.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
+	metered := &metering.Model{Model: provider}
+	if title, _, err := title.Write(t.Context(), metered, protocol.NewAccountID(), routing.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
 		t.Errorf("title %q, %v", title, err)
 	}
 	if n := len(server.Requests()); n != 3 { // the refused one, its retry and the title

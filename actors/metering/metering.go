@@ -1,4 +1,6 @@
-package actors
+// Package metering counts the tokens of every model call, and limits those of an account in a day. Turns and titles call
+// models only through it.
+package metering
 
 import (
 	"context"
@@ -15,10 +17,25 @@ const (
 	// minAnswerTokens is the number of output tokens that the budget must still allow for a call to be made.
 	minAnswerTokens = 256
 	settleTimeout   = 2 * time.Second
+
+	storePause    = 50 * time.Millisecond
+	maxStorePause = time.Second // between two tries while the store is unavailable
 )
 
-// MeteredModel calls a model, counts the tokens of each call, and enforces the budget if there is one.
-type MeteredModel struct {
+// Budget limits the model tokens that an account may use in a day. Package persistence implements it.
+type Budget interface {
+	// Check returns protocol.CodeBudgetReached when nothing is left.
+	Check(ctx context.Context, account protocol.AccountID) error
+	// Reserve reserves tokens for a model call: most, or all that are left if these are at least least. Otherwise it
+	// returns protocol.CodeBudgetReached.
+	Reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, least, most int) (granted int, err error)
+	// Settle replaces a reservation with the number of tokens that the call used. A reservation that is never settled
+	// expires.
+	Settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used int) error
+}
+
+// Model calls a model, counts the tokens of each call, and enforces the budget if there is one.
+type Model struct {
 	Model  llm.Model
 	Budget Budget // nil: no limit
 	Log    *zap.Logger
@@ -27,7 +44,7 @@ type MeteredModel struct {
 // Stream is Model.Stream for an account. It reserves the tokens that the call may use, limits the answer to them, and
 // settles the reservation with the tokens that the call used. An answer that the budget cut short ends with
 // llm.StopBudget. Without a budget it only counts.
-func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, request llm.Request, emit func(llm.Chunk) error) (used llm.Usage, err error) {
+func (m *Model) Stream(ctx context.Context, account protocol.AccountID, request llm.Request, emit func(llm.Chunk) error) (used llm.Usage, err error) {
 	input := llm.EstimateInput(&request)
 	lowered := false
 	if m.Budget != nil {
@@ -59,7 +76,7 @@ func (m *MeteredModel) Stream(ctx context.Context, account protocol.AccountID, r
 
 // reserve reserves tokens and retries while the store is unavailable, as the turn's log does. Every try has the same
 // reservation identifier, because the reservation may be stored although its reply was lost.
-func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, input, output int) (granted int, err error) {
+func (m *Model) reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, input, output int) (granted int, err error) {
 	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
 		granted, err = m.Budget.Reserve(ctx, account, reservation, input+min(output, minAnswerTokens), input+output)
 		switch protocol.CodeOf(err) {
@@ -77,7 +94,7 @@ func (m *MeteredModel) reserve(ctx context.Context, account protocol.AccountID, 
 }
 
 // settle settles a reservation, also after the call was cancelled. A reservation that it cannot settle expires.
-func (m *MeteredModel) settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used llm.Usage) {
+func (m *Model) settle(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, used llm.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := m.Budget.Settle(ctx, account, reservation, used.InputTokens+used.OutputTokens); err != nil {

@@ -1,4 +1,5 @@
-package actors
+// Package title asks a model for the title of a conversation.
+package title
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/metering"
 	"turnstone/actors/routing"
 	"turnstone/actors/tools"
 	"turnstone/protocol"
@@ -25,9 +27,9 @@ const titlePrompt = "Write a title of three to six words for this conversation, 
 // errNoTitle means that the model's answer contains no title.
 var errNoTitle = errors.New("the model wrote no title")
 
-// WriteTitle asks the model for a title of a conversation that starts with question and answer. used is the usage of
+// Write asks the model for a title of a conversation that starts with question and answer. used is the usage of
 // the call, including a call that failed.
-func WriteTitle(ctx context.Context, model *MeteredModel, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
+func Write(ctx context.Context, model *metering.Model, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
 	request := llm.Request{
 		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
 		Messages: []llm.Message{

@@ -1,4 +1,4 @@
-package actors
+package metering
 
 import (
 	"context"
@@ -46,19 +46,19 @@ func (a *allowance) Settle(_ context.Context, _ protocol.AccountID, reservation 
 func TestACallStaysWithinItsReservation(t *testing.T) {
 	request := llm.Request{MaxOutputTokens: 1000, Messages: []llm.Message{{Role: "user", Text: strings.Repeat("x", 400)}}}
 	ask := func(a *allowance, model llm.Model) (stop llm.Stop, err error) {
-		metered := &MeteredModel{Model: model, Budget: a, Log: zap.NewNop()}
+		metered := &Model{Model: model, Budget: a, Log: zap.NewNop()}
 		_, err = metered.Stream(t.Context(), protocol.NewAccountID(), request, func(chunk llm.Chunk) error {
 			stop = chunk.Stop
 			return nil
 		})
 		return stop, err
 	}
-	long := &script{play: func(_ context.Context, _ int, r llm.Request, emit func(llm.Chunk) error) error {
+	long := script(func(_ context.Context, r llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: strings.Repeat("y", 4*r.MaxOutputTokens)}); err != nil {
 			return err
 		}
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopMaxTokens})
-	}}
+	})
 	plenty := &allowance{left: 5000}
 	if stop, err := ask(plenty, long); err != nil || stop != llm.StopMaxTokens || plenty.settled[0] != 1100 {
 		t.Errorf("with enough budget: %v, %v, settled %v", stop, err, plenty.settled)
@@ -76,11 +76,22 @@ func TestACallStaysWithinItsReservation(t *testing.T) {
 	if _, err := ask(none, long); !errors.As(err, &failed) || failed.Code != llm.CodeBudgetReached || len(none.settled) != 0 {
 		t.Errorf("with too little budget for a call: %v, settled %v", err, none.settled)
 	}
-	refusing := &script{play: func(context.Context, int, llm.Request, func(llm.Chunk) error) error {
+	refusing := script(func(context.Context, llm.Request, func(llm.Chunk) error) error {
 		return &llm.Error{Code: "model_unavailable"}
-	}}
+	})
 	unused := &allowance{left: 5000}
 	if _, err := ask(unused, refusing); err == nil || unused.settled[0] != 0 {
 		t.Errorf("a call that reached no model: %v, settled %v", err, unused.settled)
 	}
 }
+
+// script is a model whose calls are implemented by a function.
+type script func(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error
+
+func (s script) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
+	return s(ctx, request, emit)
+}
+
+func (script) Continues() bool             { return false }
+func (script) Ready(context.Context) error { return nil }
+func (script) Family() string              { return "script" }
