@@ -52,6 +52,7 @@ type cli struct {
 	Config  configCommand   `cmd:"" help:"Check, print or document the configuration."`
 	User    operate.User    `cmd:"" help:"List, create, change and erase accounts."`
 	Turn    operate.Turn    `cmd:"" help:"Inspect or cancel a turn on the running service."`
+	Node    operate.Node    `cmd:"" help:"List the nodes of the running service, or drain one."`
 	Cluster operate.Cluster `cmd:"" help:"Create the certificates of the nodes of a cluster."`
 	OpenAPI openAPICommand  `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand  `cmd:"" help:"Print the version."`

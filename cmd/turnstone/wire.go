@@ -54,6 +54,7 @@ type service struct {
 	objects   objects.Store
 	metered   *metering.Model
 	turns     *turns.Store
+	nodes     *nodes.Directory
 	model     llm.Model
 	node      *actors.Node
 	uploads   *uploads.Host
@@ -177,9 +178,9 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	if err != nil {
 		return err
 	}
-	directory := nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
+	s.nodes = nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: directory, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
+		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
 		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Cluster: peers,
 		Fenced: func() {
@@ -188,7 +189,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	})
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
-		return directory.Leave(ctx, s.node.ID())
+		return s.nodes.Leave(ctx, s.node.ID())
 	})
 	if err := s.retryWhileBusy(ctx, "the node is not registered yet", s.node.Start); err != nil {
 		return err
@@ -342,7 +343,8 @@ func (s *service) internalHandler() (http.Handler, error) {
 		return nil, err
 	}
 	handler := admin.New(admin.Config{
-		Health: s.api.InternalHandler(), Metrics: s.metrics, Turns: admin.NewTurns(s.turns, s.node), Token: token, Log: s.log,
+		Health: s.api.InternalHandler(), Metrics: s.metrics, Turns: admin.NewTurns(s.turns, s.node),
+		Nodes: admin.NewNodes(s.nodes, s.node.ID()), Token: token, Log: s.log,
 	})
 	return listener.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
 }

@@ -33,6 +33,7 @@ type Config struct {
 	Health  http.Handler // serves /health and /ready
 	Metrics prometheus.Gatherer
 	Turns   Turns
+	Nodes   Nodes
 	Token   string // see Token
 	Log     *zap.Logger
 }
@@ -54,6 +55,9 @@ func New(config Config) http.Handler {
 	mux.Handle("GET /admin/turns/{turn}", withToken(config.Token, turns.show))
 	mux.Handle("GET /admin/turns/{turn}/events", withToken(config.Token, turns.events))
 	mux.Handle("POST /admin/turns/{turn}/cancel", withToken(config.Token, turns.cancel))
+	nodes := nodeHandler{config.Nodes}
+	mux.Handle("GET /admin/nodes", withToken(config.Token, nodes.list))
+	mux.Handle("POST /admin/nodes/{node}/drain", withToken(config.Token, nodes.drain))
 	return mux
 }
 

@@ -50,21 +50,21 @@ func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID, _ bool) erro
 	return nil
 }
 
-func internalServer(t *testing.T, turns Turns) string {
+func internalServer(t *testing.T, config Config) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "turnstone_test"}))
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	})
-	handler := New(Config{Health: health, Metrics: registry, Turns: turns, Token: "token", Log: zap.NewNop()})
-	server := httptest.NewServer(handler)
+	config.Health, config.Metrics, config.Token, config.Log = health, registry, "token", zap.NewNop()
+	server := httptest.NewServer(New(config))
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
 func TestTheInternalListenerNeedsNoSession(t *testing.T) {
-	base := internalServer(t, &fakeTurns{})
+	base := internalServer(t, Config{})
 	for path, want := range map[string]string{
 		"/health": "ready", "/ready": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
 	} {
@@ -76,7 +76,7 @@ func TestTheInternalListenerNeedsNoSession(t *testing.T) {
 
 func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID()}
-	base := internalServer(t, turns)
+	base := internalServer(t, Config{Turns: turns})
 	path := base + "/admin/turns/" + turns.turn.String()
 	for _, token := range []string{"", "another"} {
 		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + "/cancel"} {
@@ -105,7 +105,7 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 // one.
 func TestEventsThatFailMidwayAbortTheResponse(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
-	base := internalServer(t, turns)
+	base := internalServer(t, Config{Turns: turns})
 	if _, body, err := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
 		t.Errorf("the response looks complete: %q", body)
 	}

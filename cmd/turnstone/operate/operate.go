@@ -22,40 +22,53 @@ type Program struct {
 	WithDatabase func(ctx context.Context, work func(*persistence.Stores) error) error
 }
 
+// errUnreachable means that nothing accepted a connection at the internal address.
+var errUnreachable = errors.New("no turnstone responds at TURNSTONE_INTERNAL_LISTEN")
+
 // callInternal sends a request to the internal listener of the running node and prints the response. The response has
 // no time limit: following a turn takes as long as the turn is live, and Ctrl-C cancels ctx.
 func (p *Program) callInternal(ctx context.Context, method, path string) error {
-	config, _, err := settings.Load(p.Environment)
+	response, err := p.request(ctx, method, path)
 	if err != nil {
 		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(p.Stdout, response.Body)
+	return err
+}
+
+// request sends a request to the internal listener. If the response is an error, it returns that error. The caller closes
+// the body, which ends the connection.
+func (p *Program) request(ctx context.Context, method, path string) (*http.Response, error) {
+	config, _, err := settings.Load(p.Environment)
+	if err != nil {
+		return nil, err
 	}
 	secret, err := config.SigningSecret()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	token, err := admin.Token(secret)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+config.Service.InternalListen+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("no turnstone responds at TURNSTONE_INTERNAL_LISTEN: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
-	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= http.StatusBadRequest {
+		defer func() { _ = response.Body.Close() }()
 		var failed admin.Error
 		if json.NewDecoder(response.Body).Decode(&failed) != nil || failed.Detail == "" {
 			failed.Detail = response.Status
 		}
-		return errors.New(failed.Detail)
+		return nil, errors.New(failed.Detail)
 	}
-	_, err = io.Copy(p.Stdout, response.Body)
-	return err
+	return response, nil
 }
