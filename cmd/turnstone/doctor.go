@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,49 +15,76 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/operate"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 	"turnstone/providers/embedded"
 )
 
 // checkTimeout bounds each check.
 const checkTimeout = 10 * time.Second
 
-type doctorCommand struct{}
+type doctorCommand struct {
+	Bundle string `placeholder:"FILE" help:"Also write a support bundle (.tar.gz) to this new file: the findings, the version, the configuration, the nodes, metrics, goroutines, and the settings and table sizes of Postgres. It has no secrets and nothing that users wrote."`
+}
 
 // doctorChecks has the inputs of the checks, which are its methods.
 type doctorChecks struct {
 	config  *settings.Config
 	program *program
 	log     *zap.Logger
+
+	leases    map[protocol.NodeID]turnlog.Lease // set by database; nil: it cannot be used
+	isRunning bool                              // set by running: something that responds like the service runs
 }
 
-// finding is the result of one check: what was checked and, if it failed, the error and the remedy.
+// finding is the result of one check: what was checked and, if it failed, the error and the remedy. Notes do not make a
+// check fail.
 type finding struct {
 	what   string
 	err    error
 	remedy string
+	notes  []string
 }
 
 // Run performs every check, even if an earlier one failed. It returns an error if any check failed.
-func (doctorCommand) Run(ctx context.Context, p *program) error {
+func (c *doctorCommand) Run(ctx context.Context, p *program) error {
+	findings := &bytes.Buffer{}
+	to := io.MultiWriter(p.stdout, findings)
 	config, warnings, err := settings.Load(p.environment)
 	if err == nil {
 		err = config.Check()
 	}
+	bundle := &operate.Bundle{Version: versionLine(), Config: &config}
 	if err != nil {
-		report(p.stdout, finding{"configuration", err, "see turnstone config doc"})
-		return errors.New("the configuration cannot be used")
+		report(to, finding{what: "configuration", err: err, remedy: "see turnstone config doc"})
+		bundle.Config = nil
+		err = errors.New("the configuration cannot be used")
+	} else {
+		report(to, finding{what: "configuration", notes: append(warnings, config.Notes()...)})
+		err = p.runChecks(ctx, &config, to)
 	}
-	report(p.stdout, finding{what: "configuration"})
-	for _, note := range append(warnings, config.Notes()...) {
-		fmt.Fprintf(p.stdout, "note  %s\n", note)
+	if c.Bundle == "" {
+		return err
 	}
-	checks := &doctorChecks{config: &config, program: p, log: zap.NewNop()}
+	bundle.Findings = findings.Bytes()
+	if failed := p.operate().WriteBundle(ctx, c.Bundle, bundle); failed != nil {
+		return errors.Join(err, failed)
+	}
+	fmt.Fprintln(p.stdout, "The support bundle is "+c.Bundle+".")
+	return err
+}
+
+func (p *program) runChecks(ctx context.Context, config *settings.Config, to io.Writer) error {
+	checks := &doctorChecks{config: config, program: p, log: zap.NewNop()}
 	failed := 0
 	for _, check := range []func(context.Context) finding{
-		checks.folder, checks.space, checks.owner, checks.database, checks.redis, checks.objects, checks.scanner, checks.model, checks.running,
+		checks.folder, checks.space, checks.owner, checks.database, checks.nodes, checks.redis, checks.objects, checks.scanner, checks.model,
+		checks.certificates, checks.running, checks.advertised,
 	} {
 		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
 		found := check(checkCtx)
@@ -64,7 +92,7 @@ func (doctorCommand) Run(ctx context.Context, p *program) error {
 		if found.what == "" { // this check does not apply
 			continue
 		}
-		report(p.stdout, found)
+		report(to, found)
 		if found.err != nil {
 			failed++
 		}
@@ -78,6 +106,9 @@ func (doctorCommand) Run(ctx context.Context, p *program) error {
 func report(to io.Writer, f finding) {
 	if f.err == nil {
 		fmt.Fprintf(to, "ok    %s\n", f.what)
+		for _, note := range f.notes {
+			fmt.Fprintf(to, "note  %s\n", note)
+		}
 		return
 	}
 	reason := strings.ReplaceAll(f.err.Error(), "\n", "; ")
@@ -144,7 +175,7 @@ func (p *doctorChecks) database(ctx context.Context) finding {
 	f := finding{what: "Postgres", remedy: "check DATABASE_URL, that the server runs, and run turnstone migrate"}
 	url, done, err := p.program.databaseURL(ctx, p.config)
 	if err != nil {
-		return finding{"private Postgres", err, "turnstone dev installs and starts it: make run"}
+		return finding{what: "private Postgres", err: err, remedy: "turnstone dev installs and starts it: make run"}
 	}
 	defer done()
 	db, err := persistence.Open(ctx, persistence.Config{URL: url, Logger: p.log})
@@ -152,14 +183,16 @@ func (p *doctorChecks) database(ctx context.Context) finding {
 		f.err = err
 		return f
 	}
-	f.err = db.Ready(ctx)
-	db.Close()
+	defer db.Close()
+	if f.err = db.Ready(ctx); f.err == nil {
+		p.leases, f.err = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{}).Leases(ctx)
+	}
 	return f
 }
 
 func (p *doctorChecks) redis(ctx context.Context) finding {
 	if p.config.Stores.RedisURL == "" {
-		return finding{"private Redis", embedded.RedisInstalled(), "apt-get install redis-server, or set REDIS_URL"}
+		return finding{what: "private Redis", err: embedded.RedisInstalled(), remedy: "apt-get install redis-server, or set REDIS_URL"}
 	}
 	f := finding{what: "Redis", remedy: "check REDIS_URL and that the server runs"}
 	f.err = probeRedis(ctx, p.config)
@@ -180,11 +213,11 @@ func (p *doctorChecks) objects(ctx context.Context) finding {
 func (p *doctorChecks) scanner(ctx context.Context) finding {
 	scanner, err := openScanner(p.config)
 	if err != nil {
-		return finding{"malware scanner", err, "check TURNSTONE_CLAMD_ADDRESS"}
+		return finding{what: "malware scanner", err: err, remedy: "check TURNSTONE_CLAMD_ADDRESS"}
 	}
 	return finding{
-		"malware scanner (" + scanner.Engine() + ")", scanner.Ready(ctx),
-		"check TURNSTONE_CLAMD_ADDRESS, that clamd runs, and that freshclam updates its signatures",
+		what: "malware scanner (" + scanner.Engine() + ")", err: scanner.Ready(ctx),
+		remedy: "check TURNSTONE_CLAMD_ADDRESS, that clamd runs, and that freshclam updates its signatures",
 	}
 }
 
@@ -226,6 +259,7 @@ func (p *doctorChecks) running(ctx context.Context) finding {
 		return f
 	}
 	defer func() { _ = response.Body.Close() }()
+	p.isRunning = true
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // whatever was read is shown
 		f.err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 )
 
@@ -12,10 +13,14 @@ type versionCommand struct{}
 
 // Run prints the version as one line.
 func (versionCommand) Run(p *program) error {
+	_, err := io.WriteString(p.stdout, versionLine())
+	return err
+}
+
+func versionLine() string {
 	build := buildSHA
 	if build == "" {
 		build = "unknown build"
 	}
-	_, err := fmt.Fprintf(p.stdout, "turnstone %s %s %s/%s\n", build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return fmt.Sprintf("turnstone %s %s %s/%s\n", build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,7 +9,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,5 +290,31 @@ func TestLoadRefusesFilesThatCannotBeUsed(t *testing.T) {
 	}
 	if _, err := Expiry(noise); err == nil {
 		t.Error("noise has an expiry")
+	}
+}
+
+func TestProbeFindsWhetherANodeAcceptsTheCertificate(t *testing.T) {
+	folder, other := t.TempDir(), t.TempDir()
+	issue(t, folder, "node")
+	issue(t, other, "node")
+	good, stranger := load(t, folder, "node"), load(t, other, "node")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.EnableHTTP2, server.TLS = true, good.Clone()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	if err := Probe(ctx, good, address); err != nil {
+		t.Error(err)
+	}
+	stranger.RootCAs = good.RootCAs // only the server refuses
+	if err := Probe(ctx, stranger, address); err == nil || !strings.Contains(err.Error(), "did not accept") {
+		t.Errorf("a client of another cluster: %v", err)
+	}
+	server.Close()
+	if err := Probe(ctx, good, address); err == nil {
+		t.Error("a node that does not run accepts a connection")
 	}
 }

@@ -366,3 +366,30 @@ func TestAClusterNeedsItsCertificatesAndAnAddressThatOtherNodesReach(t *testing.
 		}
 	}
 }
+
+func TestSecretValuesHasEverySecret(t *testing.T) {
+	config, _, err := Load(with(map[string]string{
+		"TURNSTONE_SECRET": goodSecret + ",another0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd", "TURNSTONE_MODEL_API_KEY": "sk-hidden", "TURNSTONE_MODEL_HEADERS": "X-Key: header-hidden",
+		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_OIDC_CORP_CLIENT_ID": "me", "TURNSTONE_OIDC_CORP_CLIENT_SECRET": "oidc-hidden",
+		"TURNSTONE_MIGRATE_DATABASE_URL": "postgres:///db?user=x&password=query-hidden", "REDIS_URL": "redis://x:p%40ss@cache.example.org:6379",
+		"TURNSTONE_MODEL_BASE_URL": "https://me:gateway-hidden@models.example.org/v1",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := config.SecretValues()
+	for _, want := range []string{
+		goodSecret, "another0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd", "sk-hidden", "header-hidden", "oidc-hidden", "hidden", "query-hidden", "p@ss", "p%40ss", "gateway-hidden",
+	} {
+		if !slices.Contains(values, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if slices.Contains(values, "") || slices.Contains(values, "me") {
+		t.Errorf("%q", values)
+	}
+	printed := new(bytes.Buffer)
+	if err := Print(printed, &config); err != nil || strings.Contains(printed.String(), "hidden") {
+		t.Errorf("%v: %s", err, printed)
+	}
+}

@@ -44,6 +44,9 @@ func (s setting) displayValue() string {
 	text := fmt.Sprint(s.value.Interface())
 	switch s.secret {
 	case "":
+		if parsed, err := url.Parse(text); err == nil && parsed.User != nil { // of a gateway, for example
+			return parsed.Redacted()
+		}
 		return strings.Trim(text, "[]")
 	case "url":
 		parsed, err := url.Parse(text)
@@ -57,6 +60,50 @@ func (s setting) displayValue() string {
 	default:
 		return mask(text != "")
 	}
+}
+
+// SecretValues returns every configured secret, and the passwords of URLs as they are written and as they are meant.
+func (c *Config) SecretValues() []string {
+	list := settings(c)
+	for _, provider := range c.OIDC {
+		list = append(list, settingsOf("", "", reflect.ValueOf(&provider).Elem())...)
+	}
+	var values []string
+	for _, one := range list {
+		switch value := one.value.Interface().(type) {
+		case Secrets:
+			for _, secret := range value {
+				values = append(values, string(secret))
+			}
+		case modelHeaders:
+			for _, header := range value.Header {
+				values = append(values, header...)
+			}
+		case string:
+			switch parsed, err := url.Parse(value); {
+			case one.secret == "true" && value != "":
+				values = append(values, value)
+			case err == nil && parsed.User != nil:
+				password, _ := parsed.User.Password()
+				_, written, _ := strings.Cut(parsed.User.String(), ":")
+				values = append(values, password, written)
+			}
+			if one.secret == "url" {
+				values = append(values, passwordOfQuery(value)...)
+			}
+		}
+	}
+	return slices.DeleteFunc(values, func(value string) bool { return value == "" })
+}
+
+// passwordOfQuery returns the password that Postgres accepts as a parameter of its URL.
+func passwordOfQuery(address string) []string {
+	parsed, err := url.Parse(address)
+	if err != nil || !parsed.Query().Has("password") {
+		return nil
+	}
+	password := parsed.Query().Get("password")
+	return []string{password, url.QueryEscape(password)}
 }
 
 const docHead = `# Configuration
