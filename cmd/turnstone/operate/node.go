@@ -134,7 +134,7 @@ func (p *Program) awaitDrained(ctx context.Context, node admin.Node) error {
 		}
 		if seen.LiveTurns != printed {
 			printed = seen.LiveTurns
-			fmt.Fprintf(p.Stdout, "%d live turns\n", printed)
+			fmt.Fprintf(p.Stdout, "live turns: %d\n", printed)
 		}
 		select {
 		case <-ticker.C:
