@@ -22,7 +22,7 @@ func TestConfigCheckReadsTheCertificatesOfTheCluster(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		code = run(t.Context(), []string{"config", "check"}, &stdout, &stderr, []string{
 			"DATABASE_URL=postgres://turnstone@127.0.0.1/turnstone", "REDIS_URL=redis://127.0.0.1:6379", "TURNSTONE_SECRET=vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd",
-			"TURNSTONE_CLUSTER_LISTEN=127.0.0.1:7946", "TURNSTONE_CLUSTER_CA_FILE=" + ca, "TURNSTONE_CLUSTER_CERT_FILE=" + cert, "TURNSTONE_CLUSTER_KEY_FILE=" + key,
+			"TURNSTONE_FILES_DIR=" + folder, "TURNSTONE_CLUSTER_LISTEN=127.0.0.1:7946", "TURNSTONE_CLUSTER_CA_FILE=" + ca, "TURNSTONE_CLUSTER_CERT_FILE=" + cert, "TURNSTONE_CLUSTER_KEY_FILE=" + key,
 		})
 		return code, stdout.String() + stderr.String()
 	}

@@ -44,7 +44,7 @@ func TestTheCommandsOfTheOperationsPageExist(t *testing.T) {
 	if err := settings.Document(&reference); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range regexp.MustCompile(`TURNSTONE_[A-Z_]+`).FindAllString(string(text), -1) {
+	for _, name := range regexp.MustCompile(`TURNSTONE_[A-Z0-9_]+`).FindAllString(string(text), -1) {
 		if !strings.Contains(reference.String(), "`"+name+"`") {
 			t.Errorf("there is no setting %s", name)
 		}

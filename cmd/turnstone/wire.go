@@ -23,7 +23,6 @@ import (
 	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
 	"turnstone/cmd/turnstone/admin"
-	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/settings"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
@@ -199,15 +198,11 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 
 // clusterOptions returns how the node communicates with other nodes; nil if it does not.
 func clusterOptions(config *settings.Config, log *zap.Logger) (*remote.Options, error) {
-	c := config.Cluster
-	if c.Listen == "" {
-		return nil, nil
+	secure, err := loadClusterTLS(config)
+	if err != nil || secure == nil {
+		return nil, err
 	}
-	secure, err := cluster.Load(c.CA, c.Cert, c.Key)
-	if err != nil {
-		return nil, fmt.Errorf("TURNSTONE_CLUSTER_*: %w", err)
-	}
-	return &remote.Options{Listen: c.Listen, Advertise: c.Advertise, TLS: secure, Logger: log}, nil
+	return &remote.Options{Listen: config.Cluster.Listen, Advertise: config.Cluster.Advertise, TLS: secure, Logger: log}, nil
 }
 
 // attachmentSpace returns how much text every profile's model can get.
