@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build test fuzz mutants check format generate crash chaos replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build release test fuzz mutants check format generate crash chaos replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -28,6 +28,17 @@ run: debian-run build ## run Turnstone for a first look: private servers, a scri
 
 build: go web/dist/index.html ## build bin/turnstone, with the web app in it
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
+
+# The files depend on the commit and on the versions of Go and Node alone: paths and the settings of this machine are left out.
+RELEASES := linux-amd64 linux-arm64
+release: go web/dist/index.html ## build the stripped binaries of a release and their checksums in bin/release
+	rm -rf bin/release
+	@for release in $(RELEASES); do \
+		echo "bin/release/turnstone-$$release"; \
+		env GOFLAGS= GOEXPERIMENT= GOFIPS140=off CGO_ENABLED=0 GOOS=$${release%-*} GOARCH=$${release#*-} GOAMD64=v1 GOARM64=v8.0 \
+			go build -trimpath -buildvcs=false -ldflags '-s -w -X main.buildSHA=$(BUILD_SHA)' -o bin/release/turnstone-$$release ./cmd/turnstone; \
+	done
+	cd bin/release && sha256sum turnstone-* > SHA256SUMS
 
 test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real servers, with the race detector
 	rm -f tmp/notices
