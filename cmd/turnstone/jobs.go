@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
 	"turnstone/actors/title"
 	"turnstone/persistence"
