@@ -26,6 +26,10 @@ func New(db *pg.DB) *Store { return &Store{db} }
 type Position struct {
 	Transaction uint64 `json:"x"`
 	N           int64  `json:"n"` // the order within the transaction
+	// History identifies the history of the database in which the transaction has its number. It changes when the
+	// database is restored from a backup or a standby takes over: from then on, the numbers of lost transactions are
+	// used again. 0, in a cursor of an earlier version: any history.
+	History uint64 `json:"h,omitempty"`
 }
 
 // Before reports whether p precedes q.
@@ -47,15 +51,17 @@ type Page struct {
 	End Position
 	// More reports whether the read was cut off at its limit.
 	More bool
-	// Gap reports whether items after the given position may be missing: they expired, or the database has never reached
-	// the position. Items is then empty, and End is the present.
+	// Gap reports whether items after the given position may be missing: they expired, the database has never reached the
+	// position, or the position is of another history. Items is then empty, and End is the present.
 	Gap bool
 }
 
-// The first row of a read is always there: its left part is the state of the feed, in the same snapshot as the items.
+// The first row of a read is always there: its left part is the state of the feed, in the same snapshot as the items. The
+// history combines the identity of the cluster with its timeline: the first eight digits in the name of a log file.
 const (
 	selectItems = `
-	select h.present::text, h.expired::text, f.account_id, f.xid::text, f.n, f.kind, f.deleted, f.prefix, f.id, f.conversation_id, f.version, f.state, f.at
+	select h.present::text, h.expired::text,
+		(select system_identifier # ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint from pg_control_system()), f.account_id, f.xid::text, f.n, f.kind, f.deleted, f.prefix, f.id, f.conversation_id, f.version, f.state, f.at
 	from (select pg_snapshot_xmin(pg_current_snapshot()) as present, (select xid from feed_expiry) as expired) h
 	left join lateral (
 		select account_id, xid, n, kind, deleted, prefix, id, conversation_id, version, state, at from feed_items
@@ -109,6 +115,7 @@ func args(account protocol.AccountID, after Position, limit int) pgx.NamedArgs {
 // row is the state of the feed and an item; the fields of the item are nil if there is none.
 type row struct {
 	Present, Expired string
+	History          int64
 	Account          *protocol.AccountID
 	Transaction      *string
 	N                *int64
@@ -122,8 +129,9 @@ type row struct {
 	At               *time.Time
 }
 
-// pageOf returns the page of a read after a position. A position that the database has not reached comes from a database
-// that was replaced by an older copy.
+// pageOf returns the page of a read after a position. A position that the database has not reached, and one of another
+// history, come from a database that was replaced by an older copy. An expiry that the database has not reached comes from
+// a dump that was loaded into a new cluster, whose numbers begin again: every position is after it.
 func pageOf(rows []row, after Position, limit int) (*Page, error) {
 	present, err := strconv.ParseUint(rows[0].Present, 10, 64)
 	if err != nil {
@@ -133,8 +141,12 @@ func pageOf(rows []row, after Position, limit int) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the feed: %w", err)
 	}
-	page := &Page{End: Position{Transaction: present}}
-	if after.Transaction <= expired || after.Transaction > present {
+	if expired > present {
+		expired = 0
+	}
+	history := uint64(rows[0].History)
+	page := &Page{End: Position{Transaction: present, History: history}}
+	if after.Transaction <= expired || after.Transaction > present || after.History != 0 && after.History != history {
 		page.Gap = true
 		return page, nil
 	}
@@ -163,7 +175,7 @@ func (r *row) item() (Item, error) {
 	if r.State != nil {
 		item.State = *r.State
 	}
-	return Item{Account: *r.Account, Position: Position{transaction, *r.N}, FeedItem: item}, nil
+	return Item{Account: *r.Account, Position: Position{transaction, *r.N, uint64(r.History)}, FeedItem: item}, nil
 }
 
 // Latest returns the items without those that a later item about the same resource replaces. The order stays. Each item

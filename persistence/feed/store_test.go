@@ -281,6 +281,42 @@ func TestAPositionThatIsTooOldHasAGap(t *testing.T) {
 	}
 }
 
+// TestAPositionOfAnotherHistoryHasAGap: after a restore, the database reaches the numbers of lost transactions again. A
+// reader that was ahead of it would otherwise miss what has other numbers there.
+func TestAPositionOfAnotherHistoryHasAGap(t *testing.T) {
+	w := newWorld(t)
+	old := w.at
+	w.newConversation()
+	if page := w.read(old, 10); page.Gap || len(page.Items) == 0 || page.Items[0].Position.History != old.History || old.History == 0 {
+		t.Errorf("in the same history: %+v after %+v", page, old)
+	}
+	other, earlier := old, old
+	other.History++
+	earlier.History = 0 // of a version that did not store it
+	if page := w.read(other, 10); !page.Gap || len(page.Items) != 0 || page.End.History != old.History {
+		t.Errorf("in another history: %+v", page)
+	}
+	tail, err := w.DB.Feed.Tail(t.Context(), other, 10)
+	w.Must(err)
+	if !tail.Gap {
+		t.Errorf("the tail in another history: %+v", tail)
+	}
+	if page := w.read(earlier, 10); page.Gap || len(page.Items) == 0 {
+		t.Errorf("without a history: %+v", page)
+	}
+}
+
+// TestAnExpiryThatTheDatabaseHasNotReachedIsIgnored: a dump that is loaded into a new cluster contains the numbers of the
+// old one. If they counted, every read would have a gap.
+func TestAnExpiryThatTheDatabaseHasNotReachedIsIgnored(t *testing.T) {
+	w := newWorld(t)
+	w.Database.Admin(t, `update feed_expiry set xid = '1000000000000'`)
+	w.newConversation()
+	if page := w.read(w.at, 10); page.Gap || len(page.Items) == 0 {
+		t.Errorf("a read with an expiry in the future: %+v", page)
+	}
+}
+
 func TestItemsOfAnErasedAccountAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.newConversation()
