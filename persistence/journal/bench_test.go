@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"turnstone/persistence"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/nodes"
@@ -32,8 +34,8 @@ const (
 )
 
 // BenchmarkJournal stores the same fenced appends of 128 turns alternately through the journal and with one statement
-// per append. Each turn waits for its append before it submits the next. It reports the throughput of both, their ratio
-// and the journal's delays.
+// per append. Each turn waits for its append before it submits the next. It reports the throughput of both, their ratio,
+// the journal's delays, and how much of the write-ahead log a grouped append needs.
 func BenchmarkJournal(b *testing.B) {
 	database := pgtest.NewDatabase(b)
 	db, err := persistence.Open(b.Context(), persistence.Config{URL: database.URL, EngineConns: benchConns})
@@ -67,14 +69,16 @@ func BenchmarkJournal(b *testing.B) {
 	database.Admin(b, `checkpoint`)
 	var grouped, alone time.Duration
 	var delays []time.Duration
-	appends := 0
+	appends, logged := 0, int64(0)
 	for b.Loop() {
+		before := logPosition(b, database)
 		took, waited := appendAll(b, live, benchRounds, func(a *turnlog.Append) error {
 			result := make(chan error, 1)
 			w.Turns.Append(a, func(err error) { result <- err })
 			return <-result
 		})
 		grouped, delays = grouped+took, append(delays, waited...)
+		logged += logPosition(b, database) - before
 		took, _ = appendAll(b, live, benchRounds, func(a *turnlog.Append) error {
 			return journal.AppendAlone(context.Background(), db.DB, a)
 		})
@@ -88,6 +92,21 @@ func BenchmarkJournal(b *testing.B) {
 	b.ReportMetric(float64(delays[len(delays)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds())/1000, "p99-ms")
 	b.ReportMetric(float64(w.Turns.JournalStats().Appends.Load())/float64(w.Turns.JournalStats().Batches.Load()), "appends/statement")
+	b.ReportMetric(float64(logged)/float64(appends), "WAL-B/append")
+}
+
+// logPosition returns the number of bytes that the server has written to its write-ahead log.
+func logPosition(b *testing.B, database pgtest.Database) (position int64) {
+	b.Helper()
+	conn, err := pgx.Connect(b.Context(), database.AdminURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close(b.Context()) }()
+	if err := conn.QueryRow(b.Context(), `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`).Scan(&position); err != nil {
+		b.Fatal(err)
+	}
+	return position
 }
 
 // appendAll stores rounds appends of every turn, with one goroutine per turn and one append of a turn at a time. It
