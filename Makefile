@@ -65,7 +65,7 @@ BROWSER = cmd/turnstone/browser
 GO_TEST = go test -race -count=1
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
-SEQUENTIAL = "^turnstone/(actors/turn|persistence/imports/source)$$"
+SEQUENTIAL = "^turnstone/(actors/turn|persistence/imports/source|cmd/loadtest/scale)$$"
 # The seeded bugs run alone and one after the other, once everything else is built: each has 60 s, including its build.
 MUTANTS = $(GO_TEST) $(2) -timeout 60m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
 
