@@ -111,6 +111,8 @@ type JobWorkers struct {
 	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
 	// ReadText reads the text of a content; see package providers/extract.
 	ReadText files.ReadText
+	// Observe gets the outcome of every job.
+	Observe jobs.Observe
 }
 
 // StartJobs runs the jobs of all stores on this node: it erases deleted conversations, removes expired rows, generates
@@ -135,5 +137,5 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	if workers.Title != nil {
 		kinds = append(kinds, turns.TitleJob(workers.Title))
 	}
-	return jobs.Start(ctx, s.DB, kinds...)
+	return jobs.Start(ctx, s.DB, workers.Observe, kinds...)
 }

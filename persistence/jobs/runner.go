@@ -40,8 +40,25 @@ type Runner struct {
 	pool   *pgxpool.Pool
 }
 
-// Start starts to run jobs of these kinds. Close ends it.
-func Start(ctx context.Context, db *pg.DB, kinds ...Job) (*Runner, error) {
+// Observe gets the kind of a job that has ended, how long it took, and its error; nil: it succeeded.
+type Observe func(kind string, took time.Duration, err error)
+
+// observed reports each run of a job. It implements rivertype.WorkerMiddleware.
+type observed struct {
+	river.MiddlewareDefaults
+	observe Observe
+}
+
+// Work implements rivertype.WorkerMiddleware.
+func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(context.Context) error) error {
+	began := time.Now()
+	err := run(ctx)
+	o.observe(job.Kind, time.Since(began), err)
+	return err
+}
+
+// Start starts to run jobs of these kinds. Close ends it. A nil observe gets nothing.
+func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runner, error) {
 	pool, err := jobPool(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
@@ -54,11 +71,16 @@ func Start(ctx context.Context, db *pg.DB, kinds ...Job) (*Runner, error) {
 			periodic = append(periodic, kind.periodic)
 		}
 	}
+	var middleware []rivertype.Middleware
+	if observe != nil {
+		middleware = append(middleware, &observed{observe: observe})
+	}
 	j := &Runner{pool: pool}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
 		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce}},
 		Logger:     jobLogger(db.Log),
+		Middleware: middleware,
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},
 		PollOnly: true, FetchPollInterval: jobPoll, ReindexerSchedule: river.NeverSchedule(),
 	})

@@ -55,11 +55,13 @@ type Stats struct {
 	MaxBatched atomic.Int64 // largest so far
 }
 
-// Options are optional. A writer calls OnBatch after each statement that stored appends.
+// Options are optional. A writer calls OnBatch after each statement that stored appends, and OnAppend for each append that
+// it stored, with the time since the append was submitted. They must neither block nor allocate.
 type Options struct {
-	Writers int
-	OnBatch func(size int, took time.Duration)
-	Logger  *zap.Logger
+	Writers  int
+	OnBatch  func(size int, took time.Duration)
+	OnAppend func(took time.Duration)
+	Logger   *zap.Logger
 }
 
 // Journal is the group commit of a node: actors submit appends; a few writers take the queued appends and store them
@@ -97,9 +99,10 @@ type turnKey struct {
 
 type journalEntry struct {
 	*turnlog.Append
-	done     func(error)
-	rereads  int
-	refusals int // of a statement with this append alone
+	done      func(error)
+	submitted time.Time // zero without Options.OnAppend
+	rereads   int
+	refusals  int // of a statement with this append alone
 }
 
 func (e *journalEntry) key() turnKey { return turnKey{e.AccountID, e.TurnID} }
@@ -127,6 +130,10 @@ func (j *Journal) Stats() *Stats { return &j.stats }
 // Append submits a batch and returns at once. done is called once: with nil if the batch is stored, turnlog.ErrFenced,
 // the error that makes the batch impossible to store, or protocol.CodeUnavailable if the journal is closed.
 func (j *Journal) Append(batch *turnlog.Append, done func(error)) {
+	entry := &journalEntry{Append: batch, done: done}
+	if j.options.OnAppend != nil {
+		entry.submitted = time.Now()
+	}
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
@@ -134,7 +141,7 @@ func (j *Journal) Append(batch *turnlog.Append, done func(error)) {
 		return
 	}
 	j.stats.Waiting.Add(1)
-	j.queue = append(j.queue, &journalEntry{Append: batch, done: done})
+	j.queue = append(j.queue, entry)
 	due := j.expect(batch.Deferrable)
 	j.mu.Unlock()
 	if due {
@@ -361,6 +368,7 @@ func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {
 		missing = append(missing, entry)
 	}
 	j.count(len(batch)-len(missing), bytes, time.Since(began))
+	j.measure(batch, stored)
 	for i, entry := range batch {
 		if stored[i] {
 			j.complete(entry, nil)
@@ -374,6 +382,19 @@ func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {
 		return missing, pg.MarkLost(conn.Conn(), err)
 	}
 	return j.resolveMissing(missing, positions), nil
+}
+
+// measure reports how long the stored appends of a batch took. It reads the clock once.
+func (j *Journal) measure(batch []*journalEntry, stored []bool) {
+	if j.options.OnAppend == nil {
+		return
+	}
+	now := time.Now()
+	for i, entry := range batch {
+		if stored[i] {
+			j.options.OnAppend(now.Sub(entry.submitted))
+		}
+	}
 }
 
 // count adds a statement to the counters.

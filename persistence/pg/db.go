@@ -250,6 +250,7 @@ type PoolStats struct {
 	Name                    string
 	Max, Total, Idle, InUse int32
 	Waited                  int64 // acquisitions that had to wait
+	WaitTime                time.Duration
 }
 
 // Stats returns the figures of both pools.
@@ -260,7 +261,7 @@ func (db *DB) Stats() []PoolStats {
 		pool *pgxpool.Pool
 	}{{"app", db.App}, {"engine", db.Engine}} {
 		s := p.pool.Stat()
-		stats = append(stats, PoolStats{p.name, s.MaxConns(), s.TotalConns(), s.IdleConns(), s.AcquiredConns(), s.EmptyAcquireCount()})
+		stats = append(stats, PoolStats{p.name, s.MaxConns(), s.TotalConns(), s.IdleConns(), s.AcquiredConns(), s.EmptyAcquireCount(), s.EmptyAcquireWaitTime()})
 	}
 	return stats
 }
