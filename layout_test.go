@@ -40,7 +40,7 @@ var folders = map[string][]string{
 // its folder that precede it.
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
+	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/observe", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"cmd/machine",
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
 		"cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest/scale", "cmd/loadtest",
-		"cmd/turnstone/settings", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
+		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
 		"cmd/turnstone/browser", "cmd/turnstone/chaos", "cmd/turnstone/crash", "cmd/turnstone/failpoints", "cmd/turnstone/faults", "cmd/turnstone/restore", // tests
 	},
 	"web": {"web"},
@@ -103,6 +103,8 @@ var owners = map[string]string{
 	"golang.org/x/image":                     "providers",
 	"github.com/anthropics/":                 "providers",
 	"github.com/alecthomas/kong":             "cmd",
+	"go.opentelemetry.io/otel/sdk":           "cmd",
+	"go.opentelemetry.io/otel/exporters":     "cmd",
 	"github.com/caarlos0/env":                "cmd",
 	"github.com/modelcontextprotocol/go-sdk": "providers",
 }

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/observe"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
@@ -41,11 +42,13 @@ const (
 func (a *adoption) run() {
 	n, claim := a.node, a.claim
 	log := n.log.With(zap.Stringer("turn", claim.TurnID), zap.Int32("epoch", claim.Epoch))
+	span := n.observer.StartAdoption(&claim)
 	m, frames, err := a.restore()
+	observe.End(span, err)
 	if err != nil && n.ctx.Err() != nil { // the node stops: the error says nothing about the log
 		return
 	}
-	var first any = adoptTurn{claim.Cause}
+	var first any = adoptTurn{claim.Cause, span.SpanContext()}
 	switch forced := claim.Cause == turnlog.CauseOperator; {
 	case err != nil && !forced && claim.Adoptions < unreadableAfter:
 		log.Error("a turn's log cannot be read", zap.Int("adoptions", claim.Adoptions), zap.Error(err))

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"turnstone/actors/observe"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn"
@@ -56,19 +59,19 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 	}
 }
 
-// send sends a command to a turn's actor. reply is called once, with the decision after it is durable, or with errGone. It
+// send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it is durable, or with errGone. It
 // must not block.
-func (live *liveTurn) send(runtime *shell.Runtime, c *turn.Command, reply func(commandReply)) {
+func (live *liveTurn) send(runtime *shell.Runtime, c *turn.Command, from trace.SpanContext, reply func(commandReply)) {
 	if c.Kind == turn.CommandCancel && c.By == protocol.CancelledByDeletion {
 		live.deleting.Store(true)
 	}
-	runtime.Send(live.pid, commandMessage{command: c, reply: reply})
+	runtime.Send(live.pid, commandMessage{command: c, from: from, reply: reply})
 }
 
 // sendCommand sends a command to a local actor and waits for its reply.
 func (n *Node) sendCommand(ctx context.Context, live *liveTurn, c *turn.Command) (protocol.SteeringReceipt, error) {
 	replies := make(chan commandReply, 1) // buffered, so that the actor never blocks
-	live.send(n.runtime, c, func(r commandReply) { replies <- r })
+	live.send(n.runtime, c, observe.From(ctx), func(r commandReply) { replies <- r })
 	timer := time.NewTimer(commandTry)
 	defer timer.Stop()
 	select {

@@ -14,7 +14,7 @@ func (n *Node) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*pro
 		return nil, err
 	}
 	item, started, err := n.followUps.CreateFollowUp(ctx, f)
-	return continueQueue(n, item, started, err)
+	return continueQueue(ctx, n, item, started, err)
 }
 
 // ChangeFollowUp changes a follow-up. If that lets the queue continue, it starts the next turn on this node.
@@ -23,7 +23,7 @@ func (n *Node) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChang
 		return nil, err
 	}
 	item, started, err := n.followUps.ChangeFollowUp(ctx, change)
-	return continueQueue(n, item, started, err)
+	return continueQueue(ctx, n, item, started, err)
 }
 
 // PromoteFollowUp makes a follow-up the next turn of its conversation. If it interrupts the live turn, the promotion is
@@ -34,7 +34,7 @@ func (n *Node) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpP
 		return nil, err
 	}
 	item, live, started, err := n.followUps.PromoteFollowUp(ctx, promotion)
-	if item, err = continueQueue(n, item, started, err); err != nil || live == nil {
+	if item, err = continueQueue(ctx, n, item, started, err); err != nil || live == nil {
 		return item, err
 	}
 	if err := failpoint.Before(failpoint.PromoteAfterCommit); err != nil {
@@ -58,12 +58,12 @@ func prepareQueue(ctx context.Context, n *Node, queue *turnlog.Queue, starts boo
 }
 
 // continueQueue runs the turn that a change of a queue has started, if there is one.
-func continueQueue(n *Node, item *protocol.FollowUp, started *turnlog.Started, err error) (*protocol.FollowUp, error) {
+func continueQueue(ctx context.Context, n *Node, item *protocol.FollowUp, started *turnlog.Started, err error) (*protocol.FollowUp, error) {
 	if err != nil {
 		return nil, err
 	}
 	if started != nil {
-		n.run(*started)
+		n.run(ctx, *started)
 	}
 	return item, nil
 }

@@ -124,7 +124,7 @@ func (k *leaseKeeper) startStalledQueues(ctx context.Context) error {
 	n := k.node
 	started, err := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
 	for _, turn := range started {
-		n.run(turn)
+		n.run(ctx, turn)
 	}
 	if err == nil && len(started) < claimLimit { // otherwise there may be more, and the next round checks again
 		k.untilQueues = queueRounds - 1

@@ -14,6 +14,7 @@ import (
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
+	"turnstone/actors/observe"
 	"turnstone/actors/remote"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -46,6 +47,7 @@ type Config struct {
 	// stopped. It is nil when unknown.
 	Predecessor *protocol.NodeID
 	Logger      *zap.Logger
+	Observer    observe.Observer
 	// Fenced is called once when other nodes have declared this one dead: the process must end or restart.
 	Fenced func()
 }
@@ -78,6 +80,7 @@ type Node struct {
 	pacer        *pacer
 	storeSlots   storeSlots
 	stats        stats
+	observer     observe.Observer
 	renewed      atomic.Pointer[time.Time] // start time of the last successful renewal; nil before the first
 
 	ctx    context.Context // ends with Stop, and with it model calls, tools and the keeper
@@ -89,13 +92,14 @@ type Node struct {
 }
 
 type stats struct {
-	started, finished, adopted, broken, refused, modelCalls, modelFailures atomic.Int64
+	started, finished, adopted, broken, refused atomic.Int64
 }
 
 // Stats are the node's counters since its start.
 type Stats struct {
-	Live, Capacity, Relays, Feeds                                          int
-	Started, Finished, Adopted, Broken, Refused, ModelCalls, ModelFailures int64
+	Live, Capacity, Relays, Feeds               int
+	Started, Finished, Adopted, Broken, Refused int64
+	Renewed                                     *time.Time // start of the last successful renewal of the lease; nil: none yet
 }
 
 // NewNode creates a node; nothing runs before Start.
@@ -107,7 +111,7 @@ func NewNode(c Config) *Node {
 		capacity: c.Capacity, drainGrace: c.DrainGrace, build: c.Build,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
-		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files},
+		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files}, observer: c.Observer,
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
@@ -178,32 +182,36 @@ func (n *Node) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 	if err := failpoint.Before(failpoint.ChatBeforeTurnRow); err != nil {
 		return nil, err
 	}
+	ctx, span := n.observer.Start(ctx, "turn start")
 	result, err := n.store.StartTurn(ctx, start)
-	if err = failpoint.After(failpoint.ChatBeforeTurnRow, err); err != nil {
+	err = failpoint.After(failpoint.ChatBeforeTurnRow, err)
+	observe.End(span, err)
+	if err != nil {
 		return nil, err
 	}
 	if result.Spec != nil && !result.Replayed {
 		n.log.Info("turn started", zap.Stringer("turn", result.Spec.TurnID), zap.String("profile", string(result.Spec.Routing.Profile)),
 			zap.String("request_id", start.RequestID))
-		n.run(turnlog.Started{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
+		n.run(ctx, turnlog.Started{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
 	}
 	return result, nil
 }
 
-// run starts the actor of a turn that was just committed.
-func (n *Node) run(started turnlog.Started) {
+// run starts the actor of a turn that was just committed, in the trace of ctx.
+func (n *Node) run(ctx context.Context, started turnlog.Started) {
 	m := turn.New(started.Spec, n.turnTools, n.model.Continues())
 	m.Apply(started.Begin.Payloads...)
 	s := tail.New(0)
 	s.Publish(1, started.Begin.Last, started.Begin.Frames, false)
 	n.stats.started.Add(1)
-	n.spawn(m, started.Epoch, s, proceedTurn{})
+	n.spawn(m, started.Epoch, s, proceedTurn{observe.From(ctx)})
 }
 
 // spawn starts the actor of a turn with its first message, unless the node is stopped or already has an actor of this
 // epoch or a later one.
 func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 	spec := m.Spec()
+	s.Measure(n.observer.TokenDelay)
 	toolCtx, stopTool := context.WithCancel(n.ctx)
 	r := &turnRun{
 		node: n, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool,
@@ -224,7 +232,7 @@ func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 func (n *Node) finishedTurn(next *turnlog.Started) {
 	n.stats.finished.Add(1)
 	if next != nil {
-		n.run(*next)
+		n.run(n.ctx, *next)
 	}
 }
 
@@ -246,7 +254,7 @@ func (n *Node) Stats() Stats {
 	return Stats{
 		Relays: peers.Relays, Feeds: peers.Feeds,
 		Live: n.registry.running(), Capacity: n.capacity, Refused: n.stats.refused.Load(), Started: n.stats.started.Load(), Finished: n.stats.finished.Load(), Adopted: n.stats.adopted.Load(),
-		Broken: n.stats.broken.Load(), ModelCalls: n.stats.modelCalls.Load(), ModelFailures: n.stats.modelFailures.Load(),
+		Broken: n.stats.broken.Load(), Renewed: n.renewed.Load(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"turnstone/actors/observe"
 	"turnstone/actors/relay"
 	"turnstone/actors/remote"
 	"turnstone/actors/tail"
@@ -151,6 +152,7 @@ type (
 		AccountID protocol.AccountID `json:"account_id"`
 		TurnID    protocol.TurnID    `json:"turn_id"`
 		Command   *turn.Command      `json:"command"`
+		Span      string             `json:"span,omitempty"` // of the sender, see observe.Encode
 	}
 	commandAnswer struct {
 		Receipt protocol.SteeringReceipt `json:"receipt"`
@@ -172,7 +174,7 @@ func (p *peers) command(ctx context.Context, owner string, account protocol.Acco
 	if p == nil || owner == "" {
 		return receipt, errGone
 	}
-	ask, err := json.Marshal(commandAsk{account, id, c})
+	ask, err := json.Marshal(commandAsk{account, id, c, observe.Encode(observe.From(ctx))})
 	if err != nil {
 		return receipt, err
 	}
@@ -202,7 +204,7 @@ func (p *peers) answerCommand(body []byte, reply func([]byte)) {
 		answer(protocol.SteeringReceipt{}, errGone)
 		return
 	}
-	live.send(p.node.runtime, ask.Command, func(r commandReply) { answer(r.receipt, r.err) })
+	live.send(p.node.runtime, ask.Command, observe.Decode(ask.Span), func(r commandReply) { answer(r.receipt, r.err) })
 }
 
 // asAnswer encodes an error, except errGone, for another node. Its cause is logged here and stays here.

@@ -60,7 +60,7 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-func relayTokens(b *testing.B, turns int, workers bool) {
+func relayTokens(b *testing.B, turns int, workers bool, change ...func(*Config)) {
 	store := newMemory()
 	groupedAppends(b, store)
 	each := b.N/turns + 1
@@ -84,10 +84,14 @@ func relayTokens(b *testing.B, turns int, workers bool) {
 		}
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	n := NewNode(Config{
+	config := Config{
 		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: turns,
 		Logger: zap.NewNop(),
-	})
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	n := NewNode(config)
 	if !workers { // like the default dispatcher of protoactor
 		n.runtime.Close()
 		n.runtime = shell.NewRuntime(zap.NewNop(), 0)

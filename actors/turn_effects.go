@@ -53,8 +53,9 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
 		return err
 	}
-	n.stats.modelCalls.Add(1)
+	ctx, call := n.observer.StartModelCall(ctx, n.model.Family(), p.Step)
 	_, err = n.metered.Stream(ctx, p.Spec.AccountID, request.Request, func(chunk llm.Chunk) error {
+		call.Chunk()
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
@@ -63,8 +64,8 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 		}
 		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
 	})
+	call.End(err)
 	if err != nil && ctx.Err() == nil {
-		n.stats.modelFailures.Add(1)
 		n.log.Warn("model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.Error(err))
 	}
 	return err

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/observe"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/actors/tools"
@@ -47,13 +49,17 @@ type turnRun struct {
 	stopCall context.CancelFunc
 	toolCtx  context.Context
 	stopTool context.CancelFunc
+	observed observe.Turn
 }
 
 // Messages to a turn's actor, in addition to those of every actor and to paced.
 type (
-	proceedTurn struct{}
-	adoptTurn   struct{ cause protocol.RecoveryCause }
-	feedReady   struct{}
+	proceedTurn struct{ from trace.SpanContext } // from is the span of the sender
+	adoptTurn   struct {
+		cause protocol.RecoveryCause
+		from  trace.SpanContext
+	}
+	feedReady struct{}
 	// giveUpTurn and forceCancelTurn end a turn that was taken over only for that.
 	giveUpTurn      struct{ withoutParts bool }
 	forceCancelTurn struct{}
@@ -68,6 +74,7 @@ type (
 	gracePassed    struct{}
 	commandMessage struct {
 		command *turn.Command
+		from    trace.SpanContext
 		reply   func(commandReply) // is called once, and does not block
 	}
 )
@@ -142,8 +149,10 @@ func (r *turnRun) Decide(message any, status shell.Status) func(error) {
 	b := r.newBatch()
 	switch message := message.(type) {
 	case proceedTurn:
+		r.observed.Begin(&r.node.observer, message.from, r.machine.Spec(), r.epoch, r.machine.Spec().CreatedAt)
 		b.Proceed()
 	case adoptTurn:
+		r.observed.Begin(&r.node.observer, message.from, r.machine.Spec(), r.epoch, time.Time{})
 		b.Adopt(message.cause)
 	case giveUpTurn:
 		b.GiveUp(message.withoutParts)
@@ -181,8 +190,10 @@ func (r *turnRun) decideCommand(message commandMessage, status shell.Status) fun
 		return func(error) { message.reply(commandReply{err: errGone}) }
 	}
 	r.requests = append(r.requests, message.command.RequestID)
+	span := r.node.observer.StartCommand(message.from, message.command.Kind.String(), message.command.RequestID)
 	receipt, refusal := r.newBatch().Command(message.command)
 	return func(err error) {
+		observe.End(span, errors.Join(err, refusal))
 		switch {
 		case err != nil: // not stored by this actor; the caller checks whether it was stored at all
 			message.reply(commandReply{err: errGone})
@@ -260,20 +271,24 @@ func (r *turnRun) Step(replies []func(error)) shell.Step {
 	}
 	before := r.logged
 	r.logged = batch.State
+	firstText := r.observed.FirstText(b.Events)
 	s.Point, s.Last = failpoint.DeltaAfterCommitBeforeSend, b.End != nil
 	s.Show = func() {
 		r.stream.Publish(batch.First, batch.Last, batch.Frames, b.End != nil)
 		r.logTransition(batch, before, requests)
+		if firstText {
+			r.observed.FirstTextShown()
+		}
 	}
 	if b.End == nil {
-		s.Store = func(done func(error)) { r.node.store.Append(batch, done) }
+		s.Store = r.observed.Commit(b.OnlyText(), batch, func(done func(error)) { r.node.store.Append(batch, done) })
 		return s
 	}
 	s.Point = failpoint.EndAfterCommitBeforeSend
-	s.Store = func(done func(error)) {
+	s.Store = r.observed.Commit(false, batch, func(done func(error)) {
 		r.stream.Finishing()
 		r.node.finish(r.machine, batch, b.End, done)
-	}
+	})
 	return s
 }
 
@@ -331,7 +346,7 @@ func (r *turnRun) startCall() {
 	if r.stopCall != nil {
 		r.stopCall()
 	}
-	ctx, cancel := context.WithCancel(r.node.ctx)
+	ctx, cancel := context.WithCancel(r.observed.Context(r.node.ctx))
 	r.stopCall = cancel
 	feed := newModelFeed(r.node, r.shell.Self(), r.machine.Call())
 	r.feed = feed
@@ -347,11 +362,13 @@ func (r *turnRun) startCall() {
 
 // startTool runs a tool call in a separate goroutine, which sends toolDone.
 func (r *turnRun) startTool(call turn.RunTool) {
-	tool, ctx, post := r.node.tools[call.Name], r.toolCtx, r.shell.Post()
+	tool, ctx, post := r.node.tools[call.Name], r.observed.Context(r.toolCtx), r.shell.Post()
 	spec, began := r.machine.Spec(), time.Now()
 	scope := turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID}
 	r.node.startGoroutine(func() {
+		ctx, span := r.node.observer.StartToolCall(ctx, call.Name)
 		result, failure := tools.Run(ctx, tool, &tools.Call{Scope: scope, Input: call.Input, FirstSource: call.FirstSource})
+		observe.EndToolCall(span, failure)
 		done := toolDone{id: call.ID, result: result, failure: failure, took: time.Since(began)}
 		post(done)
 		if err := failpoint.After(failpoint.ToolAfterEffect, nil); err != nil {
@@ -371,6 +388,7 @@ func (r *turnRun) End(status shell.Status) {
 	}
 	r.stopTool()
 	r.feed = nil
+	r.observed.End(r.machine.Sequence(), r.logged, status == shell.Lost)
 	r.node.registry.ended(r.machine.Spec().TurnID, r.epoch, status)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/observe"
 	"turnstone/actors/routing"
 	"turnstone/cmd/machine"
 	"turnstone/http/auth"
@@ -353,7 +354,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	t.Cleanup(store.Close)
 	node := actors.NewNode(actors.Config{
 		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Directory: nodes.NewDirectory(c.DB.DB, nodes.DirectoryOptions{MaxLiveTurns: live}),
-		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live,
+		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced, Hosts: []actors.NewHost{c.hostUploads(t, c.uploads)},
 	})
 	if err := node.Start(t.Context()); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alexedwards/argon2id"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
@@ -38,6 +39,7 @@ type Config struct {
 	Log       *zap.Logger
 	Now       func() time.Time // nil: time.Now
 	Metrics   prometheus.Registerer
+	Tracer    trace.Tracer // nil: no traces
 
 	RegistrationOpen   bool
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
@@ -108,10 +110,11 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.sse = sse.NewServer(s.log)
 	s.streams = router.NewStreams(s.sse, s.MaxStreams)
 	s.readiness = ready.New(config.Ready, config.Scanner, s.log, s.now)
-	limits, err := router.NewLimits(config.Limiter, config.Metrics)
+	metrics, err := router.NewMetrics(config.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("registering the metrics of limits: %w", err)
+		return nil, err
 	}
+	limits := router.NewLimits(config.Limiter, metrics)
 	keys, err := auth.NewKeys(config.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
@@ -126,7 +129,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.handlers(keys)
 	s.Router, err = router.New(router.Config{
 		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, Log: s.log, Now: s.now,
-		Created: resource.StoredCreated, Metrics: config.Metrics, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
+		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))
 	if err != nil {

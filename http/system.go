@@ -93,3 +93,6 @@ func (h *systemHandlers) getVersion(context.Context, *resource.Nothing) (*resour
 	}
 	return resource.OK(version), nil
 }
+
+// Readiness checks all dependencies, at most once per second.
+func (s *Server) Readiness(ctx context.Context) ready.Readiness { return s.readiness.Check(ctx) }

@@ -6,6 +6,7 @@ package tail
 
 import (
 	"sync"
+	"time"
 
 	"turnstone/protocol"
 )
@@ -22,6 +23,8 @@ const MaxBytes = 64 << 10
 // Close: after the last frame the turn has ended; an abandoned stream gets no more frames, and the reader must look the
 // turn up again. Concurrency: one publisher, any number of readers.
 type Stream struct {
+	delay func(time.Duration) // set before the first publication; see Measure
+
 	mu      sync.Mutex
 	chunks  []*Chunk // guarded by mu; contiguous, the last one ends at last
 	size    int      // guarded by mu; bytes of chunks
@@ -32,14 +35,24 @@ type Stream struct {
 	waiting *Cursor  // guarded by mu; the first of the waiting cursors, linked by next and previous
 }
 
+// Measure sets the function that gets the time from the publication of a chunk until its first reader has rendered it. It
+// is called before anything is published; nil: nothing is measured.
+func (s *Stream) Measure(delay func(time.Duration)) { s.delay = delay }
+
 // Chunk is a sequence of consecutive committed events. All readers of a turn share it, so its rendered form is computed
 // once.
 type Chunk struct {
 	first, last int64
 	frames      []byte // immutable
 	once        sync.Once
-	rendered    []byte // set by once, then immutable
+	rendered    []byte              // set by once, then immutable
+	delay       func(time.Duration) // gets the delay of the first reader; nil: not measured
+	shown       time.Duration       // of the publication, if delay is set
 }
+
+// processStart is the origin of the times in chunks. The clock that only counts from there is read faster than the time of
+// day.
+var processStart = time.Now()
 
 // Frames returns the events, one per line. Callers must not change them.
 func (c *Chunk) Frames() []byte { return c.frames }
@@ -47,7 +60,12 @@ func (c *Chunk) Frames() []byte { return c.frames }
 // Rendered returns the result of render for the frames. The first call computes it for all readers. Callers must not
 // change it.
 func (c *Chunk) Rendered(render func(frames []byte) []byte) []byte {
-	c.once.Do(func() { c.rendered = render(c.frames) })
+	c.once.Do(func() {
+		c.rendered = render(c.frames)
+		if c.delay != nil {
+			c.delay(time.Since(processStart) - c.shown)
+		}
+	})
 	return c.rendered
 }
 
@@ -58,7 +76,11 @@ func New(last int64) *Stream { return &Stream{last: last} }
 func (s *Stream) Publish(first, last int64, frames []byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.chunks = append(s.chunks, &Chunk{first: first, last: last, frames: frames})
+	chunk := &Chunk{first: first, last: last, frames: frames}
+	if s.delay != nil && s.waiting != nil {
+		chunk.delay, chunk.shown = s.delay, time.Since(processStart)
+	}
+	s.chunks = append(s.chunks, chunk)
 	s.size += len(frames)
 	for s.size > MaxBytes && len(s.chunks) > 1 {
 		s.size -= len(s.chunks[0].frames)

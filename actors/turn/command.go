@@ -32,6 +32,18 @@ const (
 	CommandApply
 )
 
+func (k CommandKind) String() string {
+	switch k {
+	case CommandInput:
+		return "input"
+	case CommandCancel:
+		return "cancel"
+	case CommandApply:
+		return "apply"
+	}
+	return "withdraw"
+}
+
 // Command decides on a command. It returns a receipt, valid once the decision is durable, or the reason for a refusal.
 func (m *Batch) Command(c *Command) (protocol.SteeringReceipt, error) {
 	switch c.Kind {

@@ -47,9 +47,11 @@ type Config struct {
 	Detector  Detector
 	Inspector Inspector
 	// Guard refuses content before it is read, for example while the disk is nearly full; nil: never.
-	Guard  func() error
-	Live   func() int // the number of turns that run on the node
-	Logger *zap.Logger
+	Guard func() error
+	Live  func() int // the number of turns that run on the node
+	// Entered gets each state that a session of this node enters; nil: nothing.
+	Entered func(protocol.UploadState)
+	Logger  *zap.Logger
 }
 
 // Host runs the upload sessions of a node. Its methods may be called from any goroutine.
@@ -111,7 +113,11 @@ func (h *Host) Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Uplo
 		return nil, err
 	}
 	begin.Frames, begin.At = frames, spec.CreatedAt
-	return h.Store.CreateUpload(ctx, spec, begin)
+	created, err := h.Store.CreateUpload(ctx, spec, begin)
+	if err == nil && h.Entered != nil {
+		h.Entered(protocol.UploadPending)
+	}
+	return created, err
 }
 
 // Receive receives the content of a session. It returns the session as soon as it has ended or waits again, or when it

@@ -40,8 +40,9 @@ type session struct {
 	stop    context.CancelFunc
 
 	// Owned by the shell's Receive.
-	batch     *upload.Batch // nil: nothing was decided since the last step
-	reception *reception    // nil: none
+	batch     *upload.Batch        // nil: nothing was decided since the last step
+	reception *reception           // nil: none
+	stored    protocol.UploadState // of the last step
 }
 
 // Messages to a session's actor, in addition to those of every actor.
@@ -76,7 +77,7 @@ var errEnded = errors.New("the session has ended or is busy")
 func newSession(h *Host, claim *uploadlog.Claim) *session {
 	work, stop := context.WithCancel(h.ctx)
 	s := &session{
-		host: h, machine: upload.Restore(claim), epoch: claim.Epoch, work: work, stop: stop,
+		host: h, machine: upload.Restore(claim), epoch: claim.Epoch, work: work, stop: stop, stored: claim.State,
 		log: h.log.With(zap.Stringer("upload", claim.UploadID), zap.Int32("epoch", claim.Epoch)),
 	}
 	s.shell = shell.New(s, h.Runtime.Send, s.log, func() {})
@@ -223,7 +224,12 @@ func (s *session) Step(replies []func(error)) shell.Step {
 	batch.Frames = frames
 	step.Point, step.Last = failpoint.UploadAfterRow, batch.Rests()
 	step.Store = func(done func(error)) { s.host.store(batch, done) }
+	entered := batch.State != s.stored
+	s.stored = batch.State
 	step.Show = func() {
+		if entered && s.host.Entered != nil {
+			s.host.Entered(batch.State)
+		}
 		s.host.watch.changed(batch.UploadID)
 		s.log.Info("upload session stored", zap.String("state", string(batch.State)), zap.Int64("sequence", batch.Last))
 	}

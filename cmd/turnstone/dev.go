@@ -74,7 +74,7 @@ func (c devCommand) Run(ctx context.Context, p *program) (err error) {
 	if private.postgres != nil {
 		folder.database = private.postgres.Folder()
 	}
-	s, err := startService(ctx, &config, folder, log)
+	s, err := startService(ctx, &config, folder, p.environment, log)
 	if err != nil {
 		return errors.Join(err, sockets.close(ctx))
 	}

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	ourhttp "turnstone/http"
@@ -100,23 +99,6 @@ func (g *diskGuard) check() (space, error) {
 func (g *diskGuard) probe(context.Context) error {
 	_, err := g.check()
 	return err
-}
-
-// Describe implements prometheus.Collector.
-func (g *diskGuard) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- diskFree
-	descriptions <- diskFull
-}
-
-// Collect implements prometheus.Collector.
-func (g *diskGuard) Collect(metrics chan<- prometheus.Metric) {
-	found, err := g.check()
-	full := 0.0
-	if err != nil {
-		full = 1
-	}
-	metrics <- prometheus.MustNewConstMetric(diskFree, gauge, float64(found.free))
-	metrics <- prometheus.MustNewConstMetric(diskFull, gauge, full)
 }
 
 // guardedTurns refuses to start turns while the disk is nearly full.

@@ -18,6 +18,7 @@ func (s *service) startJobs(ctx context.Context) error {
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
 		Title:    s.title,
 		ReadText: s.readText,
+		Observe:  s.telemetry.JobEnded,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
 		},

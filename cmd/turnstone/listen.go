@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -67,6 +68,14 @@ func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed f
 			failed(fmt.Errorf("%s: %w", l.name, err))
 		}
 	}()
+}
+
+// certificate returns the certificate of the listener; nil if it is plain.
+func (l *endpoint) certificate() *x509.Certificate {
+	if l.tls == nil {
+		return nil
+	}
+	return l.tls.Certificates[0].Leaf // set by tls.LoadX509KeyPair
 }
 
 // close waits up to closeGrace for requests in flight, then aborts the remaining ones.

@@ -40,7 +40,7 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := startService(ctx, &config, folder, log)
+	s, err := startService(ctx, &config, folder, p.environment, log)
 	if err != nil {
 		return errors.Join(err, sockets.close(ctx))
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
 	"turnstone/actors"
@@ -24,12 +23,14 @@ import (
 	"turnstone/actors/uploads"
 	"turnstone/cmd/turnstone/admin"
 	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/telemetry"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
+	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/objects"
@@ -49,6 +50,8 @@ type service struct {
 	config    *settings.Config
 	log       *zap.Logger
 	metrics   *prometheus.Registry
+	telemetry *telemetry.Metrics
+	tracing   *telemetry.Tracing
 	db        *persistence.Stores
 	objects   objects.Store
 	metered   *metering.Model
@@ -72,7 +75,7 @@ type service struct {
 
 // startService opens and starts every part of the service in the order of their dependencies. It does not accept
 // clients yet; serve does. If it fails, it has already closed what it opened.
-func startService(ctx context.Context, config *settings.Config, folder *dataFolder, log *zap.Logger) (_ *service, err error) {
+func startService(ctx context.Context, config *settings.Config, folder *dataFolder, environment map[string]string, log *zap.Logger) (_ *service, err error) {
 	s := &service{
 		config: config, log: log, metrics: prometheus.NewRegistry(), probes: map[string]ready.Probe{}, failed: make(chan error, 1),
 	}
@@ -81,6 +84,9 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 		}
 	}()
+	if err := s.openTelemetry(ctx, environment); err != nil {
+		return nil, err
+	}
 	if folder.database != "" {
 		s.disk = newDiskGuard(folder.database, "new turns", log)
 		s.probes["disk"] = s.disk.probe
@@ -111,8 +117,33 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 // serve starts accepting clients. From then on the service closes the sockets.
 func (s *service) serve(sockets listeners) {
 	s.onClose("the listeners", sockets.close)
+	if certificate := sockets.public.certificate(); certificate != nil {
+		s.telemetry.CertificateExpires("public", certificate.NotAfter)
+	}
 	sockets.internal.run(s.internal, s.log, maxInternalConnections, s.fail)
 	sockets.public.run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
+}
+
+// openTelemetry registers the metrics and starts the exporter of traces, which closes last.
+func (s *service) openTelemetry(ctx context.Context, environment map[string]string) (err error) {
+	if s.telemetry, err = telemetry.New(s.metrics, buildSHA); err != nil {
+		return err
+	}
+	if s.tracing, err = telemetry.StartTracing(ctx, environment, buildSHA, s.log.Named("traces")); err != nil {
+		return err
+	}
+	s.onClose("the exporter of traces", s.closeTracing)
+	return nil
+}
+
+// closeTracing exports the spans that wait. A collector that does not respond does not delay or fail the shutdown.
+func (s *service) closeTracing(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tracingGrace)
+	defer cancel()
+	if err := s.tracing.Close(ctx); err != nil {
+		s.log.Warn("the last traces were not exported", zap.Error(err))
+	}
+	return nil
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
@@ -124,7 +155,7 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	s.onClose("Postgres", func(context.Context) error { s.db.Close(); return nil })
-	s.turns = s.db.StartTurns(turns.Options{Logger: s.log})
+	s.turns = s.db.StartTurns(turns.Options{Logger: s.log, Journal: journal.Options{OnBatch: s.telemetry.Batched, OnAppend: s.telemetry.Appended}})
 	s.onClose("the journal", func(context.Context) error { s.turns.Close(); return nil })
 	s.probes["persistence"] = s.db.Ready
 	return nil
@@ -148,6 +179,7 @@ func (s *service) openScanner(context.Context) (err error) {
 	if s.malware, err = openScanner(s.config); err != nil {
 		return err
 	}
+	s.malware = s.telemetry.Scanner(s.malware)
 	s.log.Info("malware scanner", zap.String("engine", s.malware.Engine()))
 	s.probes["malware_scanning"] = s.malware.Ready
 	return nil
@@ -157,6 +189,7 @@ func (s *service) openModel(context.Context) (err error) {
 	if s.model, err = openModel(s.config); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
+	s.model = s.telemetry.Model(s.model)
 	s.metered = &metering.Model{Model: s.model, Log: s.log.Named("budget")}
 	if limit := s.config.Limits.TokensPerDay; limit > 0 {
 		s.budget = limits.NewBudget(s.db.DB, limit)
@@ -179,9 +212,10 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	}
 	s.nodes = nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: append(tool.All(s.db.FileTexts), failpointTools()...),
+		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
 		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Cluster: peers,
+		Observer: s.telemetry.Observer(s.tracing.Tracer),
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
@@ -237,7 +271,7 @@ func (s *service) acceptsPictures() bool {
 func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
 		Node: node, Runtime: runtime, Live: live, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
-		Inspector: s.extractor, Guard: s.guardFiles(), Logger: s.log,
+		Inspector: s.extractor, Guard: s.guardFiles(), Entered: s.telemetry.UploadEntered, Logger: s.log,
 	})
 	return s.uploads
 }
@@ -248,6 +282,8 @@ const (
 	// the whole start.
 	busyTimeout = 15 * time.Second
 	busyPause   = 100 * time.Millisecond
+	// tracingGrace is how long a shutdown waits for the last traces.
+	tracingGrace = 2 * time.Second
 )
 
 // retryWhileBusy repeats a step of the start while it fails with protocol.CodeUnavailable, until busyTimeout has
@@ -294,7 +330,7 @@ func (s *service) createAPI() (err error) {
 		turns = guardedTurns{s.node, s.disk}
 	}
 	config := ourhttp.Config{
-		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.limiter, Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics,
+		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
@@ -347,14 +383,30 @@ func (s *service) internalHandler() (http.Handler, error) {
 // registerMetrics registers the metrics that /metrics reports in addition to those of requests. No label is derived
 // from what clients send.
 func (s *service) registerMetrics() error {
-	var disk error
-	if s.disk != nil {
-		disk = s.metrics.Register(s.disk)
+	return s.telemetry.Collect(telemetry.Sources{
+		Node: s.node.Stats, Draining: s.node.Draining, Pools: s.db.Stats, Journal: s.turns.JournalStats,
+		Streams: s.api.AllStreams, Readiness: s.checks, Disk: s.diskOfFolder,
+	})
+}
+
+// checks returns which dependencies work.
+func (s *service) checks(ctx context.Context) map[string]bool {
+	works := map[string]bool{}
+	for name, result := range s.api.Readiness(ctx).Checks {
+		works[name] = result != ready.CheckDown
 	}
-	return errors.Join(
-		disk,
-		s.metrics.Register(collectors.NewGoCollector()),
-		s.metrics.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
-		s.metrics.Register(metricsCollector{node: s.node.Stats, pools: s.db.Stats, journal: s.turns.JournalStats}),
-	)
+	return works
+}
+
+// diskOfFolder describes the disk of the data folder. It is nearly full if its free space cannot be read.
+func (s *service) diskOfFolder() telemetry.Disk {
+	read := func() (space, error) {
+		found, err := readSpace(s.config.Service.DataDir)
+		return found, errors.Join(err, found.check())
+	}
+	if s.disk != nil {
+		read = s.disk.check
+	}
+	found, err := read()
+	return telemetry.Disk{Free: found.free, Size: found.all, Full: err != nil}
 }

@@ -7,6 +7,8 @@ import (
 	stdhttp "net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"turnstone/http/auth"
 )
 
@@ -27,6 +29,8 @@ type Exchange struct {
 	restore         func(stored []byte) ([]byte, error) // see route.Route.Restoring
 	hasSlot         bool                                // the request has one of the account's request slots
 	hasReservedSlot bool                                // the slot is reserved for cancels
+	span            trace.Span                          // nil: not sampled
+	streams         bool                                // the request has become a stream, and is counted
 	TakenOver       bool                                // a stream owns the connection, and logs the request itself
 }
 

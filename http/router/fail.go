@@ -37,6 +37,7 @@ func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p 
 			p, cause = response.ProblemOf(over), over
 		}
 	}
+	rt.Metrics.problem(string(p.Code), p.Status)
 	p.RequestID = ex.ID
 	header := w.Header()
 	if p.Retry > 0 {

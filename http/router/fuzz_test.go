@@ -32,16 +32,17 @@ func (noLimits) Take(context.Context, string, string) (limits.Decision, error) {
 func bareRouter(t testing.TB) *Router {
 	t.Helper()
 	base := &url.URL{Scheme: "https", Host: "turnstone.example"}
-	allowAll, err := NewLimits(noLimits{}, nil)
+	metrics, err := NewMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	allowAll := NewLimits(noLimits{}, metrics)
 	service, err := auth.New(auth.Config{BaseURL: base, Limits: allowAll, Log: zap.NewNop(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rt, err := New(Config{
-		Auth: service, Limits: allowAll, Log: zap.NewNop(), Now: time.Now, BaseURL: base, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Auth: service, Limits: allowAll, Metrics: metrics, Log: zap.NewNop(), Now: time.Now, BaseURL: base, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

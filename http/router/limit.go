@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
@@ -28,20 +26,11 @@ var _ Limiter = (*limits.Limiter)(nil)
 // Limits draws requests from the buckets of a Limiter, and counts those over a limit. It implements auth.Limits.
 type Limits struct {
 	limiter Limiter
-	refused *prometheus.CounterVec // by bucket; a client cannot add values to this label
+	metrics *Metrics
 }
 
-// NewLimits returns the limits that a limiter decides. Without a registry, the requests are counted but not published.
-func NewLimits(limiter Limiter, registry prometheus.Registerer) (*Limits, error) {
-	l := &Limits{limiter: limiter, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "turnstone_http_limited_total",
-		Help: "Requests that were refused because they were over a limit.",
-	}, []string{"bucket"})}
-	if registry == nil {
-		return l, nil
-	}
-	return l, registry.Register(l.refused)
-}
+// NewLimits returns the limits that a limiter decides.
+func NewLimits(limiter Limiter, metrics *Metrics) *Limits { return &Limits{limiter, metrics} }
 
 // Draw implements auth.Limits.
 func (l *Limits) Draw(ctx context.Context, header stdhttp.Header, from auth.Bucket, key string) error {
@@ -78,7 +67,7 @@ func (l *Limits) draw(ctx context.Context, header stdhttp.Header, from route.Buc
 
 // over counts a request that is over a limit, and returns its error.
 func (l *Limits) over(from route.Bucket, decision limits.Decision) error {
-	l.refused.WithLabelValues(string(from)).Inc()
+	l.metrics.limit(string(from))
 	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 	"github.com/rs/cors"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
@@ -31,7 +32,9 @@ func (rt *Router) frameRequest(next stdhttp.Handler) stdhttp.Handler {
 		rt.Auth.Read(ex.Request, r)
 		rt.commonHeaders(w.Header(), ex.ID)
 		rec := &recorder{ResponseWriter: w}
-		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
+		ctx, span := startTrace(r.Context(), rt.Tracer, r)
+		ex.span = span
+		r = r.WithContext(context.WithValue(ctx, exchangeKey{}, ex))
 		defer rt.finishRequest(rec, r, ex)
 		defer rt.recover(rec, r)
 		next.ServeHTTP(rec, r)
@@ -76,11 +79,17 @@ func (rt *Router) finishRequest(w *recorder, r *stdhttp.Request, ex *Exchange) {
 	if ex.TakenOver {
 		return
 	}
-	var account *protocol.AccountID
+	rt.logRequest(ex.finished(w.status))
+}
+
+// finished returns the data of a request that ends with status.
+func (ex *Exchange) finished(status int) *finishedRequest {
+	e := &finishedRequest{ex.ID, ex.method, ex.pattern, status, ex.started, nil, ex.span, ex.streams}
 	if ex.Caller != nil {
-		account = &ex.Caller.AccountID
+		account := ex.Caller.AccountID // a stream must not keep all of the caller in memory
+		e.account = &account
 	}
-	rt.logRequest(&finishedRequest{ex.ID, ex.method, ex.pattern, w.status, ex.started, account})
+	return e
 }
 
 // finishedRequest has the data of a request that are logged and counted.
@@ -89,18 +98,28 @@ type finishedRequest struct {
 	status                     int
 	began                      time.Time
 	account                    *protocol.AccountID // nil: not signed in
+	span                       trace.Span          // nil: not sampled
+	stream                     bool                // the request was counted when the stream began
 }
 
-// logRequest counts a request and writes its one line in the log.
+// logRequest counts a request, writes its one line in the log, and ends its span.
 func (rt *Router) logRequest(e *finishedRequest) {
 	took := time.Since(e.began)
-	rt.metrics.request(e.pattern, e.status, took)
+	if e.stream {
+		rt.Metrics.stream(e.pattern, took)
+	} else {
+		rt.Metrics.request(e.method, e.pattern, e.status, took)
+	}
+	e.endTrace(rt.Keys)
 	fields := []zap.Field{
 		zap.String("request_id", e.requestID), zap.String("method", e.method), zap.String("route", e.pattern),
 		zap.Int("status", e.status), zap.Float64("ms", float64(took.Microseconds())/1000),
 	}
 	if e.account != nil {
 		fields = append(fields, zap.String("account", rt.Keys.Pseudonym(*e.account)))
+	}
+	if e.span != nil {
+		fields = append(fields, zap.Stringer("trace_id", e.span.SpanContext().TraceID()))
 	}
 	rt.Log.Info("request", fields...)
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"cmp"
-	"fmt"
 	stdhttp "net/http"
 	"net/netip"
 	"net/url"
@@ -11,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
-	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
@@ -32,7 +31,8 @@ type Config struct {
 	Readiness   *ready.Checker
 	Log         *zap.Logger
 	Now         func() time.Time
-	Metrics     prometheus.Registerer // nil: requests are measured but not published
+	Metrics     *Metrics
+	Tracer      trace.Tracer // nil: no traces
 	// Created returns the response to a request that has created a resource, for the path of the request. It is stored in
 	// the transaction of the effect if the request has an Idempotency-Key.
 	Created     func(path string, resource any) (*idempotency.StoredResponse, error)
@@ -54,7 +54,6 @@ type Router struct {
 
 	mux      *chi.Mux
 	api      huma.API
-	metrics  *metrics
 	requests requestSlots // in progress
 	replays  replays
 	hosts    listener.Hosts
@@ -66,10 +65,6 @@ func New(config Config, routes []route.Route) (*Router, error) {
 	rt := &Router{Config: config, mux: chi.NewMux(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), routes: routes}
 	rt.requests.limit = cmp.Or(config.MaxRequests, defaultRequests)
 	rt.replays = replays{config.Idempotency, config.Created, config.Log}
-	var err error
-	if rt.metrics, err = newMetrics(config.Metrics); err != nil {
-		return nil, fmt.Errorf("registering the metrics of requests: %w", err)
-	}
 	rt.mux.Use(rt.frameRequest, rt.checkHost, rt.cors(), rt.checkForm, middleware.GetHead)
 	rt.mux.NotFound(rt.unknownPath)
 	rt.mux.MethodNotAllowed(rt.unknownMethod)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	stdhttp "net/http"
 	"sync"
+	"time"
 
 	"turnstone/http/route"
 	"turnstone/protocol"
@@ -18,6 +19,14 @@ const (
 type SlotCounter struct {
 	mu   sync.Mutex
 	open map[protocol.AccountID]int // guarded by mu
+	all  int                        // guarded by mu: the sum of open
+}
+
+// Open returns the number of slots in use.
+func (c *SlotCounter) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
 }
 
 // Take takes a slot for an account, unless the account already has limit slots in use, and reports whether it did. The
@@ -32,6 +41,7 @@ func (c *SlotCounter) Take(account protocol.AccountID, limit int) bool {
 		return false
 	}
 	c.open[account]++
+	c.all++
 	return true
 }
 
@@ -39,6 +49,7 @@ func (c *SlotCounter) Take(account protocol.AccountID, limit int) bool {
 func (c *SlotCounter) Release(account protocol.AccountID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.all--
 	if c.open[account]--; c.open[account] <= 0 {
 		delete(c.open, account)
 	}
@@ -91,11 +102,12 @@ func (rt *Router) CheckReservedSlot(ex *Exchange, cancels bool) error {
 }
 
 // BeginStream releases the request slot of a request that becomes a stream: streams have a limit of their own. The
-// returned function logs and measures the request; if the stream took over the connection, the caller calls it when the
+// request is counted now. The returned function logs the request and measures the stream; if the stream took over the connection, the caller calls it when the
 // stream has ended.
 func (rt *Router) BeginStream(ex *Exchange) (ended func()) {
 	rt.requests.release(ex)
-	account := ex.Caller.AccountID
-	request := &finishedRequest{ex.ID, ex.method, ex.pattern, stdhttp.StatusOK, ex.started, &account}
+	rt.Metrics.request(ex.method, ex.pattern, stdhttp.StatusOK, time.Since(ex.started))
+	ex.streams = true
+	request := ex.finished(stdhttp.StatusOK)
 	return func() { rt.logRequest(request) }
 }
