@@ -78,7 +78,7 @@ func TestATraceFollowsATurnThroughItsMailboxToItsCallsAndCommits(t *testing.T) {
 	recorded := newSpans()
 	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call > 1 {
-			return scriptedAnswer("done").play(nil, call, llm.Request{}, emit) //nolint:staticcheck // the script does not use it
+			return scriptedAnswer("done").play(nil, call, llm.Request{}, emit)
 		}
 		_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "a", Name: "look", Input: json.RawMessage(`{}`)}})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})

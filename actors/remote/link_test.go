@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	. "turnstone/actors/remote"
+	link "turnstone/actors/remote"
 	"turnstone/actors/remotetest"
 	"turnstone/actors/shell"
 )
@@ -23,10 +23,10 @@ import (
 func TestMain(m *testing.M) { remotetest.Main(m) }
 
 // start starts the link of a node.
-func start(t *testing.T, o *Options, h Handlers) *Link {
+func start(t *testing.T, o *link.Options, h link.Handlers) *link.Link {
 	t.Helper()
 	runtime := shell.NewRuntime(zaptest.NewLogger(t), 2)
-	l := New(runtime, *o)
+	l := link.New(runtime, *o)
 	if err := l.Start(h); err != nil {
 		t.Fatal(err)
 	}
@@ -42,18 +42,18 @@ func echo(body []byte, reply func([]byte)) { reply(append(bytes.Clone(body), bod
 
 func TestAnAskIsAnsweredByThePeer(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
-	a := start(t, cluster.Options(t), Handlers{})
-	b := start(t, cluster.Options(t), Handlers{Answers: map[string]Answer{"echo": echo}})
+	a := start(t, cluster.Options(t), link.Handlers{})
+	b := start(t, cluster.Options(t), link.Handlers{Answers: map[string]link.Answer{"echo": echo}})
 	for range 3 {
 		got, err := a.Ask(t.Context(), b.Address(), "echo", []byte("ab"))
 		if err != nil || string(got) != "abab" {
 			t.Fatalf("the reply is %q, %v", got, err)
 		}
 	}
-	if _, err := a.Ask(t.Context(), b.Address(), "of a later version", nil); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("an unknown ask: %v, want %v", err, ErrUnsupported)
+	if _, err := a.Ask(t.Context(), b.Address(), "of a later version", nil); !errors.Is(err, link.ErrUnsupported) {
+		t.Errorf("an unknown ask: %v, want %v", err, link.ErrUnsupported)
 	}
-	large := bytes.Repeat([]byte("x"), MaxBody/2-64)
+	large := bytes.Repeat([]byte("x"), link.MaxBody/2-64)
 	if got, err := a.Ask(t.Context(), b.Address(), "echo", large); err != nil || len(got) != 2*len(large) {
 		t.Errorf("a large ask: %d bytes, %v", len(got), err)
 	}
@@ -63,18 +63,18 @@ func TestMessagesArriveInOrderAndCanBeAnswered(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
 	const count = 2000
 	replies := make(chan byte, count)
-	a := start(t, cluster.Options(t), Handlers{})
+	a := start(t, cluster.Options(t), link.Handlers{})
 	self, err := a.Spawn("counter", func(message any) {
-		if m, is := message.(Message); is {
+		if m, is := message.(link.Message); is {
 			replies <- m.Body[0]
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b *Link
+	var b *link.Link
 	ready := make(chan struct{})
-	b = start(t, cluster.Options(t), Handlers{Receive: map[string]func(Message){"number": func(m Message) {
+	b = start(t, cluster.Options(t), link.Handlers{Receive: map[string]func(link.Message){"number": func(m link.Message) {
 		<-ready
 		b.Send(m.From, nil, "back", m.Body)
 	}}})
@@ -92,11 +92,11 @@ func TestMessagesArriveInOrderAndCanBeAnswered(t *testing.T) {
 func TestOnlyNodesOfTheClusterCanConnect(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
 	asked := make(chan struct{}, 10)
-	b := start(t, cluster.Options(t), Handlers{Answers: map[string]Answer{"echo": func(_ []byte, reply func([]byte)) {
+	b := start(t, cluster.Options(t), link.Handlers{Answers: map[string]link.Answer{"echo": func(_ []byte, reply func([]byte)) {
 		asked <- struct{}{}
 		reply(nil)
 	}}})
-	stranger := start(t, remotetest.NewAuthority(t).Options(t), Handlers{})
+	stranger := start(t, remotetest.NewAuthority(t).Options(t), link.Handlers{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := stranger.Ask(ctx, b.Address(), "echo", nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -115,7 +115,7 @@ func TestOnlyNodesOfTheClusterCanConnect(t *testing.T) {
 // protoactor does not implement its unary calls: one of them would end the process.
 func TestUnaryCallsAreRefused(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
-	b := start(t, cluster.Options(t), Handlers{})
+	b := start(t, cluster.Options(t), link.Handlers{})
 	if got := call(t, b.Address(), cluster.TLS(t)); got != codes.Unimplemented {
 		t.Errorf("the call was answered with %s, want Unimplemented", got)
 	}
@@ -135,10 +135,10 @@ func call(t *testing.T, address string, secure *tls.Config) codes.Code {
 
 func TestAnAskToAPeerThatIsGoneFailsAndALaterPeerIsReached(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
-	a := start(t, cluster.Options(t), Handlers{})
+	a := start(t, cluster.Options(t), link.Handlers{})
 	runtime := shell.NewRuntime(zaptest.NewLogger(t), 2)
-	first := New(runtime, *cluster.Options(t))
-	handlers := Handlers{Answers: map[string]Answer{"echo": echo}}
+	first := link.New(runtime, *cluster.Options(t))
+	handlers := link.Handlers{Answers: map[string]link.Answer{"echo": echo}}
 	if err := first.Start(handlers); err != nil {
 		t.Fatal(err)
 	}
@@ -170,12 +170,12 @@ func TestAnAskToAPeerThatIsGoneFailsAndALaterPeerIsReached(t *testing.T) {
 
 func TestAnAddressInUseIsAnError(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
-	a := start(t, cluster.Options(t), Handlers{})
+	a := start(t, cluster.Options(t), link.Handlers{})
 	o := cluster.Options(t)
 	o.Listen = a.Address()
 	runtime := shell.NewRuntime(zaptest.NewLogger(t), 1)
 	defer runtime.Close()
-	if err := New(runtime, *o).Start(Handlers{}); err == nil {
+	if err := link.New(runtime, *o).Start(link.Handlers{}); err == nil {
 		t.Error("two nodes listen on one address")
 	}
 }

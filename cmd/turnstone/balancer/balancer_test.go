@@ -9,9 +9,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/zap/zaptest"
 )
+
+// browser sends the requests of the tests.
+var browser = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 
 // backend is a node whose internal listener is the same server.
 type backend struct {
@@ -62,7 +66,7 @@ func balance(t *testing.T, nodes ...*backend) (*Balancer, *httptest.Server) {
 
 func post(t *testing.T, address, body string) (int, string) {
 	t.Helper()
-	response, err := http.Post(address, "text/plain", strings.NewReader(body))
+	response, err := browser.Post(address, "text/plain", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +123,7 @@ func TestARequestThatANodeMayHaveReceivedIsNotSentAgain(t *testing.T) {
 
 func TestEventsAreNotBuffered(t *testing.T) {
 	_, front := balance(t, newBackend(t, "one"))
-	response, err := http.Get(front.URL + "/stream")
+	response, err := browser.Get(front.URL + "/stream")
 	if err != nil {
 		t.Fatal(err)
 	}

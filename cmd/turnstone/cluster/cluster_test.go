@@ -243,8 +243,14 @@ func TestIssueOverwritesNothingAndLeavesNothingBehind(t *testing.T) {
 	}
 	before := read()
 	for _, r := range []Request{
-		{Node: "node", Days: 365}, {Node: "ca", Days: 365}, {Node: "../node-2", Days: 365}, {Node: "", Days: 365}, {Node: "node-2"},
-		{Node: "node-2", Days: 36500}, {Node: "node-2", Days: 365, Hosts: []string{""}}, {Node: "node-2", Days: 365, Hosts: []string{"höst"}},
+		{Node: "node", Days: 365},
+		{Node: "ca", Days: 365},
+		{Node: "../node-2", Days: 365},
+		{Node: "", Days: 365},
+		{Node: "node-2"},
+		{Node: "node-2", Days: 36500},
+		{Node: "node-2", Days: 365, Hosts: []string{""}},
+		{Node: "node-2", Days: 365, Hosts: []string{"höst"}},
 	} {
 		r.Folder = folder
 		if created, err := Issue(r); err == nil || len(created) > 0 || strings.Contains(err.Error(), "\n") {

@@ -78,24 +78,32 @@ func TestDrainWaitsUntilTheReportedLoadIsFinal(t *testing.T) {
 		left  int      // lists that are not read
 	}{
 		{
-			"without a wait", nodeDrain{},
+			"without a wait",
+			nodeDrain{},
 			[][]admin.Node{{node(one, 3, 7)}, {node(one, 3, 7)}},
-			[]string{one + " drains"}, 1,
+			[]string{one + " drains"},
+			1,
 		},
 		{
-			"a node that has no live turns before it noticed the request, and a turn after that", nodeDrain{Wait: true},
+			"a node that has no live turns before it noticed the request, and a turn after that",
+			nodeDrain{Wait: true},
 			[][]admin.Node{{node(one, 0, 7)}, {node(one, 0, 7)}, {node(one, 1, 8)}, {node(one, 1, 9)}, {node(one, 0, 10)}, {}},
-			[]string{one + " drains", "live turns: 0\n", "live turns: 1\n", one + " has no live turns"}, 1,
+			[]string{one + " drains", "live turns: 0\n", "live turns: 1\n", one + " has no live turns"},
+			1,
 		},
 		{
-			"another node, which is gone then", nodeDrain{Node: two, Wait: true},
+			"another node, which is gone then",
+			nodeDrain{Node: two, Wait: true},
 			[][]admin.Node{{node(one, 0, 7), node(two, 2, 3)}, {node(one, 0, 7), node(two, 2, 3)}, {node(one, 0, 8)}},
-			[]string{two + " drains", "live turns: 2\n", two + " is gone"}, 0,
+			[]string{two + " drains", "live turns: 2\n", two + " is gone"},
+			0,
 		},
 		{
-			"the responding node, which is stopped then", nodeDrain{Wait: true},
+			"the responding node, which is stopped then",
+			nodeDrain{Wait: true},
 			[][]admin.Node{{node(one, 2, 7)}, {node(one, 2, 7)}},
-			[]string{one + " drains", "live turns: 2\n", one + " is gone"}, 0,
+			[]string{one + " drains", "live turns: 2\n", one + " is gone"},
+			0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
