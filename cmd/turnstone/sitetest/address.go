@@ -25,26 +25,46 @@ const (
 // ended.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
+	return FreeAddresses(t, 1)
+}
+
+// FreeAddresses returns the first of count addresses with consecutive ports, each of which is one of FreeAddress.
+func FreeAddresses(t *testing.T, count int) string {
+	t.Helper()
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), portsFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	for range portTries {
-		port := firstPort + rand.IntN(portCount)
-		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1}
+		first := firstPort + rand.IntN(portCount-count)
+		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(first), Len: int64(count)}
 		if syscall.FcntlFlock(file.Fd(), ofdSetLock, &lock) != nil {
-			continue // another test owns the port
+			continue // another test owns one of the ports
 		}
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue // a program that was not started by a test uses it
+		free := true
+		for port := first; port < first+count; port++ {
+			free = free && isFree(t, address(port))
 		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
+		if free {
+			return address(first)
 		}
-		return listener.Addr().String()
 	}
 	t.Fatal("no port is free")
 	return ""
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// isFree reports whether nothing listens on an address. A program that was not started by a test may.
+func isFree(t *testing.T, address string) bool {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return true
 }
