@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"syscall"
 
@@ -31,6 +32,9 @@ func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string
 		if err := restrict(unix.RLIM_INFINITY); err != nil {
 			return err
 		}
+		// A program that tries to write a file, as fontconfig does for its cache under root, must not be killed for it: with the
+		// signal ignored, which exec keeps, the write fails, and the program continues.
+		signal.Ignore(unix.SIGXFSZ)
 		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; exec "$0" "$@"`, maxReaderSize>>10), reader}
 		return syscall.Exec("/bin/sh", append(limited, pdfArguments(task)...), nil) //nolint:gosec // Extractor names the program
 	}
