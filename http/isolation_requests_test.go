@@ -291,6 +291,16 @@ func (iso *isolation) routesNaming(name string) []route.Route {
 // isRaw reports whether the body of an operation is a file: an import, or the content of an upload.
 func isRaw(op *huma.Operation) bool { return op.Metadata["raw"] == true }
 
+// sendsEvents reports whether the response is a stream of events, which may last until its reader leaves.
+func sendsEvents(op *huma.Operation) bool {
+	for _, response := range op.Responses {
+		if response.Content["text/event-stream"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (iso *isolation) bodyOf(op *huma.Operation) *huma.Schema {
 	if op.RequestBody == nil || isRaw(op) {
 		return nil
@@ -629,7 +639,8 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		Method: d.route.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "turnstone.example",
 		Header: stdhttp.Header{"User-Agent": {w.canary()}}, RemoteAddr: "192.0.2.1:4711", Body: stdhttp.NoBody,
 	}).WithContext(ctx)
-	if d.route.Streams && (!isRaw(d.op) || d.chance(8)) { // most readers see the end of the stream, some disconnect before
+	// Streams of events are left after a while. Most readers of a download see its end: a slow machine needs seconds for it.
+	if d.route.Streams && (sendsEvents(d.op) || d.chance(8)) {
 		ctx, d.leave = context.WithTimeout(ctx, time.Duration(5+w.rng.IntN(300))*time.Millisecond)
 		request = request.WithContext(ctx)
 	}
