@@ -37,6 +37,7 @@ type memoryTurn struct {
 	spec     *turnlog.Spec
 	owner    *protocol.NodeID
 	epoch    int32
+	drains   int
 	state    protocol.TurnState
 	accepts  bool
 	last     int64
@@ -45,6 +46,9 @@ type memoryTurn struct {
 	records  []turnlog.Record
 	finishes []*turnlog.Finish
 }
+
+// adoptions returns the number of claims other than those after a drain.
+func (t *memoryTurn) adoptions() int { return int(t.epoch) - 1 - t.drains }
 
 type memoryNode struct {
 	turnlog.Lease
@@ -300,10 +304,15 @@ func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 		if len(claims) == limit || t.state.Terminal() || t.owner != nil && s.nodes[*t.owner] != nil && !s.nodes[*t.owner].dead {
 			continue
 		}
+		cause := protocol.CauseNodeLost
+		if t.owner == nil {
+			cause = protocol.CauseDrain
+			t.drains++
+		}
 		owner := node
 		t.owner = &owner
 		t.epoch++
-		claims = append(claims, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: "node_lost", Adoptions: int(t.epoch) - 1})
+		claims = append(claims, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: cause, Adoptions: t.adoptions()})
 	}
 	return claims, nil
 }
@@ -340,7 +349,7 @@ func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account pr
 		return turnlog.Claim{}, turnlog.ErrFenced
 	}
 	t.epoch++
-	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: int(t.epoch) - 1}, nil
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: t.adoptions()}, nil
 }
 
 func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
@@ -352,7 +361,7 @@ func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account prot
 	}
 	t.owner = &node
 	t.epoch++
-	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseOperator, Adoptions: int(t.epoch) - 1}, nil
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseOperator, Adoptions: t.adoptions()}, nil
 }
 
 func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {

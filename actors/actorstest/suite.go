@@ -403,8 +403,13 @@ func testDrain(f *fixture) {
 	if leases, err := f.Leases(f.Context()); err != nil || len(leases) != 0 {
 		f.Errorf("the leases of live nodes: %v, %v", leases, err)
 	}
-	if claim, claimed := u.claimedBy(f.register()); !claimed || claim.Epoch != 2 {
+	second := f.register()
+	if claim, claimed := u.claimedBy(second); !claimed || claim.Epoch != 2 || claim.Cause != protocol.CauseDrain || claim.Adoptions != 0 {
 		f.Errorf("claim: %+v, %t", claim, claimed)
+	}
+	f.kill(second)
+	if claim, claimed := u.claimedBy(f.register()); !claimed || claim.Epoch != 3 || claim.Cause != protocol.CauseNodeLost || claim.Adoptions != 1 {
+		f.Errorf("claim after a drain and a loss: %+v, %t", claim, claimed)
 	}
 }
 

@@ -395,6 +395,38 @@ func TestATurnEndsOnceWhateverComesAfterItsEnd(t *testing.T) {
 	}
 }
 
+// A rolling deploy may drain the owner of a turn as often as the cluster has nodes. A turn that loses its owner again and
+// again may be the cause.
+func TestATurnIsGivenUpAfterLossesOfItsOwnerButNotAfterDrains(t *testing.T) {
+	m := runningMachine(t)
+	var frames []byte
+	takeover := func(cause protocol.RecoveryCause) (incomplete bool) {
+		d := m.take()
+		var err error
+		frames, err = protocol.AppendEvents(frames, m.spec.TurnID, m.sequence-int64(len(d.Events))+1, m.spec.CreatedAt, d.Events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := Restore(&turnlog.Stored{Spec: m.spec, Frames: frames, Records: d.Records}, machineTools, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m = drive(restored)
+		m.Adopt(cause)
+		return m.state == protocol.TurnIncomplete
+	}
+	for range 3 * maxLosses {
+		if takeover(protocol.CauseDrain) {
+			t.Fatalf("the turn was given up after %d drains", m.adoptions)
+		}
+	}
+	for loss := 1; loss <= maxLosses+1; loss++ {
+		if takeover(protocol.CauseNodeLost) != (loss > maxLosses) {
+			t.Fatalf("after loss %d the turn is %s", loss, m.state)
+		}
+	}
+}
+
 func TestAToolWithEffectsIsNotRunAgainAfterATakeover(t *testing.T) {
 	m := runningMachine(t)
 	for _, name := range []string{"look", "write"} {

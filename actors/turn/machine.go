@@ -36,9 +36,10 @@ type Machine struct {
 	rounds    int               // steps that called tools
 	inputs    []*steeringInput
 	cancels   []cancelRequest // the second one has the wider scope
-	adoptions int
-	output    int // bytes of model output, including the inputs of tool calls
-	logged    int // bytes of the log; see CountLogged
+	adoptions int             // takeovers, whatever their cause
+	losses    int             // takeovers from an owner that was lost, not drained
+	output    int             // bytes of model output, including the inputs of tool calls
+	logged    int             // bytes of the log; see CountLogged
 	ended     bool
 	repaired  bool // restored from a damaged log: usable only to end the turn
 
@@ -120,7 +121,9 @@ const (
 	maxTurnOutput = 8 << 20
 	maxTurnLog    = 32 << 20
 
-	maxAdoptions = 3 // takeovers before a turn is given up as incomplete
+	// maxLosses is how often a turn may lose its owner before it is given up as incomplete, because the turn itself may be
+	// the cause. A drain does not count: a rolling deploy can drain the owner of a turn once for each node.
+	maxLosses    = 3
 	budgetFactor = 4 // a turn starts no further step once its output tokens reach this multiple of its MaxOutputTokens
 )
 
@@ -310,6 +313,9 @@ func (m *Machine) apply(payload protocol.Payload) {
 		}
 	case *protocol.TurnRecoveringEvent:
 		m.adoptions = p.Attempt
+		if p.Cause != protocol.CauseDrain {
+			m.losses++
+		}
 	case *protocol.TurnFinished:
 		m.ended = true
 	}
@@ -429,7 +435,7 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 		return
 	}
 	m.move(protocol.TurnAdopted, m.accepts)
-	if m.adoptions > maxAdoptions {
+	if m.losses > maxLosses {
 		m.finish(protocol.TurnStopsShort, protocol.StopError, &protocol.TurnError{
 			Code: protocol.TurnInterrupted, Detail: "The service was restarted too often while this answer was written.", Retryable: true,
 		})

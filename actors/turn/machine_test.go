@@ -206,7 +206,8 @@ func (w *world) same(r *Machine) {
 		Parts             []protocol.Part
 		Made, Calls       int
 		Steps             []stepResult
-		Rounds, Adoptions int
+		Rounds            int
+		Adoptions, Losses int
 		Ended             bool
 		Open              protocol.PartID
 		StepParts         []protocol.PartID
@@ -214,7 +215,7 @@ func (w *world) same(r *Machine) {
 	}
 	view := func(m *Machine) string {
 		b, _ := json.Marshal(durable{
-			m.state, m.accepts, m.sequence, m.fold.Parts(), m.parts, m.calls, m.steps, m.rounds, m.adoptions, m.ended, m.open,
+			m.state, m.accepts, m.sequence, m.fold.Parts(), m.parts, m.calls, m.steps, m.rounds, m.adoptions, m.losses, m.ended, m.open,
 			append([]protocol.PartID{}, m.stepParts...), m.activity,
 		})
 		return string(b)

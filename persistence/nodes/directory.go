@@ -122,7 +122,8 @@ func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int
 
 // claimOrphansSQL tests in a sub-query, not in a join, whether an owner is dead: if another node has claimed the row in
 // the meantime, Postgres tests the new owner of the row only in a sub-query. If the dead owner had the same address as
-// this node, the cause is a restart; otherwise another machine was lost.
+// this node, the cause is a restart; otherwise another machine was lost. A turn that was released is not a failed adoption, so
+// it does not count as one.
 const claimOrphansSQL = `
 with orphans as (
     select t.account_id, t.turn_id,
@@ -136,7 +137,7 @@ with orphans as (
     limit $2
     for update of t skip locked
 )
-update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + 1
+update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + (t.owner is not null)::int
 from orphans
 where t.account_id = orphans.account_id and t.turn_id = orphans.turn_id
 returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
