@@ -404,7 +404,7 @@ func TestThePortsOfTheDeploymentAgree(t *testing.T) {
 	if want := map[string]string{"http": "8080", "internal": "9090", "cluster": "7946"}; !maps.Equal(names, want) {
 		t.Errorf("the ports of the pod are %v, want %v", names, want)
 	}
-	for name, want := range map[string]string{"readinessProbe": "/ready", "livenessProbe": "/health", "startupProbe": "/health"} {
+	for name, want := range map[string]string{"readinessProbe": "/ready?exclude=cache&exclude=object_storage&exclude=malware_scanning&exclude=model_access", "livenessProbe": "/health", "startupProbe": "/health"} {
 		if dig(pod, name, "httpGet", "port") != "internal" || dig(pod, name, "httpGet", "path") != want {
 			t.Errorf("%s is %v, want %s of the internal listener", name, dig(pod, name, "httpGet"), want)
 		}

@@ -3,7 +3,9 @@ package http
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -489,6 +491,34 @@ func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 	if resp := other.expect(200, "GET", "/account/settings", nil); resp.header.Get("ETag") != `"v0"` {
 		t.Error("the settings of another account changed")
 	}
+}
+
+func TestANodeIsReadyIfOnlyExcludedChecksFail(t *testing.T) {
+	var draining atomic.Bool
+	w := newWorld(t, func(c *testConfig) {
+		c.Draining = draining.Load
+		c.Ready = map[string]ready.Probe{
+			"persistence":      func(context.Context) error { return nil },
+			"cache":            func(context.Context) error { return errors.New("refused") },
+			"malware_scanning": func(context.Context) error { return errors.New("refused") },
+		}
+	})
+	internal := w.InternalHandler()
+	expect := func(status int, path, body string) {
+		t.Helper()
+		got := httptest.NewRecorder()
+		internal.ServeHTTP(got, httptest.NewRequest("GET", path, nil))
+		if got.Code != status || !strings.Contains(got.Body.String(), body) {
+			t.Errorf("%s: %d %s, want %d and %s", path, got.Code, got.Body, status, body)
+		}
+	}
+	const checks = `"checks":{"cache":"down","malware_scanning":"down","persistence":"ok"}`
+	expect(503, "/ready", `"status":"not_ready",`+checks)
+	expect(503, "/ready?exclude=malware_scanning", checks)
+	expect(200, "/ready?exclude=malware_scanning&exclude=cache", `"status":"ready",`+checks)
+	expect(400, "/ready?exclude=malware", "does not name a check")
+	draining.Store(true)
+	expect(503, "/ready?exclude=malware_scanning&exclude=cache", `"status":"not_ready","draining":true`)
 }
 
 func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {

@@ -42,7 +42,11 @@ func (h *systemHandlers) getHealth(context.Context, *resource.Nothing) (*resourc
 }
 
 func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*resource.WithStatus[ready.Readiness], error) {
-	report := h.readiness.Check(ctx)
+	return h.withStatus(h.readiness.Check(ctx)), nil
+}
+
+// withStatus adds whether the node is draining, and the status of the response.
+func (h *systemHandlers) withStatus(report ready.Readiness) *resource.WithStatus[ready.Readiness] {
 	if h.draining != nil && h.draining() {
 		report.Status, report.Draining = ready.StatusNotReady, true
 	}
@@ -50,7 +54,7 @@ func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*re
 	if report.Status != ready.StatusReady {
 		status = stdhttp.StatusServiceUnavailable
 	}
-	return &resource.WithStatus[ready.Readiness]{Status: status, Body: report}, nil
+	return &resource.WithStatus[ready.Readiness]{Status: status, Body: report}
 }
 
 // mayReturnNotReady documents that /ready can respond 503 with the result of its checks instead of a problem.
@@ -58,15 +62,22 @@ func mayReturnNotReady(api huma.API, op *huma.Operation) {
 	route.JSONResponse[ready.Readiness](api, op, stdhttp.StatusServiceUnavailable, "Not ready: a dependency is down, or the node is draining.")
 }
 
-// InternalHandler serves /health and /ready on the internal listener, which has no sign-in.
+// InternalHandler serves /health and /ready on the internal listener, which has no sign-in. There, /ready has a parameter
+// that may be repeated: exclude names a check that is reported but not required. An orchestrator that takes a node out of
+// service excludes the dependencies that all nodes share, so that the fault of one does not take out all nodes.
 func (s *Server) InternalHandler() stdhttp.Handler {
 	mux := stdhttp.NewServeMux()
 	mux.HandleFunc("GET /health", func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
 		writeInternal(w, stdhttp.StatusOK, health{Status: "ok"})
 	})
 	mux.HandleFunc("GET /ready", func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		report, _ := s.system.getReady(r.Context(), nil) // getReady never returns an error
-		writeInternal(w, report.Status, report.Body)
+		report, known := s.readiness.Check(r.Context()).Without(r.URL.Query()["exclude"])
+		if !known {
+			stdhttp.Error(w, "exclude does not name a check, or names one twice", stdhttp.StatusBadRequest)
+			return
+		}
+		answer := s.system.withStatus(report)
+		writeInternal(w, answer.Status, answer.Body)
 	})
 	return mux
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,14 @@ func TestServeRunsWithConfiguredServersAfterMigrate(t *testing.T) {
 	p := i.Serve(t)
 	if status, body, err := sitetest.Fetch(t, http.MethodGet, "http://"+i.Internal+"/ready", ""); status != http.StatusOK || err != nil {
 		t.Errorf("ready: %d %s %v", status, body, err)
+	}
+	deployment, err := os.ReadFile("../../deploy/kubernetes/base/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := regexp.MustCompile(`/ready\?\S+`).FindString(string(deployment))
+	if status, body, err := sitetest.Fetch(t, http.MethodGet, "http://"+i.Internal+probe, ""); probe == "" || status != http.StatusOK || err != nil {
+		t.Errorf("the probe of Kubernetes, %s: %d %s %v", probe, status, body, err)
 	}
 	if code, _, stderr := sitetest.Finish(t, i.Environment, "doctor"); code != 0 {
 		t.Errorf("doctor: %d %s", code, stderr)

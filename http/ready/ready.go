@@ -2,6 +2,7 @@ package ready
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,21 @@ func (c *Checker) CheckAfter(ctx context.Context, n int64) Readiness {
 	all.Wait()
 	c.last, c.at = report, c.now()
 	return report
+}
+
+// Without returns the report as if the excluded checks were not required: it still contains their results, but they do
+// not affect its status. It returns false if a name is not that of a check.
+func (r Readiness) Without(excluded []string) (Readiness, bool) {
+	r.Status = StatusReady
+	known := 0
+	for name, result := range r.Checks {
+		if slices.Contains(excluded, name) {
+			known++
+		} else if result == CheckDown {
+			r.Status = StatusNotReady
+		}
+	}
+	return r, known == len(excluded)
 }
 
 // runProbe runs one probe. It waits no longer than ctx, even if the probe ignores ctx.
