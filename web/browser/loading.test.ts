@@ -61,3 +61,19 @@ test("what was loaded before the feed has started is loaded again, so that no ch
   await expect.poll(() => titles(page)).toEqual(["Charts", "Tides"]);
   await visit.close();
 });
+
+test("a page has one main heading while its conversation loads, and after that", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await composer(page).waitFor();
+  const requests = await intercept(page, "GET", /\/conversations/);
+  const headings = () => page.getByRole("heading", { level: 1 }).allInnerTexts();
+  await composer(page).fill("Tides"); // stores the new conversation
+  await page.waitForURL("**/c/*");
+  await expect.poll(headings).toEqual(["Loading the conversation…"]);
+  await page.unroute(/\/conversations/);
+  await Promise.all(requests.map((request) => request.continue()));
+  await expect.poll(headings).toEqual(["New conversation"]);
+  await visit.close();
+});

@@ -7,6 +7,7 @@ import { newChat } from "../composer/new-chat";
 import { Button } from "../controls/button";
 import { deferred } from "../controls/deferred";
 import { useOnline } from "../controls/media";
+import { useKnownConversation } from "../sidebar/list";
 import { NewChatExamples } from "../transcript/empty";
 import { useConversation, type ConversationState } from "../transcript/use-conversation";
 import { useLive } from "../turn/live";
@@ -59,8 +60,9 @@ function Content({ id, conversation }: { id: string; conversation: ConversationS
   const { t } = useLocalization();
   // While the device is offline, a failure to load needs no button: the conversation loads when the device is online.
   const offline = !useOnline() && conversation.rows.length === 0;
-  // Once the title is loaded, the page header shows it as h1.
-  const Heading = conversation.page === undefined ? "h1" : "h2";
+  // Once the title is known, the page header shows it as h1.
+  const untitled = useKnownConversation(id) === undefined;
+  const Heading = untitled ? "h1" : "h2";
   if (conversation.refusal !== null && !offline)
     return (
       <div role="alert" className="m-auto max-w-md px-6 text-center">
@@ -73,7 +75,7 @@ function Content({ id, conversation }: { id: string; conversation: ConversationS
         </Button>
       </div>
     );
-  if (conversation.loading && conversation.rows.length === 0) return <ConversationLoading />;
+  if (conversation.loading && conversation.rows.length === 0) return <ConversationLoading isHeading={untitled} />;
   return <Transcript id={id} conversation={conversation} />;
 }
 
