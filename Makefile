@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build release test fuzz mutants check format generate crash chaos replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build release test fuzz mutants check format generate crash chaos upgrade replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -104,6 +104,13 @@ crash: debian-test go ## run the crash tester for CRASH_FOR, and write its resul
 CHAOS_FOR ?= 3m
 chaos: debian-test go ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
 	go test -race -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR)
+
+upgrade: debian-test go web/dist/index.html ## make chaos with a deploy from the program of an earlier commit and back: OLD=… (a commit)
+	@test -n "$(OLD)" || { echo 'set OLD to the commit of the earlier program' >&2; exit 2; }
+	rm -rf tmp/upgrade && mkdir -p tmp/upgrade && git archive $(OLD) | tar -x -C tmp/upgrade
+	cp -R web/dist tmp/upgrade/web/
+	cd tmp/upgrade && go build -race -buildvcs=false -o $(abspath bin/turnstone-old) ./cmd/turnstone
+	go test -race -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.old=$(abspath bin/turnstone-old)
 
 replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))

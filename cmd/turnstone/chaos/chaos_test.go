@@ -19,6 +19,7 @@ import (
 
 var (
 	chaosFor   = flag.Duration("chaos.for", 0, "repeat the faults for this time; 0: once")
+	chaosOld   = flag.String("chaos.old", "", "path of the program of an earlier commit, with which the nodes start and to which every second deploy returns; empty: the same program")
 	chaosTurns = flag.Int("chaos.turns", 16, "live turns at the same time")
 )
 
@@ -45,17 +46,27 @@ type figure struct {
 }
 
 func TestCluster(t *testing.T) {
-	s := newSite(t)
+	programs := []*sitetest.Build{sitetest.Race, sitetest.Race} // before and after a deploy
+	if *chaosOld != "" {
+		programs[0] = sitetest.Prebuilt(*chaosOld)
+	}
+	s := newSite(t, programs[0])
 	r := &run{site: s, load: startLoad(t, s, *chaosTurns), figures: map[string]*figure{}}
 	r.warmUp()
+	s.site.Build = sitetest.Race
+	s.site.Migrate(t) // while the nodes run
 	began := time.Now()
 	for round := 0; round == 0 || time.Since(began) < *chaosFor; round++ {
-		victim := r.busiest()
-		r.kill(victim)
-		r.stopped((victim + 1) % nodeCount)
-		r.drain("drain", (victim+2)%nodeCount)
-		for i := range nodeCount {
+		// The deploy of the first node comes before the other faults, so that they hit a cluster of two versions.
+		for i, n := range s.nodes {
+			n.program = programs[(round+1)%2]
 			r.drain("rolling deploy", i)
+			if i == 0 {
+				victim := r.busiest()
+				r.kill(victim)
+				r.stopped((victim + 1) % nodeCount)
+				r.drain("drain", (victim+2)%nodeCount)
+			}
 		}
 		if failed := r.failures(); len(failed) > 0 {
 			break
@@ -287,7 +298,7 @@ func (r *run) report(took time.Duration) {
 			commands++
 		}
 	}
-	adopted = len(query(r.site, pgx.RowTo[uuid.UUID], `select turn_id from turns where adoptions > 0`))
+	adopted = len(query(r.site, pgx.RowTo[uuid.UUID], `select turn_id from turns where owner_epoch > 1`))
 	r.t.Logf("%s, %d nodes, %d live turns: %d turns ended, %d of them after a takeover, %d acknowledged commands",
 		took.Round(time.Second), nodeCount, r.turns, len(r.all), adopted, commands)
 	for _, kind := range slices.Sorted(maps.Keys(r.figures)) {

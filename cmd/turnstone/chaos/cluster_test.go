@@ -33,6 +33,7 @@ type site struct {
 type node struct {
 	base     string // of the API
 	settings []string
+	program  *sitetest.Build // that start runs
 
 	mu      sync.Mutex
 	process *sitetest.Process // guarded by mu
@@ -40,9 +41,12 @@ type node struct {
 	usable  bool              // guarded by mu: clients may start requests on it
 }
 
-func newSite(t *testing.T) *site {
+// newSite starts a cluster whose nodes run a program. The schema is that of the program.
+func newSite(t *testing.T, program *sitetest.Build) *site {
 	t.Helper()
-	s := &site{t: t, site: sitetest.NewSite(t, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_DRAIN_GRACE=500ms")}
+	installation := sitetest.NewHosted(t)
+	installation.Build = program
+	s := &site{t: t, site: sitetest.NewSiteOf(t, installation, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_DRAIN_GRACE=500ms")}
 	certs := t.TempDir()
 	for i := range s.nodes {
 		name := "node-" + strconv.Itoa(i+1)
@@ -50,7 +54,7 @@ func newSite(t *testing.T) *site {
 			t.Fatal(err)
 		}
 		public := sitetest.FreeAddress(t)
-		s.nodes[i] = &node{base: "http://" + public, settings: append(slices.Clone(s.site.Environment),
+		s.nodes[i] = &node{base: "http://" + public, program: program, settings: append(slices.Clone(s.site.Environment),
 			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t),
 			"TURNSTONE_CLUSTER_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_FILES_DIR="+filepath.Join(s.site.Folder, "files"),
 			"TURNSTONE_CLUSTER_CA_FILE="+filepath.Join(certs, "ca.crt"),
@@ -67,7 +71,7 @@ func newSite(t *testing.T) *site {
 func (s *site) start(i int) {
 	s.t.Helper()
 	n := s.nodes[i]
-	p := sitetest.Start(s.t, n.settings, "serve")
+	p := n.program.Start(s.t, n.settings, "serve")
 	p.AwaitLog("turnstone serves")
 	var id uuid.UUID
 	for line := range strings.Lines(p.Stderr()) {

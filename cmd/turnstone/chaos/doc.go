@@ -11,4 +11,6 @@
 // 503 and broken connections. The pauses after a kill and of a drain have limits.
 //
 // `make chaos` runs it for three minutes and prints its figures. `make test` runs it once, which takes about a minute.
+// `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by the current one,
+// the other faults happen while both run, and the next deploy returns to the old one.
 package chaos

@@ -24,7 +24,7 @@ const (
 type DevInstallation struct {
 	Folder, Public, Internal string
 	Environment              []string
-	Build                    *Build // the variant that Up runs; Race unless a test changes it
+	Build                    *Build // the variant that Start, Migrate and Serve run; Race unless a test changes it
 }
 
 // NewDevelopment creates the installation without starting it. more are additional settings.
@@ -92,7 +92,7 @@ func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *ServeInstallation {
 // Migrate runs migrate, as an operator does.
 func (i *ServeInstallation) Migrate(t *testing.T) {
 	t.Helper()
-	code, stdout, stderr := Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "migrate")
+	code, stdout, stderr := i.Build.Finish(t, append(i.Environment, "TURNSTONE_MIGRATE_DATABASE_URL="+i.Owner), "migrate")
 	if code != 0 || !strings.Contains(stdout, "version") {
 		t.Fatalf("migrate: %d %q %q", code, stdout, stderr)
 	}

@@ -34,6 +34,11 @@ func NewBuild(name string, flags ...string) *Build {
 	return b
 }
 
+// Prebuilt returns a program that exists already, for example one of an earlier commit.
+func Prebuilt(path string) *Build {
+	return &Build{name: filepath.Base(path), made: func() (string, error) { return path, nil }}
+}
+
 // Race is the variant that tests run by default.
 var Race = NewBuild("turnstone-race")
 
@@ -242,6 +247,12 @@ func Start(t *testing.T, environment []string, arguments ...string) *Process {
 // Finish runs the variant Race to its end and returns its exit code and its output.
 func Finish(t *testing.T, environment []string, arguments ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	p := Race.Start(t, environment, arguments...)
+	return Race.Finish(t, environment, arguments...)
+}
+
+// Finish runs the variant to its end and returns its exit code and its output.
+func (b *Build) Finish(t *testing.T, environment []string, arguments ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	p := b.Start(t, environment, arguments...)
 	return p.Exit(), p.Stdout(), p.Stderr()
 }

@@ -46,7 +46,12 @@ func NewSite(t *testing.T, more ...string) *Site {
 // NewSiteOn is NewSite with the database on a server that the test may break.
 func NewSiteOn(t *testing.T, postgres *embedded.Postgres, more ...string) *Site {
 	t.Helper()
-	i := NewHostedOn(t, postgres)
+	return NewSiteOf(t, NewHostedOn(t, postgres), more...)
+}
+
+// NewSiteOf is NewSite for an installation, with the schema of its program.
+func NewSiteOf(t *testing.T, i *ServeInstallation, more ...string) *Site {
+	t.Helper()
 	i.Migrate(t)
 	i.Environment = append(append(i.Environment, generous...), more...)
 	return &Site{ServeInstallation: i, t: t, Base: "http://" + i.Public}
