@@ -25,8 +25,9 @@ const (
 
 // Command sends a command to a turn and waits until the decision is stored. When the turn runs on another node, it asks
 // that node. When the turn has no owner, or its owner is not reached, it waits for the durable record of the command, for
-// the end of the turn, for another owner, or for the turn to start on this node. A command may be repeated with the same identifiers: it takes effect once. When there is no reply in time, the outcome
-// is unknown, and the error is protocol.CodeUnavailable.
+// the end of the turn, for another owner, or for the turn to start on this node. A command may be repeated with the same
+// identifiers: it takes effect once. When there is no reply in time, the outcome is unknown, and the error is
+// protocol.CodeUnavailable.
 func (n *Node) Command(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
@@ -59,8 +60,8 @@ func (n *Node) Command(ctx context.Context, account protocol.AccountID, id proto
 	}
 }
 
-// send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it is durable, or with errGone. It
-// must not block.
+// send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it
+// is durable, or with errGone. It must not block.
 func (live *liveTurn) send(runtime *shell.Runtime, c *turn.Command, from trace.SpanContext, reply func(commandReply)) {
 	if c.Kind == turn.CommandCancel && c.By == protocol.CancelledByDeletion {
 		live.deleting.Store(true)

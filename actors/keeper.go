@@ -74,7 +74,9 @@ func (n *Node) keep() {
 		case <-ticker.C:
 			work = k.runRound
 		case <-more:
-			work = k.claimMore
+			work = k.claimMore(claimLimit)
+		case share := <-n.released:
+			work = k.claimMore(share)
 		case <-n.ctx.Done():
 			return
 		}
@@ -121,12 +123,12 @@ func (k *leaseKeeper) startStalledQueues(ctx context.Context) error {
 		k.untilQueues--
 		return nil
 	}
-	n := k.node
-	started, err := n.directory.StartStalledQueues(ctx, n.id, claimLimit, n.Begin)
+	n, limit := k.node, k.claimSize()
+	started, err := n.directory.StartStalledQueues(ctx, n.id, limit, n.Begin)
 	for _, turn := range started {
 		n.run(ctx, turn)
 	}
-	if err == nil && len(started) < claimLimit { // otherwise there may be more, and the next round checks again
+	if err == nil && len(started) < limit { // otherwise there may be more, and the next round checks again
 		k.untilQueues = queueRounds - 1
 	}
 	return err
@@ -171,17 +173,20 @@ func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// claimMore claims further orphans after a claim that reached claimLimit.
-func (k *leaseKeeper) claimMore(time.Time) error {
-	if k.node.Draining() {
-		return nil
+// claimMore returns the work of claiming at most limit orphans between two rounds: after a claim that reached claimLimit,
+// or because another node has released turns.
+func (k *leaseKeeper) claimMore(limit int) func(time.Time) error {
+	return func(time.Time) error {
+		if k.node.Draining() {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(k.node.ctx, keeperTimeout)
+		defer cancel()
+		return k.claim(ctx, limit)
 	}
-	ctx, cancel := context.WithTimeout(k.node.ctx, keeperTimeout)
-	defer cancel()
-	return k.claim(ctx)
 }
 
-// claimSize returns the number of orphans that the next claim may take over. A node takes over what its capacity leaves
+// claimSize returns the number of orphans that the next claim may take over, and of stalled queues that may be started. A node takes over what its capacity leaves
 // room for, so that the nodes with most room adopt most. A full node still takes over some in each round: a turn that
 // was accepted has to continue, even if all nodes are full.
 func (k *leaseKeeper) claimSize() int {
@@ -192,13 +197,14 @@ func (k *leaseKeeper) claimSize() int {
 	return min(max(n.capacity-n.registry.load(), fullClaimLimit), claimLimit)
 }
 
-// claim takes over orphans.
-func (k *leaseKeeper) claim(ctx context.Context) error {
+// claim takes over at most limit orphans.
+func (k *leaseKeeper) claim(ctx context.Context, limit int) error {
 	n := k.node
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return err
 	}
-	limit := k.claimSize()
+	size := k.claimSize()
+	limit = min(limit, size)
 	claims, err := n.directory.ClaimOrphans(ctx, n.id, limit)
 	if err = failpoint.After(failpoint.TurnBeforeClaim, err); err != nil {
 		return err
@@ -206,14 +212,14 @@ func (k *leaseKeeper) claim(ctx context.Context) error {
 	for _, claim := range claims {
 		n.takeOver(claim)
 	}
-	k.moreOrphans = len(claims) == limit && limit > fullClaimLimit
+	k.moreOrphans = len(claims) == size && size > fullClaimLimit
 	return nil
 }
 
 // adopt takes over orphans, and own turns that had no actor in two consecutive rounds.
 func (k *leaseKeeper) adopt(ctx context.Context) error {
 	n := k.node
-	if err := k.claim(ctx); err != nil {
+	if err := k.claim(ctx, claimLimit); err != nil {
 		return err
 	}
 	own, err := n.directory.OwnTurns(ctx, n.id)

@@ -81,6 +81,7 @@ type Node struct {
 	storeSlots   storeSlots
 	stats        stats
 	observer     observe.Observer
+	released     chan int                  // to the keeper: number of turns to take over that another node has released
 	renewed      atomic.Pointer[time.Time] // start time of the last successful renewal; nil before the first
 
 	ctx    context.Context // ends with Stop, and with it model calls, tools and the keeper
@@ -111,7 +112,7 @@ func NewNode(c Config) *Node {
 		capacity: c.Capacity, drainGrace: c.DrainGrace, build: c.Build,
 		predecessor: c.Predecessor, log: c.Logger.Named("node"), fenced: c.Fenced, ctx: ctx, cancel: cancel,
 		metered:    &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")},
-		storeSlots: make(storeSlots, maxStoreSlots), requests: requestBuilder{store: c.Store, files: c.Files}, observer: c.Observer,
+		storeSlots: make(storeSlots, maxStoreSlots), released: make(chan int, 1), requests: requestBuilder{store: c.Store, files: c.Files}, observer: c.Observer,
 	}
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
@@ -279,6 +280,7 @@ func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("releasing turns: %w", err)
 	}
+	n.peers.announceRelease(released)
 	n.log.Info("drained", zap.Int("released", released))
 	return nil
 }

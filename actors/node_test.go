@@ -452,7 +452,7 @@ func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k.moreOrphans {
-		if err := k.claimMore(time.Now()); err != nil {
+		if err := k.claimMore(claimLimit)(time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

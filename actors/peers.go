@@ -22,8 +22,9 @@ import (
 const askTry = 400 * time.Millisecond
 
 const (
-	askCommand  = "command" // the ask that passes a command to a turn of another node
-	kindAdopted = "adopted" // the message that a turn has a new owner
+	askCommand   = "command"  // the ask that passes a command to a turn of another node
+	kindAdopted  = "adopted"  // the message that a turn has a new owner
+	kindReleased = "released" // the message that a node has released turns
 )
 
 // peers are the other nodes of the cluster. A nil value means that this node cannot reach them: commands and readers
@@ -59,7 +60,7 @@ func (p *peers) start() (string, error) {
 	}
 	err := p.link.Start(remote.Handlers{
 		Answers: map[string]remote.Answer{askCommand: p.answerCommand},
-		Receive: map[string]func(remote.Message){relay.KindSubscribe: p.hub.Subscribe, kindAdopted: p.adopted},
+		Receive: map[string]func(remote.Message){relay.KindSubscribe: p.hub.Subscribe, kindAdopted: p.adopted, kindReleased: p.released},
 	})
 	if err != nil {
 		return "", err
@@ -110,12 +111,29 @@ func (p *peers) announce(turn protocol.TurnID) {
 		return
 	}
 	body, _ := json.Marshal(adopted{turn}) // always succeeds
-	p.mu.Lock()
-	addresses := slices.Clone(p.addresses)
-	p.mu.Unlock()
-	for _, address := range addresses {
+	for _, address := range p.others() {
 		p.link.Send(p.link.Gateway(address), nil, kindAdopted, body)
 	}
+}
+
+// announceRelease notifies the other nodes that this node has released a number of turns, of which each takes over the same
+// share at once. Without this message, they find the turns in their next rounds.
+func (p *peers) announceRelease(count int) {
+	if p == nil || count == 0 {
+		return
+	}
+	addresses := p.others()
+	for _, address := range addresses {
+		body, _ := json.Marshal(released{Share: (count + len(addresses) - 1) / len(addresses)}) // always succeeds
+		p.link.Send(p.link.Gateway(address), nil, kindReleased, body)
+	}
+}
+
+// others returns the addresses of the other nodes.
+func (p *peers) others() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.addresses)
 }
 
 // adopted wakes the readers and commands that wait for a turn that another node has adopted.
@@ -123,6 +141,18 @@ func (p *peers) adopted(m remote.Message) {
 	var of adopted
 	if json.Unmarshal(m.Body, &of) == nil {
 		p.node.registry.wake(of.TurnID)
+	}
+}
+
+// released makes the keeper take over turns that another node has released. While the keeper has an earlier message, it
+// needs no second one: it finds all released turns in its next round.
+func (p *peers) released(m remote.Message) {
+	var of released
+	if json.Unmarshal(m.Body, &of) == nil && of.Share > 0 {
+		select {
+		case p.node.released <- of.Share:
+		default:
+		}
 	}
 }
 
@@ -143,10 +173,13 @@ func (p *peers) follow(account protocol.AccountID, turn protocol.TurnID, head *t
 	return p.hub.Follow(account, turn, head.OwnerAddress, head.Epoch, head.LastSequence)
 }
 
-// The bodies of kindAdopted, and of askCommand and its reply. Later versions only add fields.
+// The bodies of kindAdopted and kindReleased, and of askCommand and its reply. Later versions only add fields.
 type (
 	adopted struct {
 		TurnID protocol.TurnID `json:"turn_id"`
+	}
+	released struct {
+		Share int `json:"share"` // number of turns that the receiver takes over at once
 	}
 	commandAsk struct {
 		AccountID protocol.AccountID `json:"account_id"`

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/remote"
 	"turnstone/actors/remotetest"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
@@ -212,4 +214,101 @@ func TestReadersOfADrainingNodeMove(t *testing.T) {
 	}
 	close(words)
 	read(t, nodes[0], spec, 0, nil)
+}
+
+func TestANodeNotifiesTheOthersOfTheTurnsThatItReleases(t *testing.T) {
+	store := newMemory()
+	cluster := remotetest.NewAuthority(t)
+	var nodes []*Node
+	leases := map[protocol.NodeID]turnlog.Lease{}
+	for range 3 {
+		n := makeNode(t, store, scriptedAnswer("fine"), func(c *Config) { c.Cluster = cluster.Options(t) })
+		address, err := n.peers.start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes, leases[n.id] = append(nodes, n), turnlog.Lease{Address: address}
+	}
+	nodes[0].peers.use(leases)
+	nodes[0].peers.announceRelease(0)
+	nodes[0].peers.announceRelease(5)
+	for i, n := range nodes[1:] {
+		select {
+		case share := <-n.released:
+			if share != 3 {
+				t.Errorf("node %d is to take over %d of 5 turns, want 3", i+1, share)
+			}
+		case <-time.After(testTimeout):
+			t.Fatalf("node %d was not notified", i+1)
+		}
+	}
+	for _, body := range []string{``, `{`, `{"share":0}`, `{"share":-1}`, `{"share":"3"}`} {
+		nodes[1].peers.released(remote.Message{Body: []byte(body)})
+	}
+	select {
+	case share := <-nodes[1].released:
+		t.Errorf("a message without a share made a node take over %d turns", share)
+	default:
+	}
+}
+
+func TestANodeTakesOverItsShareOfReleasedTurns(t *testing.T) {
+	store := newMemory()
+	n := makeNode(t, store, scriptedAnswer("fine"), nil)
+	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.id}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &leaseKeeper{node: n, seen: map[protocol.NodeID]observation{}}
+	if err := k.claimMore(3)(time.Now()); err != nil || store.taken() != 3 || k.moreOrphans {
+		t.Errorf("a share of 3 of 5 turns: %d were taken over, and more are expected: %t, %v", store.taken(), k.moreOrphans, err)
+	}
+	n.registry.drain()
+	if err := k.claimMore(3)(time.Now()); err != nil || store.taken() != 3 {
+		t.Errorf("a draining node took over %d turns, %v", store.taken()-3, err)
+	}
+}
+
+// What docs/operations.md says of certificates that expire while the cluster runs.
+func TestNodesWhoseCertificatesExpireKeepTheirConnectionsAndTurns(t *testing.T) {
+	store, words := newMemory(), make(chan string)
+	cluster := remotetest.NewAuthority(t)
+	start := func() *Node {
+		return startNode(t, store, gated(words), func(c *Config) { c.Cluster = cluster.Options(t) })
+	}
+	owner, other := start(), start()
+	spec := startTurn(t, owner, "hello")
+	r := other.Follow(spec.AccountID, spec.TurnID, 0)
+	defer r.Leave()
+	words <- "one "
+	readText(t, r, "one ")
+	if _, err := other.Command(t.Context(), spec.AccountID, spec.TurnID, newInput("c0", "use HTTP")); err != nil {
+		t.Fatalf("a command before the end of the certificates: %v", err)
+	}
+	cluster.Expire()
+	words <- "two "
+	readText(t, r, "two ")
+	if _, err := other.Command(t.Context(), spec.AccountID, spec.TurnID, newInput("c1", "use JWT")); err != nil {
+		t.Errorf("a command on an open connection: %v", err)
+	}
+	joined := start()
+	late := joined.Follow(spec.AccountID, spec.TurnID, 0)
+	defer late.Leave()
+	readText(t, late, "two ") // from the log
+	short, cancel := context.WithTimeout(t.Context(), 2*askTry)
+	defer cancel()
+	if _, err := joined.Command(short, spec.AccountID, spec.TurnID, newInput("c2", "use TLS")); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("a command through a node that cannot connect: %v", err)
+	}
+	close(words)
+	for !late.cursor.Ended {
+		readNext(t, late)
+	}
+	if leases, err := store.Leases(t.Context()); err != nil || len(leases) != 3 {
+		t.Errorf("%d nodes have a lease, %v", len(leases), err)
+	}
 }

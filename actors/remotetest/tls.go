@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,14 +27,28 @@ const name = "node.test"
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	expired     *atomic.Bool
 }
+
+// Expire lets all certificates expire: nodes that create a connection verify them at a time after their end.
+func (a Authority) Expire() { a.expired.Store(true) }
+
+// now is the time at which certificates are verified.
+func (a Authority) now() time.Time {
+	if a.expired.Load() {
+		return time.Now().Add(2 * validFor)
+	}
+	return time.Now()
+}
+
+const validFor = time.Hour // of all certificates
 
 // NewAuthority returns an authority that no other one trusts.
 func NewAuthority(t *testing.T) Authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(validFor),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -44,7 +59,7 @@ func NewAuthority(t *testing.T) Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Authority{certificate, key}
+	return Authority{certificate, key, new(atomic.Bool)}
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -61,7 +76,7 @@ func (a Authority) TLS(t *testing.T) *tls.Config {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(validFor),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
@@ -71,7 +86,7 @@ func (a Authority) TLS(t *testing.T) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}},
+		MinVersion: tls.VersionTLS13, Time: a.now, Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}},
 		RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, ServerName: name,
 	}
 }
