@@ -126,6 +126,14 @@ func TestOutputOfPgbenchAndGoBenchmarksIsParsed(t *testing.T) {
 	if _, _, err := parsePgbench([]byte("nothing")); err == nil {
 		t.Error("output without a rate was accepted")
 	}
+	if median, err := medianOfLog("0 1 900 0 1764115200 1\n0 2 1100 0 1764115200 2\n0 3 5000 0 1764115200 3\n"); err != nil || median != 1.1 {
+		t.Errorf("%v %v", median, err)
+	}
+	for _, log := range []string{"", "0 1\n", "0 1 x 0 1 1\n"} {
+		if _, err := medianOfLog(log); err == nil {
+			t.Errorf("the log %q was accepted", log)
+		}
+	}
 	rows := parseBenchmark("goos: linux\nBenchmarkJournal-2  \t 5\t 1234 ns/op\t 7575 alone/s\t 36652 grouped/s\nPASS\n")
 	if len(rows) != 1 || rows[0]["grouped/s"] != 36652 || rows[0]["alone/s"] != 7575 {
 		t.Errorf("%v", rows)

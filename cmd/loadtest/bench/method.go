@@ -35,6 +35,9 @@ is the time from then until the client has read it. Load is open-loop, except wh
   indexes all of it before the measurement. Searches and pages are requested through HTTP, one after the other, in the large
   account and in one of 1,000 messages. A common word is among the 20 most frequent ones, one of medium frequency between
   the 100th and the 400th, a rare one beyond the 4,000th.
+* **P12** runs two nodes on this machine, with mutual TLS between them, and sends inputs one after the other, in turns to the node that runs
+  the turn and to the other one. The baseline is the statement that stores such an input, which pgbench runs with one client: one update of
+  the turn, a row of its log, the record of the input, one commit.
 * **P13** uploads a text of 1 GiB to the local object store, with the scanner for test signatures: both run in the service. The baseline is a
   bare net/http server that hashes the body while it writes it to a file, and syncs the file. In "P13 turns" each of 50 accounts uploads files
   of 8 MiB one after the other, on the processors that also run the turns, the model and the load.

@@ -79,16 +79,24 @@ func (a *Account) MoveTo(base string) error {
 	if err != nil {
 		return err
 	}
-	if a.API, err = client.New(base, client.Options{HTTP: &http.Client{Jar: a.jar, Transport: Transport, Timeout: CallTimeout}}); err != nil {
+	if a.API, err = a.At(base); err != nil {
 		return err
 	}
-	a.API.UseToken(a.csrf)
 	var cookies []string
 	for _, cookie := range a.jar.Cookies(address) {
 		cookies = append(cookies, cookie.Name+"="+cookie.Value)
 	}
 	a.host, a.cookie = address.Host, strings.Join(cookies, "; ")
 	return nil
+}
+
+// At returns a client with the account's session at an address of the service, for example that of another node.
+func (a *Account) At(base string) (*client.Client, error) {
+	api, err := client.New(base, client.Options{HTTP: &http.Client{Jar: a.jar, Transport: Transport, Timeout: CallTimeout}})
+	if err == nil {
+		api.UseToken(a.csrf)
+	}
+	return api, err
 }
 
 // TurnsPerAccount is the number of live turns per account. All may start at once, since an account may have 32 requests

@@ -51,10 +51,12 @@ type Site struct {
 	SSE           *Child
 	File          *Child
 	Service       *Child
+	Peer          *Child // the second node of a cluster; nil: there is none
 	Public        string
 	Internal      string
 	KeepAddresses bool // the service keeps its addresses when it is restarted, so that readers can resume
 	Accounts      []*load.Account
+	cluster       cluster
 }
 
 // New starts all processes of a site.
@@ -133,15 +135,22 @@ func (s *Site) MakeDatabase(ctx context.Context, name string) error {
 }
 
 // StartService starts `turnstone serve` and returns the time until it was ready.
-func (s *Site) StartService(ctx context.Context) (time.Duration, error) {
+func (s *Site) StartService(ctx context.Context) (took time.Duration, err error) {
 	if !s.KeepAddresses {
 		if err := s.assignAddresses(ctx); err != nil {
 			return 0, err
 		}
 	}
-	log, err := os.OpenFile(filepath.Join(s.Folder, "service.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	begun := time.Now()
+	s.Service, err = s.startNode(ctx, "service", s.Public, s.Internal, s.cluster.node("service")...)
+	return time.Since(begun), err
+}
+
+// startNode starts a node and waits until it is ready. Its log and its data folder are named after it.
+func (s *Site) startNode(ctx context.Context, name, public, internal string, more ...string) (node *Child, err error) {
+	log, err := os.OpenFile(filepath.Join(s.Folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.binary, "serve")
@@ -149,24 +158,22 @@ func (s *Site) StartService(ctx context.Context) (time.Duration, error) {
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"),
 		"DATABASE_URL=" + s.Postgres.DSN(DatabaseLogin, DatabaseName), "REDIS_URL=" + s.Redis.URL(), "TURNSTONE_SECRET=" + s.secret,
-		"TURNSTONE_LISTEN=" + s.Public, "TURNSTONE_INTERNAL_LISTEN=" + s.Internal, "TURNSTONE_DATA_DIR=" + filepath.Join(s.Folder, "data"),
+		"TURNSTONE_LISTEN=" + public, "TURNSTONE_INTERNAL_LISTEN=" + internal, "TURNSTONE_DATA_DIR=" + filepath.Join(s.Folder, name),
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://" + s.Model.Address + "/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
-	}, raisedLimits...)
-	begun := time.Now()
-	if s.Service, err = StartChild("turnstone", cmd); err != nil {
-		return 0, err
+	}, append(more, raisedLimits...)...)
+	if node, err = StartChild("turnstone", cmd); err != nil {
+		return nil, err
 	}
-	err = load.Until(ctx, startTimeout, func() (bool, error) {
+	return node, load.Until(ctx, startTimeout, func() (bool, error) {
 		select {
-		case <-s.Service.Done():
+		case <-node.Done():
 			return false, fmt.Errorf("the service ended before it was ready; see %s", log.Name())
 		default:
 		}
-		_, err := load.Fetch(ctx, http.MethodGet, "http://"+s.Internal+"/ready")
+		_, err := load.Fetch(ctx, http.MethodGet, "http://"+internal+"/ready")
 		return err == nil, nil
 	})
-	return time.Since(begun), err
 }
 
 // assignAddresses assigns new addresses to the service.
@@ -260,7 +267,7 @@ func (s *Site) EndTurns(ctx context.Context) error {
 // the service's log is not removed.
 func (s *Site) Close(ctx context.Context) error {
 	var errs []error
-	for _, c := range []*Child{s.Service, s.Proxy, s.SSE, s.File, s.Model} {
+	for _, c := range []*Child{s.Peer, s.Service, s.Proxy, s.SSE, s.File, s.Model} {
 		errs = append(errs, c.Stop())
 	}
 	if s.Redis != nil {
