@@ -80,7 +80,7 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	command.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "HOME=" + folder, "TMPDIR=" + folder}
 	output, err := command.CombinedOutput()
 	printed := string(output)
-	for _, want := range []string{"CREATE DATABASE", "The schema has version", "ok    owner of the schema", "ok    Postgres", `"status":"ready"`, `"status":"ok"`, "event: answer.completed", "42", `"status":"completed"`} {
+	for _, want := range []string{"CREATE DATABASE", "The schema is ready (version ", "ok    owner of the schema", "ok    Postgres", `"status":"ready"`, `"status":"ok"`, "event: answer.completed", "42", `"status":"completed"`} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q was not printed", want)
 		}

@@ -35,7 +35,7 @@ func (migrateCommand) Run(ctx context.Context, p *program) error {
 	if login == "" {
 		fmt.Fprintln(p.stdout, "No login role was granted privileges, because DATABASE_URL names none. Set it and run migrate again.")
 	}
-	_, err = fmt.Fprintf(p.stdout, "The schema has version %d.\n", pg.SchemaVersion())
+	_, err = fmt.Fprintf(p.stdout, "The schema is ready (version %d).\n", pg.SchemaVersion())
 	return err
 }
 

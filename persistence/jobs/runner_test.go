@@ -121,9 +121,12 @@ func TestOpenRefusesUnsafeRolesAndOtherSchemaVersions(t *testing.T) {
 	refuses("owner", database.OwnerURL)
 	refuses("garbage", "mysql://x")
 	refuses("no server", "postgres://u@127.0.0.1:1/x")
-	database.Admin(t, `update schema_version set version = version + 1`)
-	refuses("a newer schema", database.URL)
-	database.Admin(t, `update schema_version set version = version - 2`)
+	database.Admin(t, `update schema_version set version = version + 1, oldest_supported = version + 1`)
+	refuses("a newer schema that supports no binary of this version", database.URL)
+	if err := pg.Migrate(t.Context(), database.OwnerURL, pg.MigrateOptions{Login: pgtest.Login}); err == nil {
+		t.Error("a newer schema that supports no binary of this version was migrated")
+	}
+	database.Admin(t, `update schema_version set version = version - 2, oldest_supported = oldest_supported - 1`)
 	refuses("an older schema", database.URL)
 	database.Admin(t, `update schema_version set version = version + 1; alter role `+pgtest.Login+` inherit`)
 	defer database.Admin(t, `alter role `+pgtest.Login+` noinherit`)
@@ -131,6 +134,15 @@ func TestOpenRefusesUnsafeRolesAndOtherSchemaVersions(t *testing.T) {
 	database.Admin(t, `alter role `+pgtest.Login+` noinherit bypassrls`)
 	defer database.Admin(t, `alter role `+pgtest.Login+` nobypassrls`)
 	refuses("a bypassing role", database.URL)
+}
+
+func TestABinaryRunsOnANewerSchemaThatSupportsIt(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	database.Admin(t, `update schema_version set version = version + 1`)
+	if err := pg.Migrate(t.Context(), database.OwnerURL, pg.MigrateOptions{Login: pgtest.Login}); err != nil {
+		t.Errorf("migrating: %v", err)
+	}
+	database.Open(t)
 }
 
 // The job queue finds its few open jobs without reading the finished jobs of the last day.

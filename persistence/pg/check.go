@@ -100,12 +100,26 @@ func checkVersion(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return fmt.Errorf("reading the schema's version: %w", err)
 	case version > known:
-		return errNewerSchema(version, known)
+		return checkNewerSchema(ctx, conn, version)
 	case version < known:
 		return &SetupError{
 			Problem: fmt.Sprintf("the schema has version %d, older than this binary's %d: run `turnstone migrate`", version, known),
 			Command: migrateCommand,
 		}
+	}
+	return nil
+}
+
+const oldestSupportedSQL = `select oldest_supported from schema_version`
+
+// checkNewerSchema returns an error if the schema, which is newer than this binary, does not support it.
+func checkNewerSchema(ctx context.Context, conn *pgx.Conn, version int32) error {
+	var oldest int32
+	if err := conn.QueryRow(ctx, oldestSupportedSQL).Scan(&oldest); err != nil {
+		return fmt.Errorf("reading the oldest supported version of the schema: %w", err)
+	}
+	if known := SchemaVersion(); known < oldest {
+		return fmt.Errorf("the schema has version %d, which supports binaries from version %d, and this one has %d: run a newer turnstone", version, oldest, known)
 	}
 	return nil
 }

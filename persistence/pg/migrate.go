@@ -36,7 +36,8 @@ type MigrateOptions struct {
 	Logger *zap.Logger
 }
 
-// Migrate migrates the schema to this binary's version, as the owner of the database. Any number of processes may call
+// Migrate migrates the schema to this binary's version, as the owner of the database. A newer schema that supports this
+// binary stays as it is. Any number of processes may call
 // it at once: one of them migrates; the others wait for it and then find nothing to do.
 func Migrate(ctx context.Context, ownerURL string, options MigrateOptions) error {
 	if options.Logger == nil {
@@ -122,13 +123,10 @@ func migrateSchema(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
 		return err
 	}
 	if newest := int32(len(migrator.Migrations)); current > newest {
-		return errNewerSchema(current, newest)
+		log.Info("the schema is newer than this binary", zap.Int32("schema", current), zap.Int32("binary", newest))
+		return checkNewerSchema(ctx, conn, current)
 	}
 	return migrator.Migrate(ctx)
-}
-
-func errNewerSchema(schema, binary int32) error {
-	return fmt.Errorf("the schema has version %d, which is newer than this binary's %d: run a newer turnstone", schema, binary)
 }
 
 // riverGrants let the engine run jobs, and let requests insert jobs in the transactions that cause them.

@@ -52,7 +52,7 @@ var measurements = []measurement{
 	{[]string{"P8"}, (*bench).capacity},
 	{[]string{"P9"}, func(b *bench, ctx context.Context) error { return readerBench{b}.resume(ctx) }},
 	{[]string{"P11"}, (*bench).manyRows},
-	{[]string{"P12"}, (*bench).commands},
+	{[]string{"P12"}, func(b *bench, ctx context.Context) error { return commandBench{b}.commands(ctx) }},
 	{[]string{"P13"}, func(b *bench, ctx context.Context) error { return uploadBench{b}.uploads(ctx) }},
 	{[]string{"P14"}, (*bench).log},
 	{[]string{"P10"}, (*bench).growth},

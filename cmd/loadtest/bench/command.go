@@ -23,14 +23,16 @@ const (
 	inputsPerTurn = 4  // through each node; a turn has at most protocol.MaxPendingInputs inputs that wait
 )
 
+// commandBench measures P12.
+type commandBench struct{ *bench }
+
 // steered is a live turn with the clients of its account at both nodes.
 type steered struct {
 	turn           string
 	owner, another *client.Client
 }
 
-// commands measures P12.
-func (b *bench) commands(ctx context.Context) (err error) {
+func (b commandBench) commands(ctx context.Context) (err error) {
 	turns := b.pickCount(commandTurns, 4)
 	accounts, err := b.site.EnsureAccounts(ctx, load.AccountsFor(turns))
 	if err != nil {
@@ -41,7 +43,7 @@ func (b *bench) commands(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.site.StopPeer(context.WithoutCancel(ctx))) }()
-	base, err := newCommit(ctx, b)
+	base, err := newCommit(ctx, b.bench)
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func (b *bench) commands(ctx context.Context) (err error) {
 
 // steerAll starts turns at the service, sends inputs to them through both nodes, and ends them. It returns the medians of
 // the times in milliseconds: through the peer, and through the service.
-func (b *bench) steerAll(ctx context.Context, accounts []*load.Account, peer string, turns int) (far, near float64, err error) {
+func (b commandBench) steerAll(ctx context.Context, accounts []*load.Account, peer string, turns int) (far, near float64, err error) {
 	waiting := load.Script{Tokens: 1, First: time.Minute}.String() // EndTurns ends it
 	var all []steered
 	for i := range turns {
