@@ -67,13 +67,17 @@ test("a page has one main heading while its conversation loads, and after that",
   const visit = await BrowserWindow.open("/", account);
   const { page } = visit;
   await composer(page).waitFor();
-  const requests = await intercept(page, "GET", /\/conversations/);
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  await page.route(/\/conversations/, async (route) => {
+    if (route.request().method() === "GET") await released;
+    await route.continue();
+  });
   const headings = () => page.getByRole("heading", { level: 1 }).allInnerTexts();
   await composer(page).fill("Tides"); // stores the new conversation
   await page.waitForURL("**/c/*");
   await expect.poll(headings).toEqual(["Loading the conversation…"]);
-  await page.unroute(/\/conversations/);
-  await Promise.all(requests.map((request) => request.continue()));
+  release();
   await expect.poll(headings).toEqual(["New conversation"]);
   await visit.close();
 });
