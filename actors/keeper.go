@@ -186,9 +186,9 @@ func (k *leaseKeeper) claimMore(limit int) func(time.Time) error {
 	}
 }
 
-// claimSize returns the number of orphans that the next claim may take over, and of stalled queues that may be started. A node takes over what its capacity leaves
-// room for, so that the nodes with most room adopt most. A full node still takes over some in each round: a turn that
-// was accepted has to continue, even if all nodes are full.
+// claimSize returns the number of orphans that the next claim may take over, and of stalled queues that may be started. A
+// node takes over what its capacity leaves room for, so that the nodes with most room adopt most. A full node still takes
+// over some in each round: a turn that was accepted has to continue, even if all nodes are full.
 func (k *leaseKeeper) claimSize() int {
 	n := k.node
 	if n.capacity == 0 {

@@ -144,8 +144,8 @@ func (p *peers) adopted(m remote.Message) {
 	}
 }
 
-// released makes the keeper take over turns that another node has released. While the keeper has an earlier message, it
-// needs no second one: it finds all released turns in its next round.
+// released makes the keeper take over turns that another node has released. A message that arrives
+// while the keeper has not read an earlier one is dropped: the keeper finds its turns in the next round.
 func (p *peers) released(m remote.Message) {
 	var of released
 	if json.Unmarshal(m.Body, &of) == nil && of.Share > 0 {

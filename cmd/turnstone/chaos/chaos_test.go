@@ -53,8 +53,10 @@ func TestCluster(t *testing.T) {
 	s := newSite(t, programs[0])
 	r := &run{site: s, load: startLoad(t, s, *chaosTurns), figures: map[string]*figure{}}
 	r.warmUp()
-	s.site.Build = sitetest.Race
-	s.site.Migrate(t) // while the nodes run
+	if *chaosOld != "" {
+		s.site.Build = sitetest.Race
+		s.site.Migrate(t) // while the nodes run
+	}
 	began := time.Now()
 	for round := 0; round == 0 || time.Since(began) < *chaosFor; round++ {
 		// The deploy of the first node comes before the other faults, so that they hit a cluster of two versions.
