@@ -102,15 +102,16 @@ crash: debian-test go ## run the crash tester for CRASH_FOR, and write its resul
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
 
 CHAOS_FOR ?= 3m
-chaos: debian-test go ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
-	go test -race -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR)
+CHAOS = go test -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.program=$(abspath bin/turnstone)
+chaos: debian-test build ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
+	$(CHAOS)
 
-upgrade: debian-test go web/dist/index.html ## make chaos with a deploy from the program of an earlier commit and back: OLD=… (a commit)
+upgrade: debian-test build ## make chaos with a deploy from the program of an earlier commit and back: OLD=… (a commit)
 	@test -n "$(OLD)" || { echo 'set OLD to the commit of the earlier program' >&2; exit 2; }
 	rm -rf tmp/upgrade && mkdir -p tmp/upgrade && git archive $(OLD) | tar -x -C tmp/upgrade
 	cp -R web/dist tmp/upgrade/web/
-	cd tmp/upgrade && go build -race -buildvcs=false -o $(abspath bin/turnstone-old) ./cmd/turnstone
-	go test -race -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.old=$(abspath bin/turnstone-old)
+	cd tmp/upgrade && go build -buildvcs=false -o $(abspath bin/turnstone-old) ./cmd/turnstone
+	$(CHAOS) -chaos.old=$(abspath bin/turnstone-old)
 
 replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))

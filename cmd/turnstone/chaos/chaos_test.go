@@ -19,6 +19,7 @@ import (
 
 var (
 	chaosFor   = flag.Duration("chaos.for", 0, "repeat the faults for this time; 0: once")
+	chaosNew   = flag.String("chaos.program", "", "path of the program that the nodes run; empty: built with the race detector")
 	chaosOld   = flag.String("chaos.old", "", "path of the program of an earlier commit, with which the nodes start and to which every second deploy returns; empty: the same program")
 	chaosTurns = flag.Int("chaos.turns", 16, "live turns at the same time")
 )
@@ -46,7 +47,11 @@ type figure struct {
 }
 
 func TestCluster(t *testing.T) {
-	programs := []*sitetest.Build{sitetest.Race, sitetest.Race} // before and after a deploy
+	program := sitetest.Race
+	if *chaosNew != "" {
+		program = sitetest.Prebuilt(*chaosNew)
+	}
+	programs := []*sitetest.Build{program, program} // before and after a deploy
 	if *chaosOld != "" {
 		programs[0] = sitetest.Prebuilt(*chaosOld)
 	}
@@ -54,7 +59,7 @@ func TestCluster(t *testing.T) {
 	r := &run{site: s, load: startLoad(t, s, *chaosTurns), figures: map[string]*figure{}}
 	r.warmUp()
 	if *chaosOld != "" {
-		s.site.Build = sitetest.Race
+		s.site.Build = program
 		s.site.Migrate(t) // while the nodes run
 	}
 	began := time.Now()

@@ -10,7 +10,8 @@
 // later owner; a node that joins moves no turn; outside of the faults, callers get no error, and during them nothing but
 // 503 and broken connections. The pauses after a kill and of a drain have limits.
 //
-// `make chaos` runs it for three minutes and prints its figures. `make test` runs it once, which takes about a minute.
+// `make chaos` runs it for three minutes with the program as it is shipped, and prints its figures. `make test` runs it once
+// with the race detector, which takes about a minute.
 // `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by the current one,
 // the other faults happen while both run, and the next deploy returns to the old one.
 package chaos
