@@ -110,7 +110,8 @@ func (p *peers) announce(turn protocol.TurnID) {
 	if p == nil {
 		return
 	}
-	body, _ := json.Marshal(adopted{turn}) // always succeeds
+	p.hub.Moved(turn, p.address())
+	body, _ := json.Marshal(adopted{turn, p.address()}) // always succeeds
 	for _, address := range p.others() {
 		p.link.Send(p.link.Gateway(address), nil, kindAdopted, body)
 	}
@@ -140,6 +141,7 @@ func (p *peers) others() []string {
 func (p *peers) adopted(m remote.Message) {
 	var of adopted
 	if json.Unmarshal(m.Body, &of) == nil {
+		p.hub.Moved(of.TurnID, of.Owner)
 		p.node.registry.wake(of.TurnID)
 	}
 }
@@ -177,6 +179,7 @@ func (p *peers) follow(account protocol.AccountID, turn protocol.TurnID, head *t
 type (
 	adopted struct {
 		TurnID protocol.TurnID `json:"turn_id"`
+		Owner  string          `json:"owner,omitempty"` // address of the sender
 	}
 	released struct {
 		Share int `json:"share"` // number of turns that the receiver takes over at once

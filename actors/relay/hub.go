@@ -122,8 +122,7 @@ func (h *Hub) Follow(account protocol.AccountID, turn protocol.TurnID, owner str
 	}
 	r := h.relays[turn]
 	if r != nil && (r.epoch < epoch || r.owner != owner) { // the turn has moved since
-		r.post(giveUp{})
-		delete(h.relays, turn)
+		h.abandonLocked(r)
 		r = nil
 	}
 	if r != nil && r.account != account || r == nil && h.retry[turn].After(time.Now()) {
@@ -137,6 +136,23 @@ func (h *Hub) Follow(account protocol.AccountID, turn protocol.TurnID, owner str
 	}
 	r.readers++
 	return r
+}
+
+// Moved ends the relay of a turn that now runs on the node at owner, unless the relay follows it there. Its readers then
+// look the turn up. Without this, a relay that waits for a lost owner ends only after silentAfter.
+func (h *Hub) Moved(turn protocol.TurnID, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.relays[turn]; r != nil && r.owner != owner {
+		h.abandonLocked(r)
+	}
+	delete(h.retry, turn)
+}
+
+// abandonLocked ends a relay and makes room for the next one of its turn.
+func (h *Hub) abandonLocked(r *Relay) {
+	r.post(giveUp{})
+	delete(h.relays, r.turn)
 }
 
 // Leave ends the reading of one reader.

@@ -241,6 +241,28 @@ func TestARelayEndsWithoutItsOwnerAndWithoutReaders(t *testing.T) {
 	}
 }
 
+func TestARelayThatWaitsForALostOwnerEndsWhenTheTurnHasMoved(t *testing.T) {
+	owner, other, turn, _ := pair(t)
+	const lost = "127.0.0.1:1" // refuses connections
+	waiting := other.Follow(account, turn, lost, 1, 0)
+	other.Moved(turn, lost)
+	other.Moved(protocol.NewTurnID(), owner.Address())
+	if again := other.Follow(account, turn, lost, 1, 0); again != waiting {
+		t.Fatal("a relay has ended although its turn has not moved")
+	}
+	other.Moved(turn, owner.Address())
+	if _, taken := take(t, waiting.Stream(), &tail.Cursor{}); taken != tail.TakenNotInMemory {
+		t.Errorf("the relay of the lost owner: %v", taken)
+	}
+	next := other.Follow(account, turn, owner.Address(), 2, 0)
+	if next == nil {
+		t.Fatal("the next relay does not start at once")
+	}
+	if got, taken := take(t, next.Stream(), new(tail.Cursor)); len(got) == 0 {
+		t.Errorf("the next relay: %v", taken)
+	}
+}
+
 // retryPassed reports whether a relay of a turn may start again.
 func (n *node) retryPassed(turn protocol.TurnID) bool {
 	n.mu.Lock()
