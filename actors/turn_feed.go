@@ -174,6 +174,13 @@ func (f *modelFeed) served(request int) (pending bool) {
 	return f.deferring && f.request == request && f.open()
 }
 
+// stale reports whether a wake of the actor was sent for text that has been deferred since, so that it needs no decision.
+func (f *modelFeed) stale() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deferring && !f.notified
+}
+
 // open implements release. The caller holds mu.
 func (f *modelFeed) open() (pending bool) {
 	pending = f.held && !f.notified && len(f.items) > 0

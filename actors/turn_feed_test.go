@@ -66,6 +66,9 @@ func aFeedLosesNothing(t *testing.T) {
 			}
 			if request != ready {
 				served++
+			} else if feed.stale() {
+				decisions++ // the wake was for text that waits
+				continue
 			} else if feed.release(); random.IntN(2) == 0 && feed.defers(llm.ChunkText, time.Now()) {
 				decisions++ // this wake leads to a deferral instead of a take
 				continue

@@ -165,6 +165,9 @@ func TestMoreTextShortensTheWaitOnce(t *testing.T) {
 		if !f.defers(llm.ChunkText, time.Now()) {
 			t.Fatal("the feed does not defer the text")
 		}
+		if !f.stale() { // the actor may find the wake of the first text after the deferral
+			t.Error("the wake of text that waits ends its wait")
+		}
 		last := f.slot.point
 		for _, moved := range []bool{false, true, true} {
 			text(t, f, llm.ChunkText, "a")

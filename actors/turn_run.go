@@ -92,6 +92,9 @@ var errGone = errors.New("the turn's actor is gone")
 func (r *turnRun) Arrive(message any, waiting []any) []any {
 	slot, is := message.(paced)
 	if !is {
+		if _, wake := message.(feedReady); wake && r.feed != nil && r.feed.stale() {
+			return waiting
+		}
 		return append(r.takeFeed(waiting), message)
 	}
 	if r.deferred = r.feed != nil && r.feed.served(slot.request); r.deferred {
