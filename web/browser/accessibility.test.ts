@@ -7,18 +7,19 @@ import {
   composer,
   expectFocus,
   fast,
-  waitForAnswerEnd,
   focusedMessage,
+  mainHeading,
+  messages,
   pausedAnswer,
   recordAnnouncements,
-  messages,
   scroller,
   send,
   sidebar,
-  waitForAnswerText,
   stop,
   stored,
   textOf,
+  waitForAnswerEnd,
+  waitForAnswerText,
   waiting,
 } from "./conversation-page";
 import { Account, hold, phone, url, BrowserWindow, withBrowser } from "./harness";
@@ -395,7 +396,7 @@ describe("the size of controls", () => {
       await account.storeFile("tides.txt");
       for (const path of ["/", "/settings", "/library", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41"]) {
         await page.goto(url + path);
-        await page.getByRole("heading", { level: 1 }).waitFor();
+        await mainHeading(page).waitFor();
         expect(await undersizedControls(page), path).toEqual([]);
       }
       await visit.close();

@@ -100,6 +100,9 @@ export async function queue(account: Account, conversation: string): Promise<str
   return data.map(({ state, content }) => `${state}: ${content}`);
 }
 
+/** The main heading of a page that has loaded. A conversation that loads has another one. */
+export const mainHeading = (page: Page): Locator => page.locator("h1:not(.animate-delayed)");
+
 /** Intercepts requests: each waits in the returned list until the test continues or fulfils it. */
 export async function intercept(page: Page, method: string, address: string | RegExp): Promise<Route[]> {
   const requests: Route[] = [];

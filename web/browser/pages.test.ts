@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessible, expectAccessibleInBothColorSchemes, inBothColorSchemes } from "./axe";
-import { composer, intercept, pausedAnswer, sidebar, stored } from "./conversation-page";
+import { composer, intercept, mainHeading, pausedAnswer, sidebar, stored } from "./conversation-page";
 import { Account, desktop, phone, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -213,7 +213,7 @@ describe("every page", () => {
         ["/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "not-found"],
       ] as const) {
         await visit.page.goto(new URL(path, visit.page.url()).href);
-        await visit.page.getByRole("heading", { level: 1 }).waitFor();
+        await mainHeading(visit.page).waitFor();
         if (name === "conversation") {
           await visit.page.getByRole("button", { name: "Stop", exact: true }).waitFor();
           expect(
