@@ -38,11 +38,11 @@ func (b commandBench) commands(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, b.site.StopPeer(context.WithoutCancel(ctx))) }()
 	peer, err := b.site.StartPeer(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.site.StopPeer(context.WithoutCancel(ctx))) }()
 	base, err := newCommit(ctx, b.bench)
 	if err != nil {
 		return err
