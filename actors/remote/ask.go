@@ -158,7 +158,7 @@ func (l *Link) replied(body []byte) {
 	l.pending.settle(binary.BigEndian.Uint64(body), r)
 }
 
-// refuseUnary refuses the calls of protoactor that are not streams: they are not implemented there, and end the process.
+// refuseUnary refuses unary calls. protoactor does not handle them: such a call would end the process.
 func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
 	return nil, status.Error(codes.Unimplemented, "only the message stream between nodes is served")
 }

@@ -37,8 +37,8 @@ type MigrateOptions struct {
 }
 
 // Migrate migrates the schema to this binary's version, as the owner of the database. A newer schema that supports this
-// binary stays as it is. Any number of processes may call
-// it at once: one of them migrates; the others wait for it and then find nothing to do.
+// binary stays as it is. Any number of processes may call it at once: one of them migrates; the others wait for it and
+// then find nothing to do.
 func Migrate(ctx context.Context, ownerURL string, options MigrateOptions) error {
 	if options.Logger == nil {
 		options.Logger = zap.NewNop()

@@ -256,7 +256,7 @@ type Claim struct {
 	TurnID    protocol.TurnID
 	Epoch     int32
 	Cause     protocol.RecoveryCause // CauseOperator: the turn was claimed only to end it
-	Adoptions int                    // number of claims of the turn, including this one, except after a drain
+	Adoptions int                    // number of claims of the turn so far, this one included; claims after a drain do not count
 }
 
 // HistoryMessage is one earlier message of a branch, for the model's context.

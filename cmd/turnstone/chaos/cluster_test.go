@@ -41,7 +41,7 @@ type node struct {
 	usable  bool              // guarded by mu: clients may start requests on it
 }
 
-// newSite starts a cluster whose nodes run a program. The schema is that of the program.
+// newSite starts a cluster of nodes that run the given program, on a database with the schema of that program.
 func newSite(t *testing.T, program *sitetest.Build) *site {
 	t.Helper()
 	installation := sitetest.NewHosted(t)
