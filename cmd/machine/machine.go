@@ -234,6 +234,25 @@ func (m *Meter) Between(from, until time.Time) (found Measurement) {
 	return found
 }
 
+// SlowFor returns the mean time that a computation took in a time range, and whether it was outside its bound. Single slow
+// moments do not make it true.
+func (m *Meter) SlowFor(from, until time.Time) (mean time.Duration, slow bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	total, samples := time.Duration(0), 0
+	for _, one := range m.computations.ring {
+		if one.until.After(from) && one.from.Before(until) {
+			total += one.took
+			samples++
+		}
+	}
+	if samples == 0 {
+		return 0, false
+	}
+	mean = total / time.Duration(samples)
+	return mean, mean > MostCompute
+}
+
 // OutOfBounds reports whether the machine was outside the bounds within which a time limit can be checked.
 func (m Measurement) OutOfBounds() bool {
 	return m.Delay > MostDelay || m.RoundTrip > MostRoundTrip || m.Compute > MostCompute

@@ -83,3 +83,28 @@ func TestAMeterMeasuresWhileItRuns(t *testing.T) {
 		t.Errorf("samples from before the start: %+v", got)
 	}
 }
+
+func TestAMachineIsSlowOnAverageNotForAMoment(t *testing.T) {
+	began := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		took []time.Duration
+		mean time.Duration
+		slow bool
+	}{
+		"nothing measured": {nil, 0, false},
+		"one slow moment":  {[]time.Duration{computation, computation, computation, 5 * computation}, 2 * computation, false},
+		"slow throughout":  {[]time.Duration{4 * computation, 3 * computation, 5 * computation}, 4 * computation, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &Meter{}
+			m.computations.add(sample{began.Add(-time.Minute), began, time.Hour}) // before the range
+			for i, took := range c.took {
+				from := began.Add(time.Duration(i) * time.Second)
+				m.computations.add(sample{from, from.Add(took), took})
+			}
+			if mean, slow := m.SlowFor(began, began.Add(time.Minute)); mean != c.mean || slow != c.slow {
+				t.Errorf("mean %s, slow: %t", mean, slow)
+			}
+		})
+	}
+}

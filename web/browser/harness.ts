@@ -5,6 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 const control = process.env["TURNSTONE_CONTROL"];
 const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
+/** When no further test starts, in milliseconds since 1970. The suite then reports the others as not run. */
+const deadline = Number(process.env["TURNSTONE_DEADLINE"] ?? Infinity);
 const flags =
   "--headless --no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
@@ -27,7 +29,8 @@ export async function quit(): Promise<void> {
 /** Starts the browser for the tests of a file. The service runs at the start and at the end of each test. */
 export function withBrowser(): void {
   beforeAll(launch);
-  beforeEach(async () => {
+  beforeEach(async ({ skip }) => {
+    skip(Date.now() >= deadline, "the suite has no time left");
     await sendCommand("running");
     faultInjected = false;
   });

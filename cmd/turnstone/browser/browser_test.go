@@ -1,7 +1,12 @@
 package browser
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,9 +39,13 @@ func TestBrowserSuiteWithOutages(t *testing.T) {
 func runSuite(t *testing.T, config string, settings ...string) {
 	t.Helper()
 	k := newController(t, append(settings, generous...)...)
+	began := time.Now()
 	environment := []string{
 		"TURNSTONE_URL=http://" + k.site.Public, "TURNSTONE_INTERNAL=http://" + k.site.Internal,
 		"TURNSTONE_CONTROL=" + k.listen(), "TURNSTONE_FOLDER=" + k.site.Folder,
+	}
+	if limit, ok := t.Deadline(); ok {
+		environment = append(environment, fmt.Sprintf("TURNSTONE_DEADLINE=%d", limit.Add(-reserve).UnixMilli()))
 	}
 	run := func(only []string) results {
 		tests := start(t, config, only, environment...)
@@ -47,6 +56,7 @@ func runSuite(t *testing.T, config string, settings ...string) {
 	if names := first.failed(); secondTries.allow(len(names)) {
 		first.replace(t, names, run(names))
 	}
+	first.reportUnstarted(t, began)
 	first.report(t)
 }
 
@@ -95,6 +105,55 @@ func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
 	}
 	if got := fmt.Sprint(statuses); got != "[a passed b passed c failed]" {
 		t.Error(got)
+	}
+}
+
+func TestTestsWithoutTimeAreInconclusiveOnlyOnASlowMachine(t *testing.T) {
+	partly := results{{"a", "passed", nil, 1}, {"b", "skipped", nil, 0}, {"c", "failed", nil, 1}}
+	for _, c := range []struct {
+		all          results
+		slow         bool
+		inconclusive bool
+	}{
+		{partly, true, true},
+		{partly, false, false},
+		{results{{"b", "skipped", nil, 0}}, true, false}, // no test ran
+	} {
+		finding, inconclusive := c.all.judge(time.Minute, time.Millisecond, c.slow)
+		if inconclusive != c.inconclusive || !strings.Contains(finding, "such as: b;") {
+			t.Errorf("%v, slow: %t: %q, inconclusive: %t", c.all, c.slow, finding, inconclusive)
+		}
+	}
+	if notices := partly.merge(results{{"c", "skipped", nil, 0}}, []string{"c"}); len(notices) > 0 || partly[2].Status != "failed" {
+		t.Error("a second try that did not start replaced a failure")
+	}
+}
+
+// TestARunThatHangsIsKilledWithItsChildren checks that a child that keeps the output open does not outlive a run.
+func TestARunThatHangsIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-c", "sleep 1000 & echo $!; wait")
+	killWithChildren(command)
+	command.WaitDelay = 0 // without it, Wait returns only when the child has ended as well
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(output)
+	if _, err := lines.ReadString('\n'); err != nil { // the child has started
+		t.Fatal(err)
+	}
+	cancel()
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil { // ends when no process holds the output
+		t.Errorf("read %q: %v", rest, err)
+	}
+	if command.Wait() == nil {
+		t.Error("the run was not killed")
 	}
 }
 

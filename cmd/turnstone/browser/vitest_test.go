@@ -11,16 +11,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"turnstone/cmd/machine"
+	"turnstone/cmd/turnstone/sitetest"
 )
 
 const (
 	webFolder = "../../../web"
-	// suiteTimeout ends a suite that hangs. Each test has its own limit in web/vitest.faults.config.ts.
-	suiteTimeout = 18 * time.Minute
+	// reserve is the time before the limit of the package in which no further test starts. It is enough for a test and its
+	// hooks to reach their own limits, which web/vitest.faults.config.ts sets.
+	reserve = 5*time.Minute + killReserve
+	// killReserve is the time before the limit of the package at which a run that hangs is killed.
+	killReserve = 30 * time.Second
 	// maxRetries is the number of tests of a run that get a second try if CI is set; otherwise none does. `make test`
 	// prints a notice of each next to its summary.
 	maxRetries = 2
@@ -79,7 +84,7 @@ func (all results) failed() (names []string) {
 func (all results) merge(second results, names []string) (noticed []string) {
 	for i, one := range all {
 		at := slices.IndexFunc(second, func(other result) bool { return other.FullName == one.FullName })
-		if !slices.Contains(names, one.FullName) || at < 0 {
+		if !slices.Contains(names, one.FullName) || at < 0 || second[at].Status != "passed" && second[at].Status != "failed" {
 			continue
 		}
 		if second[at].Status == "passed" {
@@ -115,10 +120,56 @@ func (all results) replace(t *testing.T, names []string, second results) {
 	}
 }
 
-// report reports each test of the app as a subtest.
+// unstarted returns the names of the tests that did not start because no time was left. No test is skipped otherwise.
+func (all results) unstarted() (names []string) {
+	for _, one := range all {
+		if one.Status == "skipped" || one.Status == "pending" {
+			names = append(names, one.FullName)
+		}
+	}
+	return names
+}
+
+// named is the number of tests that the notice of a suite without time names. Its output names all of them.
+const named = 10
+
+// reportUnstarted fails the suite if tests did not start, unless the machine was slow on the average since it began: then
+// these tests are inconclusive.
+func (all results) reportUnstarted(t *testing.T, began time.Time) {
+	t.Helper()
+	names := all.unstarted()
+	mean, slow := sitetest.Meter().SlowFor(began, time.Now())
+	t.Logf("a computation of 5ms took %s on average", mean)
+	if len(names) == 0 {
+		return
+	}
+	t.Logf("not run:\n%s", strings.Join(names, "\n"))
+	finding, inconclusive := all.judge(time.Since(began), mean, slow)
+	if !inconclusive {
+		t.Error(finding)
+		return
+	}
+	if err := machine.AddNotice("inconclusive: " + t.Name() + ": " + finding); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge describes the tests that did not start in a time. They are inconclusive if the machine was slow and a test ran.
+func (all results) judge(took, mean time.Duration, slow bool) (finding string, inconclusive bool) {
+	names := all.unstarted()
+	finding = fmt.Sprintf("%d of %d tests did not start in %s, such as: %s; 5ms of processor time took %s on average",
+		len(names), len(all), took.Round(time.Second), strings.Join(names[:min(named, len(names))], ", "), mean)
+	return finding, slow && len(names) < len(all)
+}
+
+// report reports each test of the app that started as a subtest.
 func (all results) report(t *testing.T) {
 	t.Helper()
+	unstarted := all.unstarted()
 	for _, one := range all {
+		if slices.Contains(unstarted, one.FullName) {
+			continue
+		}
 		t.Run(one.FullName, func(t *testing.T) {
 			t.Logf("%.1f s", one.Duration/1000)
 			if one.Status != "passed" {
@@ -141,7 +192,10 @@ type vitest struct {
 func start(t *testing.T, config string, only []string, environment ...string) *vitest {
 	t.Helper()
 	v := &vitest{file: filepath.Join(t.TempDir(), "results.json"), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
+	ctx, cancel := context.WithCancel(t.Context())
+	if limit, ok := t.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, limit.Add(-killReserve))
+	}
 	// nice gives the service priority: it has to respond within its limits while browsers use every processor.
 	arguments := []string{"npx", "vitest", "run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
 	if len(only) > 0 {
@@ -154,12 +208,21 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 	command := exec.CommandContext(ctx, "nice", arguments...)
 	command.Dir = webFolder
 	command.Env = append(os.Environ(), environment...)
+	killWithChildren(command)
 	go func() {
 		defer close(v.done)
 		defer cancel()
 		v.output, v.failure = command.CombinedOutput()
 	}()
 	return v
+}
+
+// killWithChildren makes the end of a command's context end its whole process group: the workers of vitest would keep the
+// output open. A browser has a group of its own, which WaitDelay is for.
+func killWithChildren(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = 5 * time.Second
 }
 
 // results reads the results that vitest wrote.
