@@ -12,6 +12,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 )
 
@@ -97,6 +98,9 @@ func (a *adoption) repair() (*turn.Machine, []byte, error) {
 	return turn.Repair(stored, a.node.turnTools), stored.Frames, nil
 }
 
+// loadTimeout is the limit of one read of a claimed turn.
+var loadTimeout = timelimit.Of(5 * time.Second)
+
 type loadTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
 
 // load reads the turn with LoadTurn or RepairTurn, and retries while the store is unavailable.
@@ -104,7 +108,7 @@ func (a *adoption) load(load loadTurn) (stored *turnlog.Stored, err error) {
 	n, claim := a.node, a.claim
 	for pause := storePause; ; pause = min(2*pause, maxStorePause) {
 		err = n.storeSlots.use(n.ctx, func() (failed error) {
-			ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+			ctx, cancel := context.WithTimeout(n.ctx, loadTimeout)
 			defer cancel()
 			if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
 				stored, failed = load(ctx, claim.AccountID, claim.TurnID)

@@ -14,14 +14,17 @@ import (
 	"turnstone/actors/turn"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 )
 
-const (
-	commandTry   = 2 * time.Second        // for one reply of a running actor, including its commit
-	commandWait  = 8 * time.Second        // in total; longer than a takeover
-	commandPause = 250 * time.Millisecond // between two reads of the durable state of a turn that this node does not run
+var (
+	commandTry  = timelimit.Of(2 * time.Second) // for one reply of a running actor, including its commit
+	commandWait = timelimit.Of(8 * time.Second) // in total; longer than a takeover
 )
+
+// commandPause is the time between two reads of the durable state of a turn that this node does not run.
+const commandPause = 250 * time.Millisecond
 
 // Command sends a command to a turn and waits until the decision is stored. When the turn runs on another node, it asks
 // that node. When the turn has no owner, or its owner is not reached, it waits for the durable record of the command, for

@@ -11,16 +11,18 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 )
 
 const (
 	// minAnswerTokens is the number of output tokens that the budget must still allow for a call to be made.
 	minAnswerTokens = 256
-	settleTimeout   = 2 * time.Second
 
 	storePause    = 50 * time.Millisecond
 	maxStorePause = time.Second // between two tries while the store is unavailable
 )
+
+var settleTimeout = timelimit.Of(2 * time.Second)
 
 // Budget limits the model tokens that an account may use in a day. Package persistence implements it.
 type Budget interface {

@@ -16,18 +16,17 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
 const (
-	claimLimit   = 20 // sessions that one round claims
-	storePause   = 50 * time.Millisecond
-	maxPause     = time.Second      // between two tries while the store is unavailable
-	commandWait  = 8 * time.Second  // for the reply to a cancel
-	verdictWait  = 10 * time.Second // then the reply to a body that was received whole is that the session still scans
-	drainMargin  = 5 * time.Second  // for the commits that are in flight when the grace of a drain is over
-	readyTimeout = time.Second
+	claimLimit  = 20 // sessions that one round claims
+	storePause  = 50 * time.Millisecond
+	maxPause    = time.Second      // between two tries while the store is unavailable
+	verdictWait = 10 * time.Second // then the reply to a body that was received whole is that the session still scans
+	drainMargin = 5 * time.Second  // for the commits that are in flight when the grace of a drain is over
 
 	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client
 	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and accepts no
@@ -35,6 +34,11 @@ const (
 	maxReceivedScans = 32
 	// maxStoredScans limits the contents in quarantine that are scanned at the same time. Such a scan does not wait for clients.
 	maxStoredScans = 4
+)
+
+var (
+	commandWait  = timelimit.Of(8 * time.Second) // for the reply to a cancel
+	readyTimeout = timelimit.Of(time.Second)
 )
 
 // Config is the configuration and the dependencies of a Host.

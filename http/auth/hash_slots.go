@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
 // Limits of the password hashes that run or wait at the same time. A hash takes a core and 19 MiB. If it takes 50 ms,
 // the last of maxHashWaiters waits 1.6 s on two cores.
 const (
-	hashesAtOnce    = 2
-	hashWaitTimeout = 2 * time.Second
-	maxHashWaiters  = 64 // known callers, and as many others
-	maxHashesOfOne  = 4  // running and waiting, per key
+	hashesAtOnce   = 2
+	maxHashWaiters = 64 // known callers, and as many others
+	maxHashesOfOne = 4  // running and waiting, per key
 )
+
+var hashWaitTimeout = timelimit.Of(2 * time.Second)
 
 // hashCaller identifies the caller for whom a password is hashed. A key has at most one slot at a time, so that one
 // address cannot take all slots. Known callers (a session, or a device that has signed in before) get slots before

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/protocol/timelimit"
 )
 
 // Probe checks whether one dependency works.
@@ -16,10 +18,13 @@ type Probe func(ctx context.Context) error
 // Bounds of the readiness checks: a fault is reported within three seconds, and each dependency is checked at most once
 // a second, however many callers there are.
 const (
-	probeTimeout   = 1500 * time.Millisecond
-	probeSlow      = time.Second
-	readyFor       = time.Second
-	SessionTimeout = time.Second // for looking up the session of a caller of /ready
+	probeSlow = time.Second
+	readyFor  = time.Second
+)
+
+var (
+	probeTimeout   = timelimit.Of(1500 * time.Millisecond)
+	SessionTimeout = timelimit.Of(time.Second) // for looking up the session of a caller of /ready
 )
 
 // CheckPersistence is the check of the database. While the database is down, no session can be verified.

@@ -7,14 +7,15 @@ import (
 
 	"turnstone/http/ready"
 	"turnstone/http/route"
+	"turnstone/protocol/timelimit"
 )
 
 // requestTimeout limits how long a request may take; for a stream, until its first byte. Waiting for another request
 // with the same Idempotency-Key counts. Reading the body does not count: it depends on the client's connection, and
 // readStalling limits it. A sign-in may also have to wait until other passwords are hashed.
-const (
-	requestTimeout = 5 * time.Second
-	publicTimeout  = 10 * time.Second
+var (
+	requestTimeout = timelimit.Of(5 * time.Second)
+	publicTimeout  = timelimit.Of(10 * time.Second)
 )
 
 // withTimeout limits a request that is not a stream.

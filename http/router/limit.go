@@ -11,6 +11,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
 // Limiter decides whether a request is within a limit. An error means that it could not decide; the request is then
@@ -94,9 +95,9 @@ func (rt *Router) DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from 
 // A request whose limiter does not respond must be refused within 300 ms. So the earlier steps, the lookups of the
 // session and of the key, shorten the wait for the limiter, but not below limiterMinTimeout: the limiter needs enough
 // time on a busy machine.
-const (
-	limiterTimeout    = 250 * time.Millisecond // from the start of the request
-	limiterMinTimeout = 100 * time.Millisecond
+var (
+	limiterTimeout    = timelimit.Of(250 * time.Millisecond) // from the start of the request
+	limiterMinTimeout = timelimit.Of(100 * time.Millisecond)
 )
 
 // limiterDeadline returns the time until which a request that started at began waits for the limiter.

@@ -19,17 +19,19 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
 const (
 	// PagePattern is the path of the page of a share.
 	PagePattern = "/s/{token}"
 	pagePath    = "/s/"
-	pageTimeout = 5 * time.Second
 	renderSlots = 2 // pages that are rendered at the same time; others wait
 )
 
 var (
+	pageTimeout = timelimit.Of(5 * time.Second)
+
 	//go:embed page.html
 	pageHTML string
 	//go:embed page.css

@@ -12,6 +12,7 @@ import (
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 )
 
 const (
@@ -20,10 +21,11 @@ const (
 	// keyMargin is the part of a request's time that is left when it stops waiting for a key, so that it can still
 	// report the reason.
 	keyMargin = 100 * time.Millisecond
-	// releaseTimeout limits how long an error response waits for the release of its key. A key that is not released
-	// expires by itself.
-	releaseTimeout = time.Second
 )
+
+// releaseTimeout limits how long an error response waits for the release of its key. A key that is not released
+// expires by itself.
+var releaseTimeout = timelimit.Of(time.Second)
 
 // Store stores the first response to each creating request with an Idempotency-Key. Its methods may be called
 // from any goroutine.

@@ -15,16 +15,20 @@ import (
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
+)
+
+var (
+	redisDialTimeout = timelimit.Of(200 * time.Millisecond)
+	redisTimeout     = timelimit.Of(150 * time.Millisecond) // limit of one read or write
+	redisPoolTimeout = timelimit.Of(100 * time.Millisecond)
+	// limiterTimeout limits a decision as a whole: a Redis that hangs counts as down. A refused request gets its
+	// response within 300 ms, and it also needs lookups of its session and its key.
+	limiterTimeout = timelimit.Of(200 * time.Millisecond)
 )
 
 const (
-	redisDialTimeout = 200 * time.Millisecond
-	redisTimeout     = 150 * time.Millisecond // limit of one read or write
-	redisPoolTimeout = 100 * time.Millisecond
-	redisPoolSize    = 32
-	// limiterTimeout limits a decision as a whole: a Redis that hangs counts as down. A refused request gets its
-	// response within 300 ms, and it also needs lookups of its session and its key.
-	limiterTimeout = 200 * time.Millisecond
+	redisPoolSize = 32
 	// maxLocalBuckets limits the keys of an in-process bucket. The least recently used keys are evicted; when they
 	// return, their bucket is full again.
 	maxLocalBuckets = 16_384

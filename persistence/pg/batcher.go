@@ -101,9 +101,8 @@ type Lookup[Q, A any] struct {
 const (
 	// lookupGroups limits the groups in flight. It is more than one, so that a connection that hangs does not block all
 	// lookups.
-	lookupGroups  = 4
-	maxLookedUp   = 128
-	lookupTimeout = RequestTimeout
+	lookupGroups = 4
+	maxLookedUp  = 128
 	// MaxShareWait is about the time of a round trip on a busy machine.
 	MaxShareWait = 5 * time.Millisecond
 )
@@ -120,7 +119,7 @@ func NewLookups[Q, A any](find func(ctx context.Context, group []*Lookup[Q, A]) 
 	l := &Lookups[Q, A]{}
 	l.MaxInFlight, l.MaxGroup, l.MaxWait = lookupGroups, maxLookedUp, MaxShareWait
 	l.Work = func(group []*Lookup[Q, A]) {
-		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), RequestTimeout)
 		defer cancel()
 		runTogether(group, func(some []*Lookup[Q, A]) error {
 			return recoverPanic(func() error { return find(ctx, some) })

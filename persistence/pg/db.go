@@ -19,19 +19,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
+)
+
+var (
+	connectTimeout = timelimit.Of(2 * time.Second)
+	// acquireTimeout is the limit of the wait for a connection, including dialling. A request that gets none is refused within
+	// a second, and it does more than wait.
+	acquireTimeout = timelimit.Of(900 * time.Millisecond)
+
+	// RequestTimeout is the limit of one call of this package.
+	RequestTimeout = timelimit.Of(5 * time.Second)
+	// ProbeTimeout is the limit of one readiness probe.
+	ProbeTimeout = timelimit.Of(time.Second)
 )
 
 const (
-	connectTimeout = 2 * time.Second
-	// acquireTimeout is the limit of the wait for a connection, including dialling. A request that gets none is refused within
-	// a second, and it does more than wait.
-	acquireTimeout = 900 * time.Millisecond
-
-	// RequestTimeout is the limit of one call of this package.
-	RequestTimeout = 5 * time.Second
-	// ProbeTimeout is the limit of one readiness probe.
-	ProbeTimeout = time.Second
-
 	keepAliveIdle     = 10 * time.Second
 	keepAliveInterval = 3 * time.Second
 	keepAliveCount    = 3
@@ -61,9 +64,9 @@ var sessionSettings = map[string]string{
 	"application_name":                    "turnstone",
 	"search_path":                         "public",
 	"timezone":                            "UTC",
-	"statement_timeout":                   "5s",
-	"lock_timeout":                        "2s",
-	"idle_in_transaction_session_timeout": "2s",
+	"statement_timeout":                   timelimit.Setting(5 * time.Second),
+	"lock_timeout":                        timelimit.Setting(2 * time.Second),
+	"idle_in_transaction_session_timeout": timelimit.Setting(2 * time.Second),
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "3",
 	"tcp_keepalives_count":                "3",

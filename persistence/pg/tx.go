@@ -16,16 +16,20 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/timelimit"
 )
 
 const (
-	maxRetries      = 3
-	retryLeast      = 5 * time.Millisecond
-	retryMost       = 50 * time.Millisecond
-	rollbackTimeout = time.Second
-	resolveTimeout  = 2 * time.Second
+	maxRetries = 3
+	retryLeast = 5 * time.Millisecond
+	retryMost  = 50 * time.Millisecond
 	// ResolvePause is the time between two lookups of the outcome of a commit.
 	ResolvePause = 20 * time.Millisecond
+)
+
+var (
+	rollbackTimeout = timelimit.Of(time.Second)
+	resolveTimeout  = timelimit.Of(2 * time.Second)
 )
 
 // Tx is an explicit transaction of one account. It is a pgx.Tx without nesting, so that River can insert jobs through

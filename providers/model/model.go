@@ -30,11 +30,11 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 )
 
 // The defaults of Options, and the limits that no option changes.
 const (
-	defaultConnect       = 5 * time.Second
 	defaultFirstByte     = 60 * time.Second
 	defaultIdle          = 45 * time.Second
 	defaultBackoff       = 500 * time.Millisecond
@@ -58,6 +58,9 @@ const (
 	// keepIdle is the time after which an unused connection is closed.
 	keepIdle = 30 * time.Second
 )
+
+// defaultConnect is the default of Options.Connect.
+var defaultConnect = timelimit.Of(5 * time.Second)
 
 // Options apply to every call to a provider: the operator's headers, and the time limits. The zero value means the
 // defaults.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"turnstone/protocol/timelimit"
 )
 
 // timeouts limit every call without limiting the size of an object.
@@ -14,7 +16,7 @@ type timeouts struct {
 	stall   time.Duration // without a byte in either direction
 }
 
-var defaultTimeouts = timeouts{connect: 2 * time.Second, header: 10 * time.Second, stall: 15 * time.Second}
+var defaultTimeouts = timeouts{connect: timelimit.Of(2 * time.Second), header: 10 * time.Second, stall: 15 * time.Second}
 
 const (
 	maxIdle = 32

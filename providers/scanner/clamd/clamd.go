@@ -19,23 +19,27 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 	"turnstone/providers/scanner"
 )
 
 const (
 	engine = "clamav"
 
-	connectTimeout = time.Second
-	commandTimeout = 2 * time.Second
-	scanBase       = 30 * time.Second
-	scanEachMiB    = time.Second
-	scanCap        = 180 * time.Second
+	scanBase    = 30 * time.Second
+	scanEachMiB = time.Second
+	scanCap     = 180 * time.Second
 	// maxDatabaseAge is the age of signatures above which Ready fails.
 	maxDatabaseAge = 7 * 24 * time.Hour
 	// databaseDate is the layout of the date in the reply to VERSION: "ClamAV 1.4.6/27800/Wed Oct 22 09:41:12 2026".
 	databaseDate = time.ANSIC
 	maxReply     = 4 << 10
 	chunk        = 64 << 10
+)
+
+var (
+	connectTimeout = timelimit.Of(time.Second)
+	commandTimeout = timelimit.Of(2 * time.Second)
 )
 
 // Scanner is a client of one daemon. It opens a connection for each command.
