@@ -18,10 +18,11 @@ import (
 	"turnstone/actors/tools"
 	"turnstone/actors/turn"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
 )
 
-const testTimeout = 20 * time.Second // limits the wait for an expected event; it does not measure speed
+const testTimeout = clocktest.HangGuard
 
 func startNode(t *testing.T, store *memory, model llm.Model, change func(*Config)) *Node {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 )
 
 func TestMain(m *testing.M) { remotetest.Main(m) }
@@ -76,7 +77,7 @@ func take(t *testing.T, s *tail.Stream, c *tail.Cursor) ([]byte, tail.Taken) {
 		}
 		select {
 		case <-signal:
-		case <-time.After(20 * time.Second):
+		case <-time.After(clocktest.HangGuard):
 			t.Fatalf("nothing arrived after %d", c.After)
 		}
 	}

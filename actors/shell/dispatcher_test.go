@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"turnstone/protocol/clocktest"
 )
 
 func TestALimitedNumberOfWorkersExecutesEveryRun(t *testing.T) {
@@ -44,7 +46,7 @@ func TestALimitedNumberOfWorkersExecutesEveryRun(t *testing.T) {
 	d.Schedule(func() { close(late) })
 	select {
 	case <-late:
-	case <-time.After(10 * time.Second):
+	case <-time.After(clocktest.HangGuard):
 		t.Error("a run that was scheduled after close was not executed: its messages must become dead letters")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +13,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded"
 )
 
@@ -21,8 +21,7 @@ import (
 // just created them, or is creating them.
 func TestDatabasesOfANewServerMigrateAtOnce(t *testing.T) {
 	const databases = 8
-	const limit = 5 * time.Minute // a passing test does not reach it
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.HangGuard)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "turnstone-migrate-") // the server's account may not enter t.TempDir
 	if err != nil {

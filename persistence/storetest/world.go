@@ -21,6 +21,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
 )
 
@@ -303,7 +304,7 @@ func WantCode(t testing.TB, err error, code protocol.Code) {
 }
 
 // WaitLimit limits each wait of the tests. A test that passes does not reach it.
-const WaitLimit = time.Minute
+const WaitLimit = clocktest.HangGuard
 
 // Eventually polls a condition until it holds.
 func Eventually(t *testing.T, holds func() bool) {

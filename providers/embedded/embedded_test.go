@@ -15,13 +15,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"turnstone/protocol/clocktest"
 )
 
 const (
 	// ownerFolderVariable is an environment variable. If it is set, this test binary starts servers in that folder and
 	// waits until it is killed.
 	ownerFolderVariable = "EMBEDDED_TEST_OWNER_FOLDER"
-	waitLimit           = 60 * time.Second
+	waitLimit           = clocktest.HangGuard
 )
 
 func TestMain(m *testing.M) {

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnstone/protocol/clocktest"
 )
 
 // issue creates a node's certificate and returns the paths of its files.
@@ -304,7 +306,7 @@ func TestProbeFindsWhetherANodeAcceptsTheCertificate(t *testing.T) {
 	issue(t, folder, "node")
 	issue(t, other, "node")
 	good, stranger := load(t, folder, "node"), load(t, other, "node")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.HangGuard)
 	defer cancel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.EnableHTTP2, server.TLS = true, good.Clone()

@@ -22,9 +22,10 @@ import (
 	"turnstone/persistence/objects/objectstest"
 	"turnstone/persistence/objects/s3test"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 )
 
-const waitLimit = 30 * time.Second
+const waitLimit = clocktest.HangGuard
 
 // gateway is the S3 server of this process.
 var gateway *s3test.Gateway

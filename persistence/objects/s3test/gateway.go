@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded/process"
 )
 
@@ -34,8 +35,7 @@ const (
 	module  = "tools/s3"
 	program = "github.com/versity/versitygw/cmd/versitygw"
 
-	startTimeout = 30 * time.Second
-	pollEvery    = 10 * time.Millisecond
+	pollEvery = 10 * time.Millisecond
 )
 
 // Gateway is a server with a folder of its own. It ends with this process.
@@ -129,7 +129,7 @@ func (g *Gateway) Restart() (err error) {
 }
 
 func (g *Gateway) await() error {
-	deadline := time.After(startTimeout)
+	deadline := time.After(clocktest.HangGuard)
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {

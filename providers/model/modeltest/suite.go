@@ -16,6 +16,7 @@ import (
 	"turnstone/actors/routing"
 	"turnstone/actors/title"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/model"
 )
 
@@ -30,7 +31,7 @@ type Subject struct {
 
 const (
 	key          = "key-of-the-suite"
-	waitLimit    = 20 * time.Second // limits the wait for an expected event
+	waitLimit    = clocktest.HangGuard
 	shortTimeout = 150 * time.Millisecond
 )
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded/process"
 )
 
@@ -24,8 +25,7 @@ const (
 	program = "/usr/sbin/clamd" // of Debian's package clamav-daemon; not on the PATH of every user
 	page    = "docs/files.md"
 
-	startTimeout = 30 * time.Second
-	pollEvery    = 10 * time.Millisecond
+	pollEvery = 10 * time.Millisecond
 )
 
 // Daemon is a running daemon with a folder of its own. Its methods are for the goroutine of the test.
@@ -95,7 +95,7 @@ func (d *Daemon) Restart() {
 	if d.server, err = process.Start(command); err != nil {
 		d.t.Fatalf("%v; Debian's package is clamav-daemon", err)
 	}
-	deadline := time.After(startTimeout)
+	deadline := time.After(clocktest.HangGuard)
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for !d.responds() {
