@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap/zaptest"
@@ -25,6 +24,7 @@ import (
 	"turnstone/persistence/objects/disk"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
@@ -35,17 +35,11 @@ const (
 	Login = "turnstone"
 )
 
-const (
-	template       = "turnstone_template"
-	prepareTimeout = 60 * time.Second
-)
+const template = "turnstone_template"
 
-var (
-	prepare sync.Mutex // guards prepared
-	// prepared is the server that has the template.
-	prepared *embedded.Postgres
-	serial   atomic.Int64
-)
+var serial atomic.Int64
+
+func init() { embeddedtest.Prepare("migrated", createTemplate) }
 
 // Database is a migrated database of one test.
 type Database struct {
@@ -59,9 +53,15 @@ type Database struct {
 // NewDatabase clones the template. The database is dropped when the test ends.
 func NewDatabase(t testing.TB) Database {
 	t.Helper()
-	d := clone(t, template)
+	d := Clone(t)
 	d.dropAtEnd(t)
 	return d
+}
+
+// Clone is NewDatabase for a database that is left to the end of the process, when its server may be down.
+func Clone(t testing.TB) Database {
+	t.Helper()
+	return clone(t, template)
 }
 
 // Prepare returns a function that works like NewDatabase, but in its databases the statements have run: once, for all of
@@ -90,11 +90,8 @@ func Prepare(statements ...string) func(testing.TB) Database {
 func clone(t testing.TB, from string) Database {
 	t.Helper()
 	server := embeddedtest.Postgres(t)
-	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
-	if err := prepareTemplate(ctx, server); err != nil {
-		t.Fatalf("template database: %v", err)
-	}
 	name := fmt.Sprintf("test_%d", serial.Add(1))
 	// Copying the files takes a fifth of the time that copying them through the write-ahead log would.
 	if err := admin(ctx, server, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, from, Owner)); err != nil {
@@ -109,7 +106,7 @@ func clone(t testing.TB, from string) Database {
 func (d Database) dropAtEnd(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 		defer cancel()
 		if err := admin(ctx, d.Server, fmt.Sprintf("drop database %s with (force)", d.Name)); err != nil {
 			t.Errorf("dropping the database of the test: %v", err)
@@ -117,20 +114,12 @@ func (d Database) dropAtEnd(t testing.TB) {
 	})
 }
 
-func prepareTemplate(ctx context.Context, server *embedded.Postgres) error {
-	prepare.Lock()
-	defer prepare.Unlock()
-	if prepared == server {
-		return nil
-	}
+// createTemplate creates the migrated database that tests clone.
+func createTemplate(ctx context.Context, server *embedded.Postgres) error {
 	if err := pg.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), template, Owner, Login); err != nil {
 		return err
 	}
-	if err := pg.Migrate(ctx, server.DSN(Owner, template), pg.MigrateOptions{Login: Login}); err != nil {
-		return err
-	}
-	prepared = server
-	return nil
+	return pg.Migrate(ctx, server.DSN(Owner, template), pg.MigrateOptions{Login: Login})
 }
 
 func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
@@ -148,7 +137,7 @@ func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
 // Open opens the database as the service does. It is closed when the test ends, before the database is dropped.
 func (d Database) Open(t testing.TB) *persistence.Stores {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
 	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Objects: d.Objects(t), Logger: zaptest.NewLogger(t)})
 	if err != nil {
@@ -180,7 +169,7 @@ func (d Database) ObjectFolder(t testing.TB) string {
 // Admin runs one statement as the superuser.
 func (d Database) Admin(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.AdminURL)
 	if err != nil {

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"turnstone/persistence/pg"
+	"turnstone/persistence/pgtest"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
 
 const (
-	databaseOwner = "turnstone_owner"
-	databaseLogin = "turnstone"
+	databaseOwner = pgtest.Owner
+	databaseLogin = pgtest.Login
 	// GivenSecret is the secret of the installation.
 	GivenSecret = "vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"
 )
@@ -74,18 +75,22 @@ func NewHosted(t *testing.T) *ServeInstallation {
 // NewHostedOn is NewHosted with the database on a server that the test may break.
 func NewHostedOn(t *testing.T, postgres *embedded.Postgres) *ServeInstallation {
 	t.Helper()
-	redis := embeddedtest.Redis(t)
 	name := "serve_" + strconv.FormatInt(hostedCount.Add(1), 10)
 	err := pg.Provision(t.Context(), postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, databaseLogin)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newHosted(t, postgres.DSN(databaseOwner, name), postgres.DSN(databaseLogin, name))
+}
+
+func newHosted(t *testing.T, owner, login string) *ServeInstallation {
+	t.Helper()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(GivenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &ServeInstallation{Owner: postgres.DSN(databaseOwner, name), Login: postgres.DSN(databaseLogin, name)}
-	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis.URL(), "TURNSTONE_SECRET_FILE="+secret)
+	i := &ServeInstallation{Owner: owner, Login: login}
+	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+embeddedtest.Redis(t).URL(), "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }
 

@@ -1,6 +1,10 @@
 // Package embeddedtest gives tests a real Postgres and a real Redis: one private server of each kind per test process,
 // started for the first test that needs it and stopped with the process. Only tests import it.
 //
+// If TURNSTONE_TEST_PREPARED names a folder, the first process that starts a Postgres leaves a copy of its cluster there,
+// with what Prepare stores in it, and every later one starts with that copy. The folder belongs to one run of the tests, so it
+// cannot be out of date.
+//
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
 package embeddedtest
 
@@ -14,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded"
 )
 
@@ -22,8 +27,8 @@ const (
 	memoryFolder  = "/dev/shm"
 	// memoryNeeded is the space that a cluster with its log and the databases of the tests may need.
 	memoryNeeded = 3 << 30
-	startTimeout = 90 * time.Second
-	stopTimeout  = 20 * time.Second
+	// PreparedVariable is the environment variable that names the folder of prepared clusters.
+	PreparedVariable = "TURNSTONE_TEST_PREPARED"
 )
 
 // shared contains the servers of this process.
@@ -44,14 +49,13 @@ func Postgres(t testing.TB) *embedded.Postgres {
 	if shared.postgres != nil {
 		return shared.postgres
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
 	folder, err := folder()
 	if err != nil {
 		t.Fatalf("folder of the test's servers: %v", err)
 	}
-	shared.postgres, err = embedded.StartPostgres(ctx, embedded.PostgresOptions{DataDir: filepath.Join(folder, "postgres")})
-	if err != nil {
+	if shared.postgres, err = startPrepared(ctx, filepath.Join(folder, "postgres")); err != nil {
 		t.Fatalf("Postgres for tests: %v", err)
 	}
 	return shared.postgres
@@ -65,7 +69,7 @@ func Redis(t testing.TB) *embedded.Redis {
 	if shared.redis != nil {
 		return shared.redis
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
 	folder, err := folder()
 	if err != nil {
@@ -100,7 +104,7 @@ func (r runner) Run() int {
 func stop() error {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
 	if shared.postgres != nil {
 		if err := shared.postgres.Close(ctx); err != nil {
