@@ -2,6 +2,7 @@ package crash
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,12 +26,13 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
 
 var (
-	crashFor     = flag.Duration("crash.for", time.Minute, "duration of the run")
+	crashFor     = flag.Duration("crash.for", 0, "duration of the run; 0: one round, which ends as soon as it has its minimums")
 	crashSeed    = flag.Uint64("crash.seed", 0, "seed of every fault and of every choice of a client; 0: random")
 	crashBundle  = flag.String("crash.bundle", "", "folder of a failed run below tmp/crash, whose seed is used")
 	crashPublish = flag.Bool("crash.publish", false, "write reliability.json and the table in docs/reliability.md")
@@ -62,7 +64,8 @@ var writeLimit = limit{Burst: 120, PerSecond: 20}
 type run struct {
 	t          *testing.T
 	seed       uint64
-	folder     string // of the bundle
+	length     time.Duration // at most, if crashFor is 0
+	folder     string        // of the bundle
 	began      time.Time
 	site       *sitetest.Site
 	database   string // URL for the superuser
@@ -82,7 +85,7 @@ type run struct {
 // TestCrash is described in doc.go.
 func TestCrash(t *testing.T) {
 	a := newRun(t)
-	for left := *crashFor; left > 0; left -= *crashRound {
+	for left := a.length; left > 0; left -= *crashRound {
 		if err := a.round(min(left, *crashRound)); err != nil {
 			a.notes.violation(badResponse, "the run cannot continue: %v", err)
 		}
@@ -92,7 +95,7 @@ func TestCrash(t *testing.T) {
 	}
 	a.checkCommits()
 	if *crashOnly == "" { // other runs are about single faults
-		a.checkMinimums(*crashFor)
+		a.checkMinimums(a.length)
 	}
 	a.finish()
 }
@@ -118,7 +121,7 @@ func seedOf(t *testing.T) uint64 {
 
 func newRun(t *testing.T) *run {
 	t.Helper()
-	a := &run{t: t, seed: seedOf(t), began: time.Now(), notes: newFindings(), result: result{Faults: map[string]int{}}}
+	a := &run{t: t, seed: seedOf(t), length: cmp.Or(*crashFor, *crashRound), began: time.Now(), notes: newFindings(), result: result{Faults: map[string]int{}}}
 	root, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -327,23 +330,30 @@ func (a *run) prepare() (since time.Time, err error) {
 }
 
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
-// again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer.
+// again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer. If the
+// length of the run is not given, it also ends as soon as they are.
 func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	planned, cancel := context.WithTimeout(ctx, length)
-	defer cancel()
+	planned, cancelPlanned := context.WithTimeout(ctx, length)
+	defer cancelPlanned()
 	overtime := planned
 	if length >= time.Minute {
+		var cancel context.CancelFunc
 		overtime, cancel = context.WithTimeout(ctx, 3*length)
 		defer cancel()
 	}
 	var clients, injecting sync.WaitGroup
 	a.startClients(ctx, number, h, &clients)
 	enough, quiet := a.minimums(h, watch), time.Now().Add(length-queueQuiet)
+	if *crashFor == 0 {
+		injecting.Go(func() { a.endEarly(planned, cancelPlanned, enough) })
+	}
 	for n, queue := range a.queueClients(number) {
 		queue.history, queue.ctx, queue.watch, queue.random = h, ctx, watch, a.random(number, 2000+n)
-		clients.Go(func() { queue.run(func() bool { return time.Now().Before(quiet) || !enough() }) })
+		clients.Go(func() {
+			queue.run(func() bool { return planned.Err() == nil && time.Now().Before(quiet) || !enough() })
+		})
 	}
 	failed := make(chan error, len(lanes))
 	for n, l := range lanes {
@@ -363,6 +373,23 @@ func (a *run) work(number int, length time.Duration, h *history, watch *queueWat
 	clients.Wait()
 	close(failed)
 	return <-failed
+}
+
+// endEarly ends the planned time of a round when its minimums are reached and every kind of fault was injected.
+func (a *run) endEarly(planned context.Context, end func(), enough func() bool) {
+	for clock.Sleep(planned, restPoll) == nil {
+		kinds := map[string]bool{}
+		for _, f := range a.injector.injected() {
+			kinds[f.Kind] = true
+		}
+		missing := slices.ContainsFunc(lanes, func(l lane) bool {
+			return slices.ContainsFunc(only(l.kinds), func(kind faultKind) bool { return !kinds[kind.name] })
+		})
+		if enough() && !missing {
+			end()
+			return
+		}
+	}
 }
 
 // random returns the random numbers of a client or lane in a round.

@@ -12,11 +12,12 @@ import (
 
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded"
 )
 
 const (
-	storeTimeout = 30 * time.Second // for a store to stop and start
+	storeTimeout = clocktest.HangGuard // for a store to stop and start
 	cutTimeout   = 400 * time.Millisecond
 	deadAfter    = 6 * time.Second       // by then a stopped node was declared dead and its turns were taken over
 	settleAfter  = 20 * time.Millisecond // by then a signal has reached a store's process

@@ -19,12 +19,13 @@ import (
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/clocktest"
 )
 
 const (
 	// startTimeout and endTimeout are how long a process may take to serve and to end; after that the test fails.
-	startTimeout = 60 * time.Second
-	endTimeout   = 60 * time.Second
+	startTimeout = clocktest.HangGuard
+	endTimeout   = clocktest.HangGuard
 	// slots is the number of data folders. With two, a successor can start while its predecessor still runs.
 	slots = 2
 	// maxDead is more than the number of nodes that one process can declare dead, because each slot runs one process at
