@@ -16,9 +16,7 @@ export GOFLAGS += -gcflags=google.golang.org/grpc/grpclog/...=-race=false
 # By default a process with the race detector sleeps for a second before it exits, to observe goroutines that still run. A
 # race is reported when it happens, and goleak finds goroutines that tests leave running.
 export GORACE ?= atexit_sleep_ms=0
-# The time limit of one package. The tests that kill the whole program many times are in a single package.
-TEST_TIMEOUT ?= 10m
-TESTS ?= ./...
+TESTS ?=
 FUZZTIME ?= 1m
 BENCH ?=
 SOAK ?=
@@ -43,13 +41,9 @@ release: go web/dist/index.html ## build the stripped binaries of a release and 
 	done
 	cd bin/release && sha256sum turnstone-* > SHA256SUMS
 
-test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real servers, with the race detector
+test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, or those of TESTS=./package, on real servers, with the race detector
 	rm -f tmp/notices
-	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- bash -c '$(GO_TEST) -json -timeout $(TEST_TIMEOUT) \
-		$(if $(ALL),$$(go list ./... | grep -vE $(ALONE) | grep -vE $(SEQUENTIAL)),$(TESTS)); failed=$$?; \
-		$(if $(ALL),go test -race=false -count=1 -json -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -E $(SEQUENTIAL)) || failed=1; \
-		$(GO_TEST) -json -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -E $(ALONE) | grep -v $(BROWSER)) || failed=1; \
-		$(GO_TEST) -json -parallel 3 -timeout 20m ./$(BROWSER) || failed=1; $(call MUTANTS,some,-json) || failed=1;) exit $$failed' \
+	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- tools/test.sh $(TESTS) \
 		| { failed=(); while IFS= read -r line; do \
 			case $$line in \
 			"=== FAIL: "*) failed+=("$${line#=== FAIL: }") ;; \
@@ -60,18 +54,6 @@ test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, on real
 			printf "%s\n" "$$line"; \
 		done; }
 
-ALL     = $(filter ./...,$(TESTS))
-# These packages run one after the other: each starts several processes, or thousands of requests, and on two processors
-# two of them leave each other too little time. The browser tests come last.
-ALONE   = "^turnstone/(http|cmd/turnstone(/.*)?)$$"
-BROWSER = cmd/turnstone/browser
-GO_TEST = go test -race -count=1
-# These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
-# in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
-SEQUENTIAL = "^turnstone/(actors/turn|persistence/imports/source|cmd/loadtest/scale)$$"
-# The seeded bugs run alone and one after the other, once everything else is built: each has 60 s, including its build.
-MUTANTS = $(GO_TEST) $(2) -timeout 60m -run "^TestSeededBugsAreKilled$$" . -args -mutants=$(1)
-
 fuzz: go ## run every fuzz target for FUZZTIME (1m), one after the other; findings are stored in testdata/fuzz
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r folder; do \
 		grep -ho '^func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -d ' ' -f 2 | while read -r target; do \
@@ -81,7 +63,7 @@ fuzz: go ## run every fuzz target for FUZZTIME (1m), one after the other; findin
 	done
 
 mutants: debian-test go ## seed bugs, one after the other, and check that a test finds each
-	$(call MUTANTS,all,-v)
+	go test -race -count=1 -v -timeout 0 -run '^TestSeededBugsAreKilled$$' . -args -mutants=all
 
 check: lint format openapi generated ## lint, and check the formatting and that generated files are up to date
 

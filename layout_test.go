@@ -39,7 +39,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
 	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/observe", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
@@ -55,7 +55,6 @@ var layers = map[string][]string{
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
 	},
 	"cmd": {
-		"cmd/machine",
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
 		"cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest/scale", "cmd/loadtest",
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
@@ -251,15 +250,15 @@ func TestStateMachinesArePure(t *testing.T) {
 	}
 }
 
-// TestPackagesWithoutTheRaceDetectorStartNoGoroutines checks the packages that the Makefile tests without the race detector.
+// TestPackagesWithoutTheRaceDetectorStartNoGoroutines checks the packages that make test tests without the race detector.
 func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
-	list := regexp.MustCompile(`(?m)^SEQUENTIAL = "\^turnstone/\(([a-z/|]+)\)\$\$"$`).FindStringSubmatch(readPage(t, "Makefile"))
+	list := regexp.MustCompile(`(?m)^sequential=\(([a-z./ ]+)\)$`).FindStringSubmatch(readPage(t, "tools/test.sh"))
 	if list == nil {
-		t.Fatal("the Makefile has no SEQUENTIAL")
+		t.Fatal("tools/test.sh has no list of sequential packages")
 	}
 	files := map[string]int{}
-	for folder := range strings.SplitSeq(list[1], "|") {
-		files[folder] = 0
+	for folder := range strings.FieldsSeq(list[1]) {
+		files[strings.TrimPrefix(folder, "./")] = 0
 	}
 	walkAll(t, func(file string, imports []string) {
 		folder := path.Dir(file)
@@ -282,7 +281,7 @@ func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
 				starts = call.Sel.Name == "Parallel" || call.Sel.Name == "Go" || call.Sel.Name == "AfterFunc"
 			}
 			if starts {
-				t.Errorf("%s starts a goroutine: remove its package from SEQUENTIAL in the Makefile", file)
+				t.Errorf("%s starts a goroutine: remove its package from the sequential ones in tools/test.sh", file)
 			}
 			return true
 		})

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Runs the tests of packages, or all tests: tools/test.sh [package…]. It prints the events of go test -json. The environment
+# has GOFLAGS and GORACE (Makefile).
+#
+# All packages share one invocation of go test, which runs three at the same time and links the next ones meanwhile. The
+# suites that start whole programs come first, the longest of them before the others: some use both processors, others
+# mostly wait. The test build multiplies the time limits of the service (package protocol/timelimit), so none of them has to
+# run alone.
+set -uo pipefail
+
+# A package that takes this long hangs: the slowest takes less than a tenth of it.
+timeout=45m
+test=(go test -count=1 -json -timeout "$timeout")
+factor=-ldflags=-X=turnstone/protocol/timelimit.factor=6
+
+suites=(
+	./cmd/turnstone/browser ./http ./cmd/turnstone ./cmd/turnstone/crash ./cmd/turnstone/faults ./cmd/turnstone/failpoints
+	./cmd/turnstone/chaos ./cmd/turnstone/restore ./persistence/turns ./providers/extract
+)
+# These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
+# in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
+sequential=(./actors/turn ./persistence/imports/source ./cmd/loadtest/scale)
+
+# The clusters and data folders that the tests start with are made once in a run; see package embeddedtest.
+prepared=$(mktemp -d "$([[ -w /dev/shm && -z ${TMPDIR:-} ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")/turnstone-prepared-XXXXXX") || exit
+trap 'rm -rf "$prepared"' EXIT
+chmod 711 "$prepared" # the accounts of the private servers must be able to enter it
+export TURNSTONE_TEST_PREPARED=$prepared
+
+if [[ $# -gt 0 ]]; then
+	"${test[@]}" -race "$factor" -p 3 -parallel 4 "$@"
+	exit
+fi
+
+module=$(go list -m)
+others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${sequential[@]#.}"); }
+
+failed=0
+"${test[@]}" -race=false "${sequential[@]}" >"$prepared/sequential" &
+"${test[@]}" -race "$factor" -p 3 -parallel 4 "${suites[@]}" $(others) || failed=1
+wait $! || failed=1
+cat "$prepared/sequential"
+# A seeded bug is built and killed alone, once everything else is built.
+"${test[@]}" -race "$factor" -run '^TestSeededBugsAreKilled$' . -args -mutants=some || failed=1
+exit "$failed"
