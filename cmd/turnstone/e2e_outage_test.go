@@ -29,12 +29,6 @@ func longText() string {
 	return script.Text()
 }
 
-// The time limits that the service promises for a refusal.
-const (
-	postgresRefusal = time.Second
-	redisRefusal    = 300 * time.Millisecond
-)
-
 func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) {
 	s := sitetest.NewSite(t)
 	s.Start()
@@ -68,7 +62,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	}
 	failed := time.Now()
 	sitetest.Eventually(t, "Postgres is unreachable", func() bool { return u.Do(t, http.MethodGet, "/conversations", nil).Status != http.StatusOK })
-	u.WantRefused(t, postgresRefusal, []sitetest.Attempt{
+	u.WantRefused(t, []sitetest.Attempt{
 		{Method: http.MethodGet, Path: "/conversations", Body: nil},
 		{Method: http.MethodGet, Path: "/conversations/" + idle, Body: nil},
 		{Method: http.MethodGet, Path: "/chat/turns/" + first.Turn, Body: nil},
@@ -161,7 +155,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 				t.Fatal(err)
 			}
 			failed := time.Now()
-			u.WantRefused(t, redisRefusal, []sitetest.Attempt{
+			u.WantRefused(t, []sitetest.Attempt{
 				{Method: http.MethodPost, Path: "/conversations", Body: map[string]string{"title": "Unprotected"}},
 				{Method: http.MethodPut, Path: "/conversations/" + conversation + "/title", Body: map[string]string{"title": "Unprotected"}},
 				{Method: http.MethodPost, Path: "/chat", Body: sitetest.NewChatBody("Unprotected?")},

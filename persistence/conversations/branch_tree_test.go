@@ -2,9 +2,7 @@ package conversations_test
 
 import (
 	"testing"
-	"time"
 
-	"turnstone/cmd/machine"
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pgtest"
@@ -143,14 +141,11 @@ select $1, md5($2::text || n)::uuid, $2, $2, n, case when n > 1 then md5($2::tex
 	json_build_array(json_build_object('type', 'text', 'part_id', 'part_01h2xcejqtf2nbrexx3vqjhp41', 'text', repeat('word ', 60)))
 from generate_series(1, $3::int) n`
 
-// TestTheLargestForkTakesLessThanASecond also compares the duration with that of a tenth of the path, which does not
-// depend on the machine.
-func TestTheLargestForkTakesLessThanASecond(t *testing.T) {
-	const most, least = 20_000, 2_000
+func TestTheLargestForkIsComplete(t *testing.T) {
+	const most = 20_000
 	database := pgtest.NewDatabase(t)
 	db := database.Open(t)
-	account, meter := pgtest.Account(t, db), machine.Start()
-	t.Cleanup(meter.Stop)
+	account := pgtest.Account(t, db)
 	id := protocol.NewConversationID()
 	database.Admin(t, longPathSQL, account, id, most+1)
 	at := func(depth int) (message protocol.MessageID) {
@@ -160,26 +155,10 @@ func TestTheLargestForkTakesLessThanASecond(t *testing.T) {
 		}
 		return page.Messages[0].MessageID
 	}
-	fastest := map[int]time.Duration{}
-	for _, depth := range []int{least, most} {
-		for range 3 {
-			began := time.Now()
-			fork, err := db.Conversations.ForkConversation(t.Context(), account, id, at(depth), "", nil)
-			took := time.Since(began)
-			if err != nil || fork.MessageCount != depth {
-				t.Fatalf("a fork of %d messages: %+v, %v", depth, fork, err)
-			}
-			if before, measured := fastest[depth]; !measured || took < before {
-				fastest[depth] = took
-			}
-			meter.Check(t, "a fork", began, took, time.Second)
-		}
+	fork, err := db.Conversations.ForkConversation(t.Context(), account, id, at(most), "", nil)
+	if err != nil || fork.MessageCount != most {
+		t.Fatalf("a fork of %d messages: %+v, %v", most, fork, err)
 	}
-	ratio := float64(fastest[most]) / float64(fastest[least])
-	t.Logf("%d messages: %s, %d messages: %s, ratio %.1f", least, fastest[least], most, fastest[most], ratio)
-	if ratio > 2*most/least {
-		t.Errorf("ten times the messages take %.1f times as long", ratio)
-	}
-	_, err := db.Conversations.ForkConversation(t.Context(), account, id, at(most+1), "", nil)
+	_, err = db.Conversations.ForkConversation(t.Context(), account, id, at(most+1), "", nil)
 	storetest.WantCode(t, err, protocol.CodeInvalid)
 }

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,10 +25,6 @@ var (
 
 const (
 	pauseOfNode = 15 * time.Second
-	// continueWithin limits how long a turn may pause after its node was killed, at the 99th percentile.
-	continueWithin = 5 * time.Second
-	// drainWithin limits how long a turn may pause while its node is drained.
-	drainWithin = 2 * time.Second
 	joinRounds  = 3 // rounds of a new node, in which it moves no turn
 )
 
@@ -128,7 +123,6 @@ func (r *run) during(kind string, id uuid.UUID, fault func()) {
 			victims[protocol.TurnID(turn.Turn).String()] = true
 		}
 	}
-	began := time.Now()
 	before := map[*record]int64{}
 	r.mu.Lock()
 	for name := range victims {
@@ -165,19 +159,7 @@ func (r *run) during(kind string, id uuid.UUID, fault func()) {
 	defer r.mu.Unlock()
 	for known := range before {
 		f.pauses = append(f.pauses, known.gap)
-		if known.gap > limitOf(kind) {
-			sitetest.Meter().Check(r.t, fmt.Sprintf("%s: the pause of a turn", kind), began, known.gap, limitOf(kind))
-		}
 	}
-}
-
-// limitOf returns the limit of the pause of a single turn. That after a kill is of the 99th percentile, which report checks.
-func limitOf(kind string) time.Duration {
-	switch kind {
-	case "drain", "rolling deploy":
-		return drainWithin
-	}
-	return sitetest.ProcessTimeout
 }
 
 // planned declares a fault to the ledgers of all accounts.
@@ -316,10 +298,6 @@ func (r *run) report(took time.Duration) {
 		if len(f.pauses) == 0 {
 			r.t.Errorf("%s hit no turn", kind)
 		}
-	}
-	if f := r.figures["kill -9"]; f != nil {
-		p99 := quantile(f.pauses, 0.99)
-		sitetest.Meter().Check(r.t, "kill -9: the pause of turns, p99,", time.Now().Add(-took), p99, continueWithin)
 	}
 	if adopted == 0 || commands == 0 || len(r.all) < 2*r.turns {
 		r.t.Error("the run is too small to prove something")

@@ -17,19 +17,22 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
 )
 
 const (
 	// A turn takes about ten seconds, so most faults hit it in the middle.
 	script = "[[script tokens=160 interval=60ms]]"
 
-	accounts       = 4
-	requestTimeout = 10 * time.Second // for one response; a command may take 8 s
+	accounts = 4
 	// silence is how long a reader waits for the next event before it reconnects to another node. A client without such
 	// a limit would wait for a paused node until the connection breaks.
 	silence = 3 * time.Second
 	pause   = 50 * time.Millisecond // between two attempts of a client
 )
+
+// requestTimeout is how long a client waits for one response. A command may take 8 s.
+var requestTimeout = timelimit.Of(10 * time.Second)
 
 // load is a steady load of live turns.
 type load struct {

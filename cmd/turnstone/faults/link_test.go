@@ -19,12 +19,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/timelimit"
 )
 
+// slowness is the delay of every response on a slow link.
+var slowness = timelimit.Of(3 * time.Second)
+
 const (
-	slowness  = 3 * time.Second // delay of every response on a slow link
-	flapEvery = time.Second     // a flapping link is alternately up and down for this long
-	trickle   = 2               // KB/s of a narrow link
+	flapEvery = time.Second // a flapping link is alternately up and down for this long
+	trickle   = 2           // KB/s of a narrow link
 )
 
 // link is a connection that can be broken: a proxy in front of one address.

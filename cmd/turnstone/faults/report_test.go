@@ -24,7 +24,6 @@ type refusal struct {
 	took                 time.Duration
 	count                int
 	noticed, recovered   time.Duration // by /ready
-	late                 int           // refused requests of 24 that were sent when /ready had recovered
 }
 
 func newReport() *report { return &report{refusals: map[string]refusal{}} }
@@ -77,8 +76,8 @@ func (r *report) print(t *testing.T) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d cells, %d requests\n", r.cells, r.asked)
 	for _, one := range rows {
-		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: down after %8s, up after %8s; %d late\n", one.link, one.fault, one.count,
-			round(one.took), one.request, round(one.noticed), round(one.recovered), one.late)
+		fmt.Fprintf(&text, "%-9s %-10s %3d refused, slowest %8s %-38s  /ready: down after %8s, up after %8s\n", one.link, one.fault, one.count,
+			round(one.took), one.request, round(one.noticed), round(one.recovered))
 	}
 	for _, name := range slices.Sorted(maps.Keys(slowest)) {
 		fmt.Fprintf(&text, "slowest refusal, %s: %s (%s, %s)\n", name, round(slowest[name].took), slowest[name].fault, slowest[name].request)

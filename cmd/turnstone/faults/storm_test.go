@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,35 +153,22 @@ func asSuperuser(t *testing.T, dsn string, work func(ctx context.Context, conn *
 
 const burst = 24
 
-// awaitNoRefusals sends many requests at once right after a fault, records how many are still refused, and waits until
-// none is.
-func (w *row) awaitNoRefusals() {
-	late := w.countRefused()
-	w.report.update(w.link, w.fault, func(one *refusal) { one.late = late })
-	if late > 0 {
-		sitetest.Eventually(w.t, "no request is refused after the fault", func() bool { return w.countRefused() == 0 })
-	}
-}
-
-// countRefused creates conversations concurrently, which needs both the limiter and the database, and returns how many
-// requests were refused. They must not change the same row: they would wait for each other.
-func (w *row) countRefused() int {
+// wantNoRefusals creates conversations concurrently once /ready has recovered from a fault. That needs both the limiter and
+// the database, and no request may be refused any more. They must not change the same row: they would wait for each other.
+func (w *row) wantNoRefusals() {
 	var running sync.WaitGroup
-	var late atomic.Int64
 	for range burst {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
 			defer cancel()
 			a, err := w.Request(ctx, http.MethodPost, "/conversations", map[string]string{"title": newTitle})
-			if err == nil && a.Status == http.StatusCreated {
-				return
-			}
-			late.Add(1)
-			if err != nil || a.Status != http.StatusServiceUnavailable {
-				w.t.Errorf("after the fault: %v %+v", err, a)
+			switch {
+			case err != nil:
+				w.t.Errorf("after the fault: %v", err)
+			case a.Status != http.StatusCreated:
+				w.t.Errorf("after the fault, %s returned %d after %s: %s", a.Request, a.Status, round(a.Took), a.Body)
 			}
 		})
 	}
 	running.Wait()
-	return int(late.Load())
 }

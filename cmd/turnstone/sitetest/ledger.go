@@ -9,12 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/cmd/machine"
 	"turnstone/providers/embedded/embeddedtest"
 )
-
-// Meter returns the meter of the test process. The first call starts it.
-var Meter = sync.OnceValue(machine.Start)
 
 // suite holds the totals of all ledgers of the test process.
 var suite struct{ unexpected, planned atomic.Int64 }
@@ -27,14 +23,13 @@ func RunMain(m embeddedtest.Runner) {
 }
 
 // Ledger records the failures that the clients of one test met outside of planned faults: refusals (503), errors (other
-// 5xx) and broken connections. Each of them fails the test or, if the machine was outside its bounds, is reported as
-// inconclusive.
+// 5xx) and broken connections. Each of them fails the test.
 //
 // Concurrency: its methods may be called from any goroutine.
 type Ledger struct {
 	mu    sync.Mutex
-	plans []*plan   // guarded by mu
-	found []finding // guarded by mu
+	plans []*plan  // guarded by mu
+	found []string // guarded by mu
 }
 
 // plan is a fault that the test causes itself. until is zero while the fault lasts.
@@ -42,25 +37,25 @@ type plan struct {
 	from, until time.Time
 }
 
-type finding struct {
-	text    string
-	machine machine.Measurement
-}
-
 // NewLedger returns a ledger that reports its findings when the test ends.
 func NewLedger(t testing.TB) *Ledger {
-	Meter()
 	l := &Ledger{}
 	t.Cleanup(func() { l.report(t) })
 	return l
 }
 
-func (l *Ledger) report(t machine.Reporter) {
+// reporter is the part of testing.TB that a ledger needs.
+type reporter interface {
+	Helper()
+	Errorf(format string, arguments ...any)
+}
+
+func (l *Ledger) report(t reporter) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.found {
-		one.machine.Report(t, "no fault was planned, and "+one.text)
+		t.Errorf("no fault was planned, and %s", one)
 	}
 	l.found = nil
 }
@@ -98,9 +93,8 @@ func (l *Ledger) Count(request string, began time.Time, status int, err error) {
 			text = fmt.Sprintf("%s broke after %s: %v", request, time.Since(began).Round(time.Millisecond), err)
 		}
 		suite.unexpected.Add(1)
-		measured := Meter().Between(began, time.Now())
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.found = append(l.found, finding{text, measured})
+		l.found = append(l.found, text)
 	}
 }

@@ -9,13 +9,11 @@ import (
 	"testing"
 )
 
-// findings is a machine.Reporter that records what a ledger reports.
+// findings is a reporter that records what a ledger reports.
 type findings []string
 
 func (*findings) Helper()                     {}
-func (*findings) Name() string                { return "TestOfAClient" }
 func (f *findings) Errorf(s string, a ...any) { *f = append(*f, fmt.Sprintf(s, a...)) }
-func (f *findings) Logf(s string, a ...any)   { *f = append(*f, fmt.Sprintf(s, a...)) }
 
 func TestARefusalThatWasNotPlannedIsAFinding(t *testing.T) {
 	var requests atomic.Int64

@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnstone/protocol/clocktest"
+	"turnstone/protocol/timelimit"
 )
 
-// ProcessTimeout is how long a test waits for a program before it reports a hang. No step of a working program takes
-// that long.
-const ProcessTimeout = 90 * time.Second
+// ProcessTimeout is how long a test waits for a program before it reports a hang.
+const ProcessTimeout = clocktest.HangGuard
 
 // Build is a variant of the program. It is built once per test process, when it is first needed.
 type Build struct {
@@ -25,7 +27,7 @@ type Build struct {
 	made  func() (string, error)
 }
 
-// NewBuild returns the variant that is built with the race detector and with flags. The binary is stored in bin under
+// NewBuild returns the variant that is built with the race detector, with flags, and with the time limits of the test. The binary is stored in bin under
 // its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug must not be mistaken for
 // the unmodified one.
 func NewBuild(name string, flags ...string) *Build {
@@ -57,7 +59,7 @@ func (b *Build) make() (string, error) {
 		return "", err
 	}
 	defer unlock()
-	build := exec.Command("go", append(append([]string{"build", "-race", "-buildvcs=false"}, b.flags...), "-o", path, "./cmd/turnstone")...)
+	build := exec.Command("go", append(append([]string{"build", "-race", "-buildvcs=false", "-ldflags=-w " + timelimit.LinkerFlag()}, b.flags...), "-o", path, "./cmd/turnstone")...)
 	build.Dir = root
 	output, err := build.CombinedOutput()
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded"
-	"turnstone/providers/embedded/embeddedtest"
 )
 
 const (
 	// Canary is part of every text that a test writes as a user. No log may contain it.
 	Canary = "canary-7f3a91c2"
-	// ConditionTimeout bounds operations that usually take milliseconds, on a machine that is busy.
-	ConditionTimeout = 30 * time.Second
+	// ConditionTimeout is how long a test waits for a condition or a response before it reports a hang.
+	ConditionTimeout = clocktest.HangGuard
 	// PollEvery is the interval at which a condition is checked.
 	PollEvery = 10 * time.Millisecond
 )
@@ -30,20 +31,22 @@ var generous = []string{
 	"TURNSTONE_MAX_LIVE_TURNS=1000", "TURNSTONE_LOG_LEVEL=debug",
 }
 
-// Site is an installation as an operator runs it: migrated once, then started and stopped any number of times.
+// Site is an installation as an operator runs it: with a migrated database, and started and stopped any number of times.
 type Site struct {
 	*ServeInstallation
 	t    *testing.T
 	Base string // of the API
 }
 
-// NewSite creates and migrates an installation without starting it. Settings in more override the generous limits.
+// NewSite creates an installation without starting it. Its database is a copy of one that the migrations of the test's own
+// build have created. Settings in more override the generous limits.
 func NewSite(t *testing.T, more ...string) *Site {
 	t.Helper()
-	return NewSiteOn(t, embeddedtest.Postgres(t), more...)
+	database := pgtest.Clone(t)
+	return newSite(t, newHosted(t, database.OwnerURL, database.URL), more)
 }
 
-// NewSiteOn is NewSite with the database on a server that the test may break.
+// NewSiteOn is NewSite with a database on another server, which the test may break. The program migrates it.
 func NewSiteOn(t *testing.T, postgres *embedded.Postgres, more ...string) *Site {
 	t.Helper()
 	return NewSiteOf(t, NewHostedOn(t, postgres), more...)
@@ -53,6 +56,11 @@ func NewSiteOn(t *testing.T, postgres *embedded.Postgres, more ...string) *Site 
 func NewSiteOf(t *testing.T, i *ServeInstallation, more ...string) *Site {
 	t.Helper()
 	i.Migrate(t)
+	return newSite(t, i, more)
+}
+
+func newSite(t *testing.T, i *ServeInstallation, more []string) *Site {
+	t.Helper()
 	i.Environment = append(append(i.Environment, generous...), more...)
 	return &Site{ServeInstallation: i, t: t, Base: "http://" + i.Public}
 }
