@@ -2,6 +2,9 @@ package listener
 
 import (
 	"bufio"
+	"cmp"
+	"errors"
+	"io"
 	"net"
 	stdhttp "net/http"
 	"sync/atomic"
@@ -21,6 +24,9 @@ const (
 	// its own.
 	writeStall = 30 * time.Second
 	writePiece = 64 << 10
+	// readStall limits the time in which a client sends the rest of a body that the handler does not read: net/http reads
+	// it before the connection serves another request. Handlers limit what they read themselves.
+	readStall = 15 * time.Second
 )
 
 // Options limit the resources that clients can use on a listener.
@@ -28,17 +34,17 @@ type Options struct {
 	Log            *zap.Logger
 	MaxConnections int           // further connections are closed at once; 0: no limit
 	WriteStall     time.Duration // 0: writeStall
+	ReadStall      time.Duration // 0: readStall
 }
 
 // New returns an http.Server whose connections are limited in number, time and memory. A client that reads nothing of a
 // response for WriteStall is disconnected. Streams set their own deadline for each flush. The connections of streams
 // that were taken over from the server still count as connections of the listener.
 func New(handler stdhttp.Handler, options Options) *stdhttp.Server {
-	if options.WriteStall == 0 {
-		options.WriteStall = writeStall
-	}
+	options.WriteStall = cmp.Or(options.WriteStall, writeStall)
+	options.ReadStall = cmp.Or(options.ReadStall, readStall)
 	server := &stdhttp.Server{
-		Handler: withStallTimeout(handler, options.WriteStall), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: withStallTimeouts(handler, options), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		HTTP2:    &stdhttp.HTTP2Config{WriteByteTimeout: options.WriteStall},
 		ErrorLog: zap.NewStdLog(options.Log.Named("listener")),
 	}
@@ -73,26 +79,68 @@ func (c *connections) connState(conn net.Conn, state stdhttp.ConnState) {
 	}
 }
 
-// withStallTimeout returns a handler whose response is written in pieces, each with a deadline of its own.
-func withStallTimeout(next stdhttp.Handler, stall time.Duration) stdhttp.Handler {
+// withStallTimeouts returns a handler whose response is written in pieces, each with a deadline of its own. The rest of a
+// body that it does not read has a deadline too.
+func withStallTimeouts(next stdhttp.Handler, options Options) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		p := &stallWriter{ResponseWriter: w, control: stdhttp.NewResponseController(w), stall: stall}
-		defer p.extend() // for what the server still has to write
+		p := &stallWriter{ResponseWriter: w, control: stdhttp.NewResponseController(w), options: options}
+		if r.ProtoMajor == 1 && r.ContentLength != 0 {
+			p.body = &body{ReadCloser: r.Body}
+			r = r.WithContext(r.Context()) // net/http examines the Body of its own
+			r.Body = p.body
+		}
 		next.ServeHTTP(p, r)
+		p.extend() // for what the server still has to write and to read
+		if r.Header.Get("Expect") != "" && p.body.remains() && !p.hijacked {
+			_ = p.control.SetReadDeadline(time.Now()) // the client was not asked for it, and the connection ends
+		}
 	})
 }
+
+// body is the body of a request.
+type body struct {
+	io.ReadCloser
+	ended atomic.Bool // it was read to its end
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+// remains reports whether there is a body that was not read to its end.
+func (b *body) remains() bool { return b != nil && !b.ended.Load() }
 
 type stallWriter struct {
 	stdhttp.ResponseWriter
 	control  *stdhttp.ResponseController
-	stall    time.Duration
-	hijacked bool // the connection was hijacked
+	options  Options
+	body     *body       // nil: the request has none, or is not one of HTTP/1
+	hijacked bool        // the connection was hijacked
+	limited  atomic.Bool // there is a deadline for the body
 }
 
+// extend gives the client new time to read the response, and limits the time to send the rest of the body if it is not
+// limited yet. A body that was read to its end gets no deadline, which would end the context of the request.
 func (p *stallWriter) extend() {
-	if !p.hijacked {
-		_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // on a closed connection, the write fails
+	if p.hijacked {
+		return
 	}
+	now := time.Now()
+	_ = p.control.SetWriteDeadline(now.Add(p.options.WriteStall)) // on a closed connection, the write fails
+	if p.body.remains() && p.limited.CompareAndSwap(false, true) {
+		_ = p.control.SetReadDeadline(now.Add(p.options.ReadStall))
+	}
+}
+
+// SetReadDeadline sets a deadline for the body; the zero time: none. The handler may call it from any goroutine.
+func (p *stallWriter) SetReadDeadline(at time.Time) error {
+	p.limited.Store(!at.IsZero())
+	return p.control.SetReadDeadline(at)
 }
 
 func (p *stallWriter) Write(b []byte) (n int, err error) {

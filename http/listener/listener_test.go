@@ -29,11 +29,11 @@ func (d *deadlineRecorder) Write(b []byte) (int, error) {
 func TestProgressExtendsTheDeadlineOfAResponse(t *testing.T) {
 	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 	text := strings.Repeat("x", 3*writePiece+1)
-	withStallTimeout(stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
+	withStallTimeouts(stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
 		if n, err := io.WriteString(w, text); n != len(text) || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
-	}), time.Second).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	}), Options{WriteStall: time.Second}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if len(w.pieces) != 4 || w.set != 5 || w.Body.String() != text {
 		t.Errorf("pieces %v, %d deadlines", w.pieces, w.set)
 	}
