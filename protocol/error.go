@@ -12,7 +12,7 @@ type Code string
 // The error codes of the API, with their HTTP statuses.
 const (
 	CodeInvalidBody         Code = "invalid_body"          // 400: malformed JSON or transport
-	CodeInvalidHeader       Code = "invalid_header"        // 400: a header field is not UTF-8, or contains control characters
+	CodeInvalidHeader       Code = "invalid_header"        // 400: a header field is not UTF-8, or contains control characters; or the request is not valid HTTP/1.1
 	CodeUnauthenticated     Code = "unauthenticated"       // 401
 	CodeCSRF                Code = "csrf"                  // 403: token missing or wrong
 	CodeOrigin              Code = "origin"                // 403: the request comes from another site

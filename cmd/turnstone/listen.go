@@ -62,7 +62,7 @@ func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed f
 		if l.tls != nil {
 			err = l.server.ServeTLS(l.socket, "", "")
 		} else {
-			err = l.server.Serve(l.socket)
+			err = l.server.Serve(listener.Strict(l.socket))
 		}
 		if !errors.Is(err, http.ErrServerClosed) {
 			failed(fmt.Errorf("%s: %w", l.name, err))

@@ -72,8 +72,7 @@ func OnlyHosts(listen string, names []string, next stdhttp.Handler) stdhttp.Hand
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		if allowed.Check(r) != nil {
 			err := protocol.Errorf(protocol.CodeWrongHost, "The Host header does not name the internal listener. Correct it, or add the name to TURNSTONE_INTERNAL_HOSTS.")
-			p := response.ProblemOf(err)
-			p.RequestID = "req_" + uuid.Must(uuid.NewV7()).String()
+			p := newProblem(err)
 			w.Header().Set("Content-Type", p.ContentType(""))
 			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(p.Status)
@@ -82,4 +81,11 @@ func OnlyHosts(listen string, names []string, next stdhttp.Handler) stdhttp.Hand
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// newProblem returns the problem document of a request that does not reach a router.
+func newProblem(err error) *response.Problem {
+	p := response.ProblemOf(err)
+	p.RequestID = "req_" + uuid.Must(uuid.NewV7()).String()
+	return p
 }

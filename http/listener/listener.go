@@ -89,6 +89,9 @@ func withStallTimeouts(next stdhttp.Handler, options Options) stdhttp.Handler {
 			r = r.WithContext(r.Context()) // net/http examines the Body of its own
 			r.Body = p.body
 		}
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
 		next.ServeHTTP(p, r)
 		p.extend() // for what the server still has to write and to read
 		if r.Header.Get("Expect") != "" && p.body.remains() && !p.hijacked {
@@ -161,6 +164,9 @@ func (p *stallWriter) Write(b []byte) (n int, err error) {
 func (p *stallWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffers, err := p.control.Hijack()
 	p.hijacked = err == nil
+	if strict, is := conn.(*strictConn); is {
+		conn = strict.TCPConn
+	}
 	return conn, buffers, err
 }
 
