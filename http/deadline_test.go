@@ -16,6 +16,7 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
 // slowBody sends one byte of a text at a time, with a pause before each.
@@ -95,9 +96,9 @@ func (s slowSessions) FindSession(ctx context.Context, hashes [][]byte) (*accoun
 }
 
 // The promised limits of a refusal. The clock is a fake one, so they are checked exactly.
-const (
-	limiterRefusal = 300 * time.Millisecond
-	requestRefusal = 5 * time.Second
+var (
+	limiterRefusal = timelimit.Of(300 * time.Millisecond)
+	requestRefusal = timelimit.Of(5 * time.Second)
 )
 
 func TestARequestIsRefusedInTimeWhateverDoesNotRespond(t *testing.T) {
@@ -107,7 +108,7 @@ func TestARequestIsRefusedInTimeWhateverDoesNotRespond(t *testing.T) {
 		limit                    time.Duration
 	}{
 		"the limiter":                                {"/call", 0, never, 0, limiterRefusal},
-		"the limiter, after a slow look-up":          {"/call", 200 * time.Millisecond, never, 0, limiterRefusal},
+		"the limiter, after a slow look-up":          {"/call", limiterRefusal * 2 / 3, never, 0, limiterRefusal},
 		"the store of the sessions":                  {"/call", never, 0, 0, requestRefusal},
 		"the store of a call":                        {"/call", 0, 0, never, requestRefusal},
 		"the store, after a slow look-up":            {"/call", requestRefusal - time.Millisecond, 0, never, requestRefusal},

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/protocol/timelimit"
 )
 
 // limit is the time within which /ready reports that a dependency has failed, and that it works again.
-const limit = 3 * time.Second
+var limit = timelimit.Of(3 * time.Second)
 
 // A dependency stops responding, and responds again, at different times after the last check. The clock is a fake one, so
 // the limit is checked exactly.
