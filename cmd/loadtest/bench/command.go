@@ -38,11 +38,11 @@ func (b commandBench) commands(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.site.StopPeer(context.WithoutCancel(ctx))) }()
-	peer, err := b.site.StartPeer(ctx)
-	if err != nil {
+	defer func() { err = errors.Join(err, b.site.EndCluster(context.WithoutCancel(ctx))) }()
+	if err := b.site.StartCluster(ctx, 2); err != nil {
 		return err
 	}
+	peer := "http://" + b.site.Nodes[1].Public
 	base, err := newCommit(ctx, b.bench)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b commandBench) steerAll(ctx context.Context, accounts []*load.Account, pe
 	var all []steered
 	for i := range turns {
 		account := accounts[i%len(accounts)]
-		another, err := account.At(peer)
+		another, err := account.At(peer, load.CallTimeout)
 		if err != nil {
 			return 0, 0, err
 		}

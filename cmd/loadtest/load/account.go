@@ -79,7 +79,7 @@ func (a *Account) MoveTo(base string) error {
 	if err != nil {
 		return err
 	}
-	if a.API, err = a.At(base); err != nil {
+	if a.API, err = a.At(base, CallTimeout); err != nil {
 		return err
 	}
 	var cookies []string
@@ -90,9 +90,10 @@ func (a *Account) MoveTo(base string) error {
 	return nil
 }
 
-// At returns a client with the account's session at an address of the service, for example that of another node.
-func (a *Account) At(base string) (*client.Client, error) {
-	api, err := client.New(base, client.Options{HTTP: &http.Client{Jar: a.jar, Transport: Transport, Timeout: CallTimeout}})
+// At returns a client with the account's session at an address of the service, for example that of another node. timeout
+// limits each response, streams included; 0: no limit.
+func (a *Account) At(base string, timeout time.Duration) (*client.Client, error) {
+	api, err := client.New(base, client.Options{HTTP: &http.Client{Jar: a.jar, Transport: Transport, Timeout: timeout}})
 	if err == nil {
 		api.UseToken(a.csrf)
 	}

@@ -51,12 +51,11 @@ type Site struct {
 	SSE           *Child
 	File          *Child
 	Service       *Child
-	Peer          *Child // the second node of a cluster; nil: there is none
+	Nodes         []*Node // of a cluster; Service is the process of the first one. nil: the service runs alone
 	Public        string
 	Internal      string
 	KeepAddresses bool // the service keeps its addresses when it is restarted, so that readers can resume
 	Accounts      []*load.Account
-	cluster       cluster
 }
 
 // New starts all processes of a site.
@@ -104,7 +103,10 @@ func (s *Site) startStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = s.MakeDatabase(ctx, DatabaseName); err != nil {
+	if err = pg.Provision(ctx, s.Postgres.DSN(embedded.Superuser, "postgres"), DatabaseName, databaseOwner, DatabaseLogin); err != nil {
+		return err
+	}
+	if err = s.migrate(ctx); err != nil {
 		return err
 	}
 	return s.ageLog(ctx)
@@ -124,7 +126,25 @@ func (s *Site) ageLog(ctx context.Context) error {
 	return err
 }
 
-// MakeDatabase creates a database with the service's schema.
+// migrate creates the schema of the service, which may be older than this program.
+func (s *Site) migrate(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, s.binary, "migrate")
+	cmd.Dir, cmd.Env = s.Folder, append(s.stores(), "TURNSTONE_MIGRATE_DATABASE_URL="+s.Postgres.DSN(databaseOwner, DatabaseName))
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("creating the schema: %w: %s", err, output)
+	}
+	return nil
+}
+
+// stores are the settings of the service's stores.
+func (s *Site) stores() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"DATABASE_URL=" + s.Postgres.DSN(DatabaseLogin, DatabaseName), "REDIS_URL=" + s.Redis.URL(), "TURNSTONE_SECRET=" + s.secret,
+	}
+}
+
+// MakeDatabase creates a further database with the schema of this program.
 func (s *Site) MakeDatabase(ctx context.Context, name string) error {
 	err := pg.Provision(ctx, s.Postgres.DSN(embedded.Superuser, "postgres"), name, databaseOwner, DatabaseLogin)
 	if err != nil {
@@ -142,7 +162,7 @@ func (s *Site) StartService(ctx context.Context) (took time.Duration, err error)
 		}
 	}
 	begun := time.Now()
-	s.Service, err = s.startNode(ctx, "service", s.Public, s.Internal, s.cluster.node("service")...)
+	s.Service, err = s.startNode(ctx, "service", s.Public, s.Internal)
 	return time.Since(begun), err
 }
 
@@ -155,13 +175,11 @@ func (s *Site) startNode(ctx context.Context, name, public, internal string, mor
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.binary, "serve")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Folder, log, log
-	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"),
-		"DATABASE_URL=" + s.Postgres.DSN(DatabaseLogin, DatabaseName), "REDIS_URL=" + s.Redis.URL(), "TURNSTONE_SECRET=" + s.secret,
-		"TURNSTONE_LISTEN=" + public, "TURNSTONE_INTERNAL_LISTEN=" + internal, "TURNSTONE_DATA_DIR=" + filepath.Join(s.Folder, name),
-		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://" + s.Model.Address + "/v1",
+	cmd.Env = append(append(s.stores(),
+		"TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_DATA_DIR="+filepath.Join(s.Folder, name),
+		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://"+s.Model.Address+"/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
-	}, append(more, raisedLimits...)...)
+	), append(more, raisedLimits...)...)
 	if node, err = StartChild("turnstone", cmd); err != nil {
 		return nil, err
 	}
@@ -177,13 +195,21 @@ func (s *Site) startNode(ctx context.Context, name, public, internal string, mor
 }
 
 // assignAddresses assigns new addresses to the service.
-func (s *Site) assignAddresses(ctx context.Context) (err error) {
-	if s.Public, err = FreeAddress(ctx); err != nil {
+func (s *Site) assignAddresses(ctx context.Context) error {
+	public, err := FreeAddress(ctx)
+	if err != nil {
 		return err
 	}
-	if s.Internal, err = FreeAddress(ctx); err != nil {
+	internal, err := FreeAddress(ctx)
+	if err != nil {
 		return err
 	}
+	return s.moveTo(public, internal)
+}
+
+// moveTo makes the accounts use the service at the given addresses, where it starts next.
+func (s *Site) moveTo(public, internal string) error {
+	s.Public, s.Internal = public, internal
 	for _, a := range s.Accounts {
 		if err := a.MoveTo(s.base()); err != nil {
 			return err
@@ -267,7 +293,10 @@ func (s *Site) EndTurns(ctx context.Context) error {
 // the service's log is not removed.
 func (s *Site) Close(ctx context.Context) error {
 	var errs []error
-	for _, c := range []*Child{s.Peer, s.Service, s.Proxy, s.SSE, s.File, s.Model} {
+	for _, n := range s.Nodes {
+		errs = append(errs, n.Stop())
+	}
+	for _, c := range []*Child{s.Service, s.Proxy, s.SSE, s.File, s.Model} {
 		errs = append(errs, c.Stop())
 	}
 	if s.Redis != nil {

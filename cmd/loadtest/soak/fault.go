@@ -192,8 +192,7 @@ func (k injector) startService(ctx context.Context) error {
 }
 
 func (k injector) killService(ctx context.Context, _ time.Duration) error {
-	_ = syscall.Kill(-k.site.Service.PID(), syscall.SIGKILL) // it may have ended already
-	<-k.site.Service.Done()
+	k.site.Service.Kill()
 	return k.startService(ctx)
 }
 

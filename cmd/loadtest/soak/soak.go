@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -179,35 +178,21 @@ func (k *soak) warmUp(ctx context.Context) error {
 // minWarmUpTurns is the minimum number of turns that start together to warm the service up.
 const minWarmUpTurns = 400
 
-// fixAddresses restarts the service on addresses that it keeps for the whole run. Their ports are outside the range of
-// ephemeral ports: otherwise a client that connects while the service is down could connect to itself.
-func (k *soak) fixAddresses(ctx context.Context) error {
+// fixAddresses restarts the service on addresses that it keeps for the whole run.
+func (k *soak) fixAddresses(ctx context.Context) (err error) {
 	if err := k.site.Service.Stop(); err != nil {
 		return err
 	}
-	var addresses [2]string
-	for i := range addresses {
-		for addresses[i] == "" {
-			address := "127.0.0.1:" + strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort))
-			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-			if err == nil {
-				err = listener.Close()
-				addresses[i] = address
-			}
-			if ctx.Err() != nil {
-				return errors.Join(ctx.Err(), err)
-			}
-		}
+	if k.site.Public, err = site.FixedAddress(ctx); err != nil {
+		return err
 	}
-	k.site.Public, k.site.Internal, k.site.KeepAddresses = addresses[0], addresses[1], true
-	_, err := k.site.StartService(ctx)
+	if k.site.Internal, err = site.FixedAddress(ctx); err != nil {
+		return err
+	}
+	k.site.KeepAddresses = true
+	_, err = k.site.StartService(ctx)
 	return err
 }
-
-const (
-	lowestPort  = 15_000
-	highestPort = 30_000
-)
 
 // soak runs the load and the faults, waits until all turns have ended, checks them, and measures the resources at rest.
 func (k *soak) soak(ctx context.Context) error {
