@@ -55,6 +55,7 @@ var measurements = []measurement{
 	{[]string{"P12"}, func(b *bench, ctx context.Context) error { return commandBench{b}.commands(ctx) }},
 	{[]string{"P13"}, func(b *bench, ctx context.Context) error { return uploadBench{b}.uploads(ctx) }},
 	{[]string{"P14"}, (*bench).log},
+	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return (&limitBench{bench: b}).limits(ctx) }},
 	{[]string{"P10"}, (*bench).growth},
 }
 

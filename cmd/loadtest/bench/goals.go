@@ -85,6 +85,13 @@ var goals = []goal{
 	{"P14 replay", "time to replay that turn from its single row", "–", atMost(0.3, "ms"), atMost(0.15, "ms")},
 	{"P15 serve", "time from starting `serve` to ready, with an existing database", "–", atMost(1000, "ms"), atMost(300, "ms")},
 	{"P15 run", "time from starting `make run` to ready, second run", "–", atMost(20_000, "ms"), atMost(5000, "ms")},
+	{redisLimit, "time until a request is refused (503) while Redis is stopped or frozen, longest", "the same requests with Redis", atMost(300, "ms"), atMost(150, "ms")},
+	{postgresLimit, "time until a request is refused (503) while Postgres is stopped, longest", "the same requests with Postgres", atMost(1000, "ms"), atMost(500, "ms")},
+	{readyLimit, "time until `/ready` of a node names the failed check, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
+	{recoveryLimit, "time until `/ready` of a node recovers, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
+	{takeoverLimit, "pause of a turn for its reader after `kill -9` of its node, p99", "longest pause in a second before that", atMost(5000, "ms"), atMost(2500, "ms")},
+	{drainLimit, "pause of a turn for its reader while its node is drained, longest", "longest pause in a second before that", atMost(2000, "ms"), atMost(1000, "ms")},
+	{cancelLimit, "time from a cancel to the end of the turn while the model is frozen, longest", "with a model that runs", atMost(5000, "ms"), atMost(2500, "ms")},
 }
 
 // excuse is the reason why the "must" of a goal may be missed without an error, up to a bound of the score.

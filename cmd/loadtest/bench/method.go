@@ -43,6 +43,13 @@ is the time from then until the client has read it. Load is open-loop, except wh
   of 8 MiB one after the other, on the processors that also run the turns, the model and the load.
 * **P14** counts what is stored of a finished turn: one compressed row. A live turn has one row per append. The text is drawn
   word by word with the word frequencies of a natural language, so that no passage repeats and no two turns are equal.
+* **limits** are the times that the service promises, each measured at least 50 times on a cluster of three nodes. Redis and Postgres are
+  stopped and frozen. Meanwhile requests are sent to every node, and ` + "`/ready`" + ` of every node is polled; the time until it reports the
+  failure counts from before the fault, the recovery from when the dependency accepts connections again. For the other two, 24 turns
+  stream at 20 tokens/s, each with one reader at any node; a reader whose stream ends reconnects to another node after the time that
+  the service requested. The pause is the time from the last text before a takeover to the first text after it. A cancel is sent to a
+  node that does not run the turn, while the process of the model is frozen, and counts until the reader has the end of the turn. The
+  score is the longest time, except for a takeover, which is promised at the 99th percentile. The baseline is the same without a fault.
 
 ` + "`make bench`" + ` fails if a "must" is missed and the goal is not excused by name (` + "`exceptions`" + ` in ` + "`cmd/loadtest/bench/goals.go`" + `).
 A run with ` + "`--quick`" + ` has short windows and small loads (P10: 1,000 turns compared with 100). It judges no goal and does not

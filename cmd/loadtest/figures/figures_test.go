@@ -25,6 +25,21 @@ func TestMediansAndRatiosGoRoundByRound(t *testing.T) {
 	}
 }
 
+func TestAQuantileIsASample(t *testing.T) {
+	var hundred Samples
+	for i := range 100 {
+		hundred = append(hundred, float64(100-i))
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 0.991: 100, 1: 100} {
+		if got := hundred.Quantile(q); got != want {
+			t.Errorf("the quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if !math.IsNaN(Samples{}.Max()) {
+		t.Error("the maximum of no samples is a number")
+	}
+}
+
 func TestNumbersAreShort(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", 5: "5", 1234567: "1,234,567", 123.4: "123", -1234.5: "-1,234", 12.34: "12.3", 1.234: "1.23", 0.0123: "0.012", math.NaN(): "–",

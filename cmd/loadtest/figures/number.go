@@ -50,7 +50,7 @@ func Show(s Samples, of string) string {
 	}
 	text := Number(s.Median())
 	if len(s) > 1 {
-		text += " (" + Number(s.min()) + "–" + Number(s.max()) + ")"
+		text += " (" + Number(s.min()) + "–" + Number(s.Max()) + ")"
 	}
 	return text + Unit(of)
 }

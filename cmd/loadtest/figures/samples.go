@@ -28,11 +28,16 @@ func (s Samples) min() float64 {
 	return slices.Min(s)
 }
 
-func (s Samples) max() float64 {
+// Max returns the largest sample. It is NaN if there are none.
+func (s Samples) Max() float64 { return s.Quantile(1) }
+
+// Quantile returns the smallest sample that is not exceeded by a share q of the samples. It is NaN if there are none.
+func (s Samples) Quantile(q float64) float64 {
 	if len(s) == 0 {
 		return math.NaN()
 	}
-	return slices.Max(s)
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[min(max(int(math.Ceil(q*float64(len(s))))-1, 0), len(s)-1)]
 }
 
 // DividedBy divides each sample by the baseline of the same round.
