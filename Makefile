@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build release test fuzz mutants check format generate crash chaos upgrade replay bench bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build release test fuzz mutants nightly check format generate crash chaos upgrade replay bench compare bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -98,21 +98,37 @@ upgrade: debian-test build ## make chaos with a deploy from the program of an ea
 replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
 	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
 
+# bench and soak build the program that they measure, unless PROGRAM names one that exists.
+PROGRAM ?=
 bench: debian-test go ## measure every goal of docs/benchmarks.md against its baseline (an hour); BENCH="--only P1 --quick" for a quick check
-	mkdir -p tmp/bench && chmod 711 tmp tmp/bench
-	go build $(LDFLAGS) -o tmp/bench/turnstone ./cmd/turnstone
+	$(call LOADTEST,tmp/bench)
+	bin/loadtest bench --binary $(MEASURED) --folder tmp/bench $(BENCH)
+
+MEASURED = $(or $(PROGRAM),$(@:%=tmp/%/turnstone))
+define LOADTEST
+mkdir -p $(1) && chmod 711 tmp $(1)
+$(if $(PROGRAM),,go build $(LDFLAGS) -o $(MEASURED) ./cmd/turnstone)
+go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
+endef
+
+COMPARE ?=
+compare: debian-test go web/dist/index.html ## compare the costs of this commit with those of an earlier one (10 minutes): BASE=… (a commit)
+	@test -n "$(BASE)" || { echo 'set BASE to the commit to compare with' >&2; exit 2; }
+	rm -rf tmp/compare && mkdir -p tmp/compare/source && chmod 711 tmp tmp/compare && git archive $(BASE) | tar -x -C tmp/compare/source
+	cp -R web/dist tmp/compare/source/web/
+	cd tmp/compare/source && go build -buildvcs=false -ldflags '-s -w' -o ../turnstone-base ./cmd/turnstone
+	rm -rf tmp/compare/source
+	go build -buildvcs=false -ldflags '-s -w' -o tmp/compare/turnstone-head ./cmd/turnstone
 	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
-	bin/loadtest bench $(BENCH)
+	bin/loadtest compare --base tmp/compare/turnstone-base --head tmp/compare/turnstone-head $(COMPARE)
 
 bench-web: debian-test build ## measure the web app's budgets in a real browser, and write them to docs/benchmarks.md
 	cd web && npx vitest run --config vitest.bench.config.ts
 
 SOAK_FOR ?= 1h
 soak: debian-test go ## run 60 % of the measured capacity for SOAK_FOR, with a fault every half minute, and write docs/soak.md
-	mkdir -p tmp/soak && chmod 711 tmp tmp/soak
-	go build $(LDFLAGS) -o tmp/soak/turnstone ./cmd/turnstone
-	go build -buildvcs=false -o bin/loadtest ./cmd/loadtest
-	bin/loadtest soak --for $(SOAK_FOR) --binary tmp/soak/turnstone --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
+	$(call LOADTEST,tmp/soak)
+	bin/loadtest soak --for $(SOAK_FOR) --binary $(MEASURED) --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
 
 bench-go: debian-test go ## run the Go benchmarks, on this machine's own disk
 	mkdir -p tmp && chmod 711 tmp

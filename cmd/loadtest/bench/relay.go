@@ -156,13 +156,12 @@ const relayTries = 2
 // measureRelay measures a load until enough rounds count. If no round counts, the score is empty and the goal is
 // missed.
 func (b *bench) measureRelay(ctx context.Context, at relayLoad) error {
-	n, over, ramp := b.pickCount(at.turns, at.quick), b.pickDuration(8*time.Second, 4*time.Second), b.pickDuration(3*time.Second, time.Second)
 	var ours, theirs, withPostgres, perEvent, p50, p99 figures.Samples
 	table := figures.NewTable("round", "relay", "tokens/s", "tokens per event", "µs per token", "with Postgres", "delay p50 ms", "p99", "max", "gaps", "others' CPUs", "counts")
 	for round := 0; round < b.pickCount(relayTries, 1)*b.rounds && len(ours) < b.rounds; round++ {
 		var relayed, proxied window
 		for _, service := range alternate(round) {
-			w, err := b.relayed(ctx, service, n, load.TokenInterval, ramp, over)
+			w, err := b.relayedAt(ctx, at, service)
 			if err != nil {
 				return err
 			}
@@ -187,8 +186,14 @@ func (b *bench) measureRelay(ctx context.Context, at relayLoad) error {
 	note := fmt.Sprintf("%d rounds count; %s tokens per event, delay p50 %s, p99 %s", len(ours), figures.Show(perEvent, ""), figures.Show(p50, "ms"), figures.Show(p99, "ms"))
 	b.report.add(figure{Goal: "P1 " + at.part, Ours: ours, Baseline: theirs, Unit: "µs", Score: ours.DividedBy(theirs), Note: note})
 	b.report.add(figure{Goal: "P2 " + at.part, Ours: withPostgres, Baseline: theirs, Unit: "µs", Score: withPostgres.DividedBy(theirs)})
-	b.report.detail("P1, P2 "+at.part, fmt.Sprintf("%d live turns × %d tokens/s", n, load.TokensPerSecond), table)
+	b.report.detail("P1, P2 "+at.part, fmt.Sprintf("%d live turns × %d tokens/s", b.pickCount(at.turns, at.quick), load.TokensPerSecond), table)
 	return nil
+}
+
+// relayedAt measures the service or the proxy at a load.
+func (b *bench) relayedAt(ctx context.Context, at relayLoad, service bool) (window, error) {
+	return b.relayed(ctx, service, b.pickCount(at.turns, at.quick), load.TokenInterval,
+		b.pickDuration(3*time.Second, time.Second), b.pickDuration(8*time.Second, 4*time.Second))
 }
 
 // alternate returns the order of the two sides in a round: true is the service, false the baseline. Each side is first

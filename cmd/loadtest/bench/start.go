@@ -21,26 +21,17 @@ import (
 
 // firstToken measures P3: turns of ten seconds, thirty started per second, so that 300 are live. Every start is timed.
 func (b *bench) firstToken(ctx context.Context) error {
-	live, lifetime := b.pickCount(300, 30), b.pickDuration(10*time.Second, 3*time.Second)
-	over := b.pickDuration(15*time.Second, 6*time.Second)
-	accounts, err := b.accountsFor(ctx, live)
-	if err != nil {
-		return err
-	}
-	text := load.Script{Tokens: int(lifetime / load.TokenInterval), Interval: load.TokenInterval}.String()
 	table := figures.NewTable("round", "target", "starts", "first token p50 ms", "p99", "max", "header p50 ms", "p99", "others' CPUs")
 	var p50s, p99s [2]figures.Samples
 	for round := range b.rounds {
 		for _, service := range alternate(round) {
-			address, side, name := b.site.Model.Address, 1, "the model"
-			request := func(int) []byte { return load.CompletionRequest(address, text) }
-			if service {
-				address, side, name = b.site.Public, 0, "turnstone"
-				request = func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") }
-			}
-			w, err := b.measureStarts(ctx, address, live, lifetime, over, service, request)
+			w, err := b.starting(ctx, service, b.pickDuration(15*time.Second, 6*time.Second))
 			if err != nil {
 				return err
+			}
+			side, name := sideOf(service), "the model"
+			if service {
+				name = "turnstone"
 			}
 			p50s[side], p99s[side] = append(p50s[side], w.First.P50), append(p99s[side], w.First.P99)
 			table.Add(round+1, name, w.First.N, w.First.P50, w.First.P99, w.First.Max, w.Begin.P50, w.Begin.P99, w.othersCPUs)
@@ -49,8 +40,29 @@ func (b *bench) firstToken(ctx context.Context) error {
 	}
 	b.report.add(figure{Goal: "P3 p50", Ours: p50s[0], Baseline: p50s[1], Unit: "ms", Score: p50s[0].Minus(p50s[1])})
 	b.report.add(figure{Goal: "P3 p99", Ours: p99s[0], Baseline: p99s[1], Unit: "ms", Score: p99s[0].Minus(p99s[1])})
+	live, lifetime := b.startingLoad()
 	b.report.detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(float64(live)/lifetime.Seconds())), table)
 	return nil
+}
+
+// startingLoad returns the load of P3: the number of live turns, and how long each lasts.
+func (b *bench) startingLoad() (live int, lifetime time.Duration) {
+	return b.pickCount(300, 30), b.pickDuration(10*time.Second, 3*time.Second)
+}
+
+// starting measures the starts of turns of the service, or of streams of the model itself, at the load of P3.
+func (b *bench) starting(ctx context.Context, service bool, over time.Duration) (window, error) {
+	live, lifetime := b.startingLoad()
+	text := load.Script{Tokens: int(lifetime / load.TokenInterval), Interval: load.TokenInterval}.String()
+	address, request := b.site.Model.Address, func(int) []byte { return load.CompletionRequest(b.site.Model.Address, text) }
+	if service {
+		accounts, err := b.accountsFor(ctx, live)
+		if err != nil {
+			return window{}, err
+		}
+		address, request = b.site.Public, func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") }
+	}
+	return b.measureStarts(ctx, address, live, lifetime, over, service, request)
 }
 
 // measureStarts starts streams of a limited lifetime at a constant rate, so that live of them run at the same time, and
@@ -105,7 +117,7 @@ const (
 
 // starts measures P4.
 func (b *bench) starts(ctx context.Context) error {
-	over := b.pickDuration(3*time.Second, 2*time.Second)
+	over := b.startsFor()
 	accounts, err := b.site.EnsureAccounts(ctx, b.pickCount(startAccount, quickAccounts))
 	if err != nil {
 		return err
@@ -166,6 +178,9 @@ func (b *bench) starts(ctx context.Context) error {
 	b.report.detail("P4", fmt.Sprintf("%d starts in flight, by %d accounts, each in a new conversation", b.pickCount(inFlight, quickInFlight), b.pickCount(startAccount, quickAccounts)), table)
 	return nil
 }
+
+// startsFor returns the window of P4.
+func (b *bench) startsFor() time.Duration { return b.pickDuration(3*time.Second, 2*time.Second) }
 
 // startAll keeps a fixed number of starts in flight: 128 in a full run.
 func (b *bench) startAll(ctx context.Context, accounts []*load.Account, over time.Duration) (window, error) {
