@@ -94,33 +94,37 @@ var goals = []goal{
 	{cancelLimit, "time from a cancel to the end of the turn while the model is frozen, longest", "with a model that runs", atMost(5000, "ms"), atMost(2500, "ms")},
 }
 
-// excuse is the reason why the "must" of a goal may be missed without an error, up to a bound of the score.
-type excuse struct {
-	bound  float64
-	reason string
+// miss is a "must" that is known to be missed. The goal is not met, but only a score beyond the bound fails the run, as a
+// regression.
+type miss struct {
+	measured float64 // in the run that docs/benchmarks.md describes
+	bound    float64 // at most missRoom times as far from the goal
+	reason   string
 }
 
-// exceptions are the excuses by goal. Each bound is the measured score with some room for noise: a score beyond the
-// bound is a regression.
-var exceptions = map[string]excuse{
-	"P2 (a)": {3, "for each token that is a separate event, Postgres takes 20 µs, as much as the whole proxy; " + slowPostgres},
-	"P3 p50": {10, sharedProcessors + "; the stages of a start add up to this time: session and limit 0.7 ms, the commit 2 ms, the model 0.8 ms, the commit of the first token 1.5 ms"},
-	"P3 p99": {50, sharedProcessors},
-	"P4":     {0.3, "a start takes 1.1 ms of the two processors, for session, limit, idempotency key, stream, the model's connection and the load itself; pgbench, which has none of these, takes 0.5 ms"},
-	"P4 p99": {300, "with 128 starts in flight at the rate of P4, each start waits for the others; see the rounds at a quarter of pgbench's rate"},
-	"P8":     {500, sharedProcessors},
-	"P12": {9, "the baseline is a statement without a network, and it takes 0.7 ms; a request with its session and its limit takes 0.6 ms, finding the owner of the turn 0.3 ms, the " +
+// missRoom is the room for noise between a measured score and the bound of a known miss.
+const missRoom = 1.2
+
+// knownMisses are the known misses by goal.
+var knownMisses = map[string]miss{
+	"P2 (a)": {2.76, 3, "for each token that is a separate event, Postgres takes 20 µs, as much as the whole proxy; " + slowPostgres},
+	"P3 p50": {6.65, 7.9, sharedProcessors + "; the stages of a start add up to this time: session and limit 0.7 ms, the commit 2 ms, the model 0.8 ms, the commit of the first token 1.5 ms"},
+	"P3 p99": {29.1, 34, sharedProcessors},
+	"P4":     {0.51, 0.43, "a start takes 1.1 ms of the two processors, for session, limit, idempotency key, stream, the model's connection and the load itself; pgbench, which has none of these, takes 0.5 ms"},
+	"P4 p99": {199, 238, "with 128 starts in flight at the rate of P4, each start waits for the others; see the rounds at a quarter of pgbench's rate"},
+	"P8":     {500, 500, sharedProcessors},
+	"P12": {4.7, 5.6, "the baseline is a statement without a network, and it takes 0.7 ms; a request with its session and its limit takes 0.6 ms, finding the owner of the turn 0.3 ms, the " +
 		"message to that node and its response 0.7 ms, and storing the input 1.5 ms"},
-	"P10 first token": {4, "the model is sent up to 1,000 earlier messages, at a cost of about 8 µs each; a limit of 100 messages would meet " +
+	"P10 first token": {2.72, 3.2, "the model is sent up to 1,000 earlier messages, at a cost of about 8 µs each; a limit of 100 messages would meet " +
 		"the goal, but would withhold messages for which the model's context has room"},
 }
 
-// excused reports whether the goal may have the given score although it misses the "must", and for which reason.
-func (g goal) excused(score float64) (reason string, ok bool) {
-	e, known := exceptions[g.id]
+// known reports whether a score that misses the "must" is within the bound of a known miss, and the reason of the miss.
+func (g goal) known(score float64) (reason string, ok bool) {
+	m, found := knownMisses[g.id]
 	within := g.must
-	within.value = e.bound
-	return e.reason, known && within.met(score)
+	within.value = m.bound
+	return m.reason, found && within.met(score)
 }
 
 const (
@@ -137,8 +141,8 @@ func verdict(g goal, score float64) string {
 	case g.must.met(score):
 		return "met"
 	}
-	if reason, ok := g.excused(score); ok {
-		return "not met, excused: " + reason
+	if reason, ok := g.known(score); ok {
+		return "**not met**: " + reason
 	}
 	return "**not met**"
 }

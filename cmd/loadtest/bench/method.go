@@ -14,7 +14,9 @@ is the time from then until the client has read it. Load is open-loop, except wh
   processors that were busy with other work, including Redis and kernel threads. A round with a high value is noisy.
 * **Tokens per event** above one show that the service groups tokens: the busier it is, the more tokens share an event, a
   row and a write. The CPU per token then falls while the delay grows, so read both figures together.
-* **Memory** in P6 and P7 is the difference between load and rest in proportional set size (PSS).
+* **Memory** in P6 and P7 is the difference between load and rest in proportional set size (PSS). In P7 it is that of 10,000 readers
+  beside 2,000 others, which have already brought the heap to its working size. A server counts as at rest when its memory changes by less than 0.5 %;
+  if the 10,000 readers take less than that, the figure is this bound.
 * **P1** and **P2** are measured at two loads. A round counts at (a) only if an event carries at most 1.1 tokens on average,
   at (b) only if the p99 of the token delay is at most 100 ms. If rounds do not count, more are measured, up to twice the
   number of rounds that must count. A goal without a round that counts is missed.
@@ -51,7 +53,8 @@ is the time from then until the client has read it. Load is open-loop, except wh
   node that does not run the turn, while the process of the model is frozen, and counts until the reader has the end of the turn. The
   score is the longest time, except for a takeover, which is promised at the 99th percentile. The baseline is the same without a fault.
 
-` + "`make bench`" + ` fails if a "must" is missed and the goal is not excused by name (` + "`exceptions`" + ` in ` + "`cmd/loadtest/bench/goals.go`" + `).
+` + "`make bench`" + ` fails if a "must" is missed that is not among the known misses (` + "`knownMisses`" + ` in ` + "`cmd/loadtest/bench/goals.go`" + `), or that
+is missed by more than 1.2 times what was measured when it became known.
 A run with ` + "`--quick`" + ` has short windows and small loads (P10: 1,000 turns compared with 100). It judges no goal and does not
 write this document.
 `

@@ -223,6 +223,10 @@ func (b *bench) capacity(ctx context.Context) error {
 		found, err := searchCapacity(len(levels), at, func(level int) (carried bool, err error) {
 			n := levels[level]
 			w, err := b.relayed(ctx, true, n, load.TokenInterval, time.Duration(n)*3*time.Millisecond, over)
+			if errors.Is(err, load.ErrRefused) { // more than the service carries
+				b.Say("  %d turns: %v", n, err)
+				return false, errors.Join(b.site.EndTurns(ctx), b.site.AwaitIdle(ctx))
+			}
 			if err != nil {
 				return false, fmt.Errorf("%d turns: %w", n, err)
 			}

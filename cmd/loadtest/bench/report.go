@@ -72,15 +72,15 @@ func (r *report) list() *figures.Table {
 	return t
 }
 
-// unmet lists the goals that were measured and missed, and whose score has no excuse. A goal that could not be measured
-// is reported by failed instead.
+// unmet lists the goals that were measured and missed, and whose miss is not known or has become worse. A goal that could
+// not be measured is reported by failed instead.
 func (r *report) unmet() (list []string) {
 	for _, f := range r.figures {
 		i := slices.IndexFunc(goals, func(g goal) bool { return g.id == f.Goal })
 		if i < 0 || math.IsInf(goals[i].must.value, 0) || goals[i].must.met(f.Score.Median()) {
 			continue
 		}
-		if _, excused := goals[i].excused(f.Score.Median()); !excused {
+		if _, known := goals[i].known(f.Score.Median()); !known {
 			list = append(list, fmt.Sprintf("%s: %s, must be %s", f.Goal, figures.Show(f.Score, goals[i].must.unit), goals[i].must))
 		}
 	}

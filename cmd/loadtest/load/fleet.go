@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"turnstone/protocol/clock"
 )
 
 // Fleet is a group of concurrent streams.
@@ -22,8 +19,7 @@ type Fleet struct {
 	closing atomic.Bool  // set by Close: streams that end now did not fail
 	ended   atomic.Int64
 	Failed  atomic.Int64
-	refused atomic.Int64 // requests that were refused with 503 and sent again
-	limited atomic.Int64 // requests that exceeded a limit (429), which no measurement intends
+	refused atomic.Int64 // those of Failed whose request got 503
 }
 
 // Launch starts n streams, evenly over ramp, each on its own connection. request returns the request of stream i.
@@ -44,9 +40,8 @@ func (f *Fleet) start(ctx context.Context, address string, s *Stream) {
 		err := f.follow(ctx, address, s)
 		f.ended.Add(1)
 		if err != nil && !f.closing.Load() {
-			var response StatusError
-			if errors.As(err, &response) && response.status == http.StatusTooManyRequests {
-				f.limited.Add(1)
+			if errors.Is(err, ErrRefused) {
+				f.refused.Add(1)
 			}
 			f.Failed.Add(1)
 			f.Rec.Fail(err)
@@ -54,28 +49,14 @@ func (f *Fleet) start(ctx context.Context, address string, s *Stream) {
 	})
 }
 
-const (
-	beginTries = 10
-	beginPause = time.Second
-)
-
-// follow reads a stream to its end. While nothing is measured, a refused request is counted and sent again, as clients
-// do: on a slow machine streams may start faster than the service can start their turns, and that is not part of the
-// measurement.
+// follow reads a stream to its end.
 func (f *Fleet) follow(ctx context.Context, address string, s *Stream) error {
-	for tries := 1; ; tries++ {
-		err := f.connect(ctx, address, s)
-		if err == nil {
-			err = s.Follow()
-			_ = s.Conn.Close() // read to its end, or broken
-		}
-		var response StatusError
-		refused := errors.As(err, &response) && response.status == http.StatusServiceUnavailable
-		if !refused || tries == beginTries || f.Rec.Open.Load() || clock.Sleep(ctx, beginPause) != nil {
-			return err
-		}
-		f.refused.Add(1)
+	if err := f.connect(ctx, address, s); err != nil {
+		return err
 	}
+	err := s.Follow()
+	_ = s.Conn.Close() // read to its end, or broken
+	return err
 }
 
 // connect opens the connection of a stream before the stream's time is measured. A stream does not connect earlier than
@@ -99,10 +80,7 @@ func (f *Fleet) connect(ctx context.Context, address string, s *Stream) error {
 func (f *Fleet) AwaitFirst(ctx context.Context, timeout time.Duration) error {
 	n := int64(len(f.Streams))
 	err := Until(ctx, timeout, func() (bool, error) {
-		if failed := f.Failed.Load(); failed > 0 {
-			return false, fmt.Errorf("%d streams failed: %v", failed, f.Rec.Sample())
-		}
-		return f.begun.Load() >= n, nil
+		return f.begun.Load() >= n, f.Check()
 	})
 	if err != nil {
 		return fmt.Errorf("%d of %d streams have a first token: %w", f.begun.Load(), n, err)
@@ -133,28 +111,17 @@ func (f *Fleet) Close() {
 	f.running.Wait()
 }
 
-// maxRefusedShare is the share of a fleet whose requests may be refused before the measurement: on a slow machine
-// streams start faster than turns can.
-const maxRefusedShare = 0.05
+// ErrRefused reports a request that got 503. A service that carries its load refuses none.
+var ErrRefused = errors.New("refused")
 
-// CheckLimits returns an error if requests of the fleet exceeded a limit, since fewer turns ran than intended.
-func (f *Fleet) CheckLimits() error {
-	if n := f.limited.Load(); n > 0 {
-		return fmt.Errorf("%d of %d requests exceeded a limit (429): %s", n, len(f.Streams), f.Rec.Sample())
-	}
-	return nil
-}
-
-// Check returns an error if requests exceeded a limit, if too many were refused, or if a stream failed.
+// Check returns an error if a stream failed: its request was refused or exceeded a limit, or it broke or has gaps. The
+// error is ErrRefused if a request was refused.
 func (f *Fleet) Check() error {
-	if err := f.CheckLimits(); err != nil {
-		return err
-	}
-	if n := f.refused.Load(); float64(n) > 1+maxRefusedShare*float64(len(f.Streams)) {
-		return fmt.Errorf("%d requests of %d streams were refused and sent again", n, len(f.Streams))
+	if refused := f.refused.Load(); refused > 0 {
+		return fmt.Errorf("%d of %d requests: %w: %s", refused, len(f.Streams), ErrRefused, f.Rec.Sample())
 	}
 	if failed := f.Failed.Load(); failed > 0 {
-		return errors.New(fmt.Sprint(failed, " streams failed: ", f.Rec.Sample()))
+		return fmt.Errorf("%d of %d streams failed: %s", failed, len(f.Streams), f.Rec.Sample())
 	}
 	return nil
 }

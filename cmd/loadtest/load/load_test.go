@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -172,47 +171,30 @@ func TestProseDoesNotRepeatItself(t *testing.T) {
 	}
 }
 
-// A request that is refused before the measurement is sent again; one that is refused during it is a failure.
-func TestRefusalsAreRetriedOnlyBeforeTheMeasurement(t *testing.T) {
-	var asked atomic.Int64
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1)%2 == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.WriteString(w, "id: 1\nevent: answer.delta\ndata: {\"delta\":\"0 \"}\n\nid: 2\nevent: turn.finished\ndata: {\"status\":\"completed\"}\n\n")
-	}))
-	defer service.Close()
-	address := service.Listener.Addr().String()
-	for _, measured := range []bool{false, true} {
-		asked.Store(0)
-		rec := NewRecorder()
-		rec.Open.Store(measured)
-		f, err := Launch(t.Context(), address, 1, 0, rec, func(int) []byte { return fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", address) })
+// A load that a limit has reduced, or of which the service refused a part, is an error, so that its figures are not
+// published. No request is sent again.
+func TestALoadThatWasReducedIsAnError(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		var requests atomic.Int64
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+			w.WriteHeader(status)
+		}))
+		address := service.Listener.Addr().String()
+		f, err := Launch(t.Context(), address, 3, 0, NewRecorder(), func(int) []byte { return fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", address) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Await(t.Context(), timeout), f.Check()); (err != nil) != measured || (asked.Load() == 1) != measured {
-			t.Errorf("measured %t: %d requests: %v", measured, asked.Load(), err)
+		if err := f.Await(t.Context(), timeout); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// A load that a limit has reduced is an error, so that its figures are not published.
-func TestALoadThatExceedsALimitIsAnError(t *testing.T) {
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
-	defer service.Close()
-	address := service.Listener.Addr().String()
-	f, err := Launch(t.Context(), address, 3, 0, NewRecorder(), func(int) []byte { return fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", address) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Await(t.Context(), timeout); err != nil {
-		t.Fatal(err)
-	}
-	for name, err := range map[string]error{"unlimited": f.CheckLimits(), "check": f.Check()} {
-		if err == nil || !strings.Contains(err.Error(), "3 of 3 requests exceeded a limit") {
-			t.Errorf("%s: %v", name, err)
+		service.Close()
+		err = f.Check()
+		if err == nil || errors.Is(err, ErrRefused) != (status == http.StatusServiceUnavailable) || requests.Load() != 3 {
+			t.Errorf("%d: %d requests: %v", status, requests.Load(), err)
+		}
+		if err := f.AwaitFirst(t.Context(), timeout); err == nil {
+			t.Errorf("%d: a stream that failed has begun", status)
 		}
 	}
 }

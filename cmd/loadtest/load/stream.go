@@ -48,14 +48,6 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// StatusError is a response with a status other than 200.
-type StatusError struct {
-	status int
-	body   string
-}
-
-func (e StatusError) Error() string { return fmt.Sprintf("status %d: %.200s", e.status, e.body) }
-
 // SendRequest sends the request and reads the response header. The connection is open already, because connecting is
 // not part of what is measured.
 func (s *Stream) SendRequest() (*client.FrameReader, error) {
@@ -69,7 +61,10 @@ func (s *Stream) SendRequest() (*client.FrameReader, error) {
 	}
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, LineBuffer)) // an error leaves the part that was read
-		return nil, StatusError{response.StatusCode, string(text)}
+		if response.StatusCode == http.StatusServiceUnavailable {
+			return nil, fmt.Errorf("%w: %.200s", ErrRefused, text)
+		}
+		return nil, fmt.Errorf("status %d: %.200s", response.StatusCode, text)
 	}
 	if s.Rec.Open.Load() {
 		shard := s.Rec.shard(s.N)

@@ -150,6 +150,9 @@ func SettledMemory(ctx context.Context, pid int) (now int64, err error) {
 // A process that releases more than one part in settledPart of its memory has not settled.
 const settledPart = 200
 
+// MemoryResolution returns the part of the memory of a settled process that may still change without a load.
+func MemoryResolution(settled int64) int64 { return settled / settledPart }
+
 // ParseMemory returns the value of a line such as "Pss:  12 kB", in bytes.
 func ParseMemory(text []byte, name string) (int64, error) {
 	for line := range strings.Lines(string(text)) {

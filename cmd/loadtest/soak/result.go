@@ -34,10 +34,11 @@ const (
 	duplicateKind  = "duplicates"
 	notDurableKind = "seen, but not durable"
 	outsideKind    = "5xx away from faults"
+	brokenKind     = "connections broken away from faults"
 	unexpectedKind = "unexpected responses"
 )
 
-var breachKinds = []string{lostKind, gapKind, changedKind, duplicateKind, notDurableKind, outsideKind, unexpectedKind}
+var breachKinds = []string{lostKind, gapKind, changedKind, duplicateKind, notDurableKind, outsideKind, brokenKind, unexpectedKind}
 
 const (
 	sampleInterval = 10 * time.Second
@@ -100,15 +101,12 @@ type result struct {
 	Texts    map[string][]string `json:"breach_texts"`
 	Statuses map[string]int      `json:"turns_ended"`
 	Acks     map[string]int64    `json:"acknowledged"`
-	Cuts     map[string]int      `json:"cuts_away_from_faults"`
 	Database string              `json:"database"`
 	Tokens   int64               `json:"tokens"`
 	Events   int64               `json:"events"`
 
-	CutsInFaults     int `json:"cuts_in_faults"`
-	CutsElsewhere    int `json:"cuts_elsewhere"`
-	RefusedInFaults  int `json:"refused_in_faults"`
-	RefusedWhileBusy int `json:"refused_while_others_had_the_machine"`
+	CutsInFaults    int `json:"cuts_in_faults"`
+	RefusedInFaults int `json:"refused_in_faults"`
 
 	RSSGrowth float64  `json:"rss_growth_percent"`
 	RSSSlope  float64  `json:"rss_slope_bytes_per_hour"`
@@ -120,7 +118,6 @@ type result struct {
 	mu        sync.Mutex // guards the counters and texts that clients update
 	started   time.Time
 	parts     []*part
-	pending   []string // guarded by mu: refusals away from faults that judgeRefusals has not judged yet
 	sampledAt time.Time
 
 	usage   site.Usage // CPU times at usageAt
@@ -132,7 +129,7 @@ func newResult(c Command) *result {
 	r := &result{
 		Begun: time.Now().UTC(), For: c.For, Every: c.FaultEvery, Seed: c.Seed, Commit: m.Commit, machine: m,
 		Faults: map[string]int{}, Longest: map[string]float64{}, Breaches: map[string]int{}, Texts: map[string][]string{},
-		Statuses: map[string]int{}, Acks: map[string]int64{}, Cuts: map[string]int{},
+		Statuses: map[string]int{}, Acks: map[string]int64{},
 	}
 	for _, kind := range breachKinds {
 		r.Breaches[kind] = 0
@@ -153,13 +150,10 @@ func (r *result) begin(k *soak) error {
 	return err
 }
 
-func (r *result) note(counter *int, text string) {
+func (r *result) count(counter *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*counter++
-	if text != "" && (len(r.Cuts) < maxTexts || r.Cuts[text] > 0) {
-		r.Cuts[text]++
-	}
 }
 
 func (r *result) breach(times int, kind, text string) (shown bool) {
@@ -228,9 +222,7 @@ func (r *result) takeSample(k *soak, drained bool) {
 		current.times[what].Merge(h)
 	}
 	r.Tokens, r.Events = r.Tokens+tokens, r.Events+events
-	if k.addResources(s) {
-		r.judgeRefusals(k, s.Others)
-	}
+	k.addResources(s)
 	if drained {
 		return
 	}
@@ -244,41 +236,10 @@ func (r *result) takeSample(k *soak, drained bool) {
 		s.At, s.LiveTurns, s.TokenRate, delay.P50, delay.P99, memory, s.Service, s.Postgres, s.Others)
 }
 
-// busyShare is the share of the processors from which on other work accounts for a refusal: a service that gets no
-// processor in time correctly returns 503.
-const busyShare = 0.7
-
-// refused stores a 503 away from faults until the next sample shows how busy the machine was with other work.
-func (r *result) refused(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pending = append(r.pending, text)
-}
-
-// judgeRefusals counts the stored refusals: as breaches, unless other work kept the machine busy. others is the number
-// of processors that other work used.
-func (r *result) judgeRefusals(k *soak, others float64) {
-	r.mu.Lock()
-	pending := r.pending
-	r.pending = nil
-	busy := others >= busyShare*float64(r.machine.Processors)
-	if busy {
-		r.RefusedWhileBusy += len(pending)
-	}
-	r.mu.Unlock()
-	if busy {
-		return
-	}
-	for _, text := range pending {
-		k.breach(outsideKind, "%s (other work used %.2f processors)", text, others)
-	}
-}
-
-// addResources adds the resources of the processes to a sample, unless one of them is being restarted. timed reports
-// whether the sample has CPU times.
-func (k *soak) addResources(s *sample) (timed bool) {
+// addResources adds the resources of the processes to a sample, unless one of them is being restarted.
+func (k *soak) addResources(s *sample) {
 	if !k.processes.TryRLock() {
-		return false
+		return
 	}
 	defer k.processes.RUnlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sampleInterval/2)
@@ -287,7 +248,6 @@ func (k *soak) addResources(s *sample) (timed bool) {
 		now := time.Now()
 		if over := now.Sub(k.result.usageAt).Seconds(); !k.result.usageAt.IsZero() {
 			d := u.SinceLast(k.result.usage)
-			timed = true
 			s.Service, s.Postgres, s.Others = d.Service.Seconds()/over, d.Postgres.Seconds()/over, d.Others().Seconds()/over
 		}
 		k.result.usage, k.result.usageAt = u, now
@@ -301,7 +261,6 @@ func (k *soak) addResources(s *sample) (timed bool) {
 	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
 		s.Client, _ = site.ParseMemory(text, "Rss:") // for information only, so an error is ignored
 	}
-	return timed
 }
 
 // readVitals returns the resources that the service's process uses.
@@ -382,10 +341,28 @@ func (r *result) finish(k *soak) {
 		}
 	}
 	r.RSSSlope = slope(hours, sizes)
-	if r.For-r.parts[1].from >= leastStretch && r.RSSGrowth > rssGrowth {
-		r.Failed = append(r.Failed, fmt.Sprintf("memory grew by %.1f %%", r.RSSGrowth))
+	if r.long() {
+		if !(r.RSSGrowth <= rssGrowth) { // also if it is not a number
+			r.Failed = append(r.Failed, fmt.Sprintf("memory grew by %.1f %%", r.RSSGrowth))
+		}
+		for _, what := range judgedDrifts {
+			if drift := r.drift(what); !(drift <= delayDrift) {
+				r.Failed = append(r.Failed, fmt.Sprintf("the p99 of %s grew to %.2f times", timingNames[what], drift))
+			}
+		}
 	}
 	r.Failed = append(r.Failed, leaks(r.Before, r.After)...)
+}
+
+// long reports whether the run is long enough to measure growth and drift.
+func (r *result) long() bool { return r.For-r.parts[1].from >= leastStretch }
+
+// judgedDrifts are the delays that must not grow during a run.
+var judgedDrifts = []int{firstTime, appendTime}
+
+// drift returns the p99 of a delay in the last quarter, divided by that in the second.
+func (r *result) drift(what int) float64 {
+	return load.SpreadOf(r.parts[4].times[what]).P99 / load.SpreadOf(r.parts[2].times[what]).P99
 }
 
 // leaks lists the resources that did not return to their level before the run.
@@ -455,12 +432,9 @@ func (r *result) markdown() string {
 	}
 	fmt.Fprintf(&out, "; %d faults, one every %s; seed %d. %s tokens in %s events were read.\n\n", faults, r.Every, r.Seed, figures.Number(float64(r.Tokens)), figures.Number(float64(r.Events)))
 	out.WriteString("## Verdict\n\n" + r.verdict().Markdown())
-	out.WriteString("\nDelays also depend on other work on the machine, so they are reported but not judged; see \"others' CPUs\" below.\n")
 	fmt.Fprintf(&out, "\n## Acknowledged operations that were checked\n\n%s", counted("operation", r.Acks).Markdown())
 	fmt.Fprintf(&out, "\nThe database has %s. Turns by final status: %s.\n", r.Database, inline(r.Statuses))
-	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke during a fault or within %s after it; %d connections broke at\n"+
-		"other times. %d requests were refused at other times, in samples of ten seconds in which other processes used at least\n%.0f %% of the processors.\n",
-		r.RefusedInFaults, r.CutsInFaults, settleAfter, r.CutsElsewhere, r.RefusedWhileBusy, busyShare*100)
+	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke during a fault or within %s after it.\n", r.RefusedInFaults, r.CutsInFaults, settleAfter)
 	out.WriteString("\n## Faults\n\n" + r.faultTable().Markdown())
 	out.WriteString("\n## By quarter\n\nFaults restart the service in the first part of the run only. A single process runs through the rest, which is divided\ninto four quarters. Delays are in milliseconds, and exclude faults unless a row says otherwise.\n\n" + r.partTable().Markdown())
 	out.WriteString("\nThe delay of a token is the time from when it was due until its reader had it; that of a first event starts when the\n" +
@@ -481,11 +455,12 @@ func (r *result) verdict() *figures.Table {
 	for _, kind := range breachKinds {
 		t.Add(kind, r.Breaches[kind], 0, say(r.Breaches[kind] == 0))
 	}
-	judged := say(r.RSSGrowth <= rssGrowth)
-	if r.For-r.parts[1].from < leastStretch {
-		judged = "run too short"
+	if r.long() {
+		t.Add("memory (RSS), last quarter compared with the second", fmt.Sprintf("%+.1f %%, slope %+.1f MB per hour", r.RSSGrowth, r.RSSSlope/mega), fmt.Sprintf("≤ +%.0f %%", rssGrowth), say(r.RSSGrowth <= rssGrowth))
+		for _, what := range judgedDrifts {
+			t.Add("p99 of "+timingNames[what]+", last quarter divided by the second", figures.Number(r.drift(what))+" ×", fmt.Sprintf("≤ %.1f ×", delayDrift), say(r.drift(what) <= delayDrift))
+		}
 	}
-	t.Add("memory (RSS), last quarter compared with the second", fmt.Sprintf("%+.1f %%, slope %+.1f MB per hour", r.RSSGrowth, r.RSSSlope/mega), fmt.Sprintf("≤ +%.0f %%", rssGrowth), judged)
 	for _, each := range []struct {
 		name          string
 		before, after int
@@ -496,10 +471,6 @@ func (r *result) verdict() *figures.Table {
 		{"Redis connections at rest", r.Before.Redis, r.After.Redis},
 	} {
 		t.Add(each.name+", after and before", fmt.Sprintf("%d, %d", each.after, each.before), fmt.Sprintf("≤ +%d", restTolerance), say(each.after <= each.before+restTolerance))
-	}
-	for _, what := range []int{firstTime, appendTime, tokenTime} {
-		drift := load.SpreadOf(r.parts[4].times[what]).P99 / load.SpreadOf(r.parts[2].times[what]).P99
-		t.Add("p99 of "+timingNames[what]+", last quarter divided by the second", figures.Number(drift)+" ×", fmt.Sprintf("≤ %.1f ×", latencyDrift), "not judged")
 	}
 	return t
 }

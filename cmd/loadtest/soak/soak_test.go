@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,10 +201,14 @@ func TestTheVerdictListsBreachesAndIsWritten(t *testing.T) {
 	for i, size := range []int64{100, 100, 100, 100, 106} {
 		r.parts[i].samples = []*sample{{At: r.parts[i].from.Seconds(), Vitals: &resources{RSS: size * mega}}, {}}
 	}
+	for i, delay := range map[int]time.Duration{2: 100 * time.Millisecond, 4: 130 * time.Millisecond} {
+		load.Record(r.parts[i].times[firstTime], delay.Nanoseconds())
+		load.Record(r.parts[i].times[appendTime], (100 * time.Millisecond).Nanoseconds())
+	}
 	r.breach(2, gapKind, "two events")
 	r.recordFault("kill -9", time.Second)
 	r.finish(new(soak))
-	want := []string{"gaps: 2", "memory grew by 6.0 %", "61 goroutines at rest, 50 before"}
+	want := []string{"gaps: 2", "memory grew by 6.0 %", "the p99 of first event grew to 1.30 times", "61 goroutines at rest, 50 before"}
 	if !slices.Equal(r.Failed, want) {
 		t.Errorf("failed: %q, want %q", r.Failed, want)
 	}
@@ -229,6 +234,9 @@ func TestARunWithoutBreachesPasses(t *testing.T) {
 	r.Before, r.After = resources{Goroutines: 50}, resources{Goroutines: 60}
 	for _, part := range r.parts {
 		part.samples = []*sample{{Vitals: &resources{RSS: 100 * mega}}}
+		for _, what := range judgedDrifts {
+			load.Record(part.times[what], time.Millisecond.Nanoseconds())
+		}
 	}
 	r.finish(new(soak))
 	if len(r.Failed) != 0 {
@@ -236,26 +244,28 @@ func TestARunWithoutBreachesPasses(t *testing.T) {
 	}
 }
 
-func TestARefusalWhileOtherWorkKeepsTheMachineBusyIsNoBreach(t *testing.T) {
-	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second})
-	r.started, r.machine.Processors = time.Now(), 2
-	k := &soak{Console: &console.Console{Stderr: io.Discard}, result: r}
-	r.refused("503")
-	r.judgeRefusals(k, 2*busyShare)
-	if r.RefusedWhileBusy != 1 || r.Breaches[outsideKind] != 0 {
-		t.Errorf("other work kept the machine busy: %d, %v", r.RefusedWhileBusy, r.Breaches)
+func TestAFailureAwayFromFaultsIsABreach(t *testing.T) {
+	k := &soak{Console: &console.Console{Stderr: io.Discard}, result: newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second})}
+	now := load.Monotonic()
+	k.noteBrokenConnection(now, "reading", io.ErrUnexpectedEOF)
+	if !k.shouldRetry(now, "POST /chat", http.StatusServiceUnavailable, "") {
+		t.Error("a refused request is not sent again")
 	}
-	r.refused("503")
-	r.judgeRefusals(k, 0.5)
-	r.judgeRefusals(k, 0.5)
-	if r.RefusedWhileBusy != 1 || r.Breaches[outsideKind] != 1 {
-		t.Errorf("the machine was not busy with other work: %d, %v", r.RefusedWhileBusy, r.Breaches)
+	if k.result.Breaches[brokenKind] != 1 || k.result.Breaches[outsideKind] != 1 {
+		t.Errorf("breaches: %v", k.result.Breaches)
+	}
+	k.faultWindows.open(&faultKind{refuses: true})
+	now = load.Monotonic()
+	k.noteBrokenConnection(now, "reading", io.ErrUnexpectedEOF)
+	k.shouldRetry(now, "POST /chat", http.StatusServiceUnavailable, "")
+	if k.result.CutsInFaults != 1 || k.result.RefusedInFaults != 1 || k.result.Breaches[brokenKind]+k.result.Breaches[outsideKind] != 2 {
+		t.Errorf("during a fault: %d broken, %d refused, breaches: %v", k.result.CutsInFaults, k.result.RefusedInFaults, k.result.Breaches)
 	}
 }
 
 func TestEnoughAccountsAreUsedToStayBelowTheLimits(t *testing.T) {
 	const requests = 32 // of one account at the same time
-	for _, turns := range []int{1, load.TurnsPerAccount, load.TurnsPerAccount + 1, 79, minWarmUpTurns, mostLevel} {
+	for _, turns := range []int{1, load.TurnsPerAccount, load.TurnsPerAccount + 1, 79, warmUpTurns, mostLevel} {
 		if accounts := load.AccountsFor(turns); accounts < 1 || (turns+accounts-1)/accounts > min(load.TurnsPerAccount, requests) {
 			t.Errorf("%d turns are spread over %d accounts", turns, accounts)
 		}
