@@ -100,7 +100,7 @@ replay: debian-test go ## repeat the faults and choices of a failed run of the c
 
 # bench and soak build the program that they measure, unless PROGRAM names one that exists.
 PROGRAM ?=
-bench: debian-test go ## measure every goal of docs/benchmarks.md against its baseline (an hour); BENCH="--only P1 --quick" for a quick check
+bench: debian-test go $(PROGRAM) ## measure every goal of docs/benchmarks.md against its baseline (an hour); BENCH="--only P1 --quick" for a quick check
 	$(call LOADTEST,tmp/bench)
 	bin/loadtest bench --binary $(MEASURED) --folder tmp/bench $(BENCH)
 
@@ -126,7 +126,7 @@ bench-web: debian-test build ## measure the web app's budgets in a real browser,
 	cd web && npx vitest run --config vitest.bench.config.ts
 
 SOAK_FOR ?= 1h
-soak: debian-test go ## run 60 % of the measured capacity for SOAK_FOR, with a fault every half minute, and write docs/soak.md
+soak: debian-test go $(PROGRAM) ## run 60 % of the measured capacity for SOAK_FOR, with a fault every half minute, and write docs/soak.md
 	$(call LOADTEST,tmp/soak)
 	bin/loadtest soak --for $(SOAK_FOR) --binary $(MEASURED) --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
 
