@@ -65,6 +65,9 @@ fuzz: go ## run every fuzz target for FUZZTIME (1m), one after the other; findin
 mutants: debian-test go ## seed bugs, one after the other, and check that a test finds each
 	go test -race -count=1 -v -timeout 0 -run '^TestSeededBugsAreKilled$$' . -args -mutants=all
 
+nightly: debian-test go web/dist/index.html ## run what takes too long for the gate (half a day): all benchmarks and seeded bugs, an upgrade, the long walk, fuzzing
+	@tools/nightly.sh
+
 check: lint format openapi generated ## lint, and check the formatting and that generated files are up to date
 
 generate: bin/turnstone-race web/node_modules ## generate files from the code: reference pages, the OpenAPI document, schemas
