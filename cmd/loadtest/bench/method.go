@@ -42,7 +42,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
   the turn, a row of its log, the record of the input, one commit.
 * **P13** uploads a text of 1 GiB to the local object store, with the scanner for test signatures: both run in the service. The baseline is a
   bare net/http server that hashes the body while it writes it to a file, and syncs the file. In "P13 turns" each of 50 accounts uploads files
-  of 8 MiB one after the other, on the processors that also run the turns, the model and the load.
+  of 2 MiB one after the other, on the processors that also run the turns, the model and the load.
 * **P14** counts what is stored of a finished turn: one compressed row. A live turn has one row per append. The text is drawn
   word by word with the word frequencies of a natural language, so that no passage repeats and no two turns are equal.
 * **limits** are the times that the service promises, each measured at least 50 times on a cluster of three nodes. Redis and Postgres are

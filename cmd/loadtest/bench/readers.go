@@ -176,9 +176,12 @@ func (b readerBench) startEventSource(ctx context.Context, service bool, n int, 
 	return c, "bare SSE", err
 }
 
+// followRamp is the time between two readers that start. An account may have 32 requests in progress.
+const followRamp = time.Millisecond
+
 // follow starts n readers that follow the source's logs from the first event. It returns once each has read one.
 func (c *eventSource) follow(ctx context.Context, n int, rec *load.Recorder) (*load.Fleet, error) {
-	f, err := load.Launch(ctx, c.address, n, time.Duration(n)*500*time.Microsecond, rec, func(i int) []byte { return c.request(i, 0) })
+	f, err := load.Launch(ctx, c.address, n, time.Duration(n)*followRamp, rec, func(i int) []byte { return c.request(i, 0) })
 	if err != nil {
 		return nil, err
 	}
@@ -199,9 +202,11 @@ func (b readerBench) readers(ctx context.Context) error {
 		var each [2]float64
 		for _, service := range alternate(round) {
 			var err error
-			if each[sideOf(service)], _, err = b.idleReaders(ctx, service, idle); err != nil {
+			var name string
+			if each[sideOf(service)], name, err = b.idleReaders(ctx, service, idle); err != nil {
 				return err
 			}
+			b.Say("  %s: %s kB per idle reader", name, figures.Number(each[sideOf(service)]))
 		}
 		// Each side has two windows, in mirrored order (A B B A). The cost of a write depends on the machine's other
 		// work and on whether its processors sleep between two events, and both change within seconds.

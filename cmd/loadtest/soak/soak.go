@@ -130,9 +130,8 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 		return errors.New("the number of live turns is zero")
 	}
 	k.result.Turns, k.slots = turns, make(chan struct{}, turns)
-	most := max(turns, warmUpTurns)
-	k.Say("signing up the accounts for %d live turns", most)
-	if _, err := k.site.EnsureAccounts(ctx, load.AccountsFor(most)); err != nil {
+	k.Say("signing up the accounts for %d live turns", turns)
+	if _, err := k.site.EnsureAccounts(ctx, load.AccountsFor(turns)); err != nil {
 		return err
 	}
 	if err := k.site.RestartService(ctx); err != nil {
@@ -150,7 +149,7 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 func (k *soak) warmUp(ctx context.Context) error {
 	text := load.Script{Tokens: 2 * load.TokensPerSecond, Interval: load.TokenInterval}.String()
 	// All turns start at once, so that the pools, which retain what they once needed, grow as large as after a fault.
-	f, err := load.Launch(ctx, k.site.Public, warmUpTurns, time.Millisecond, load.NewRecorder(), func(i int) []byte {
+	f, err := load.Launch(ctx, k.site.Public, min(k.result.Turns, warmUpTurns), time.Millisecond, load.NewRecorder(), func(i int) []byte {
 		return k.site.Accounts[i%len(k.site.Accounts)].ChatRequest(text, "")
 	})
 	if err != nil {
@@ -172,8 +171,8 @@ func (k *soak) warmUp(ctx context.Context) error {
 	return err
 }
 
-// warmUpTurns is the number of turns that start together to warm the service up: as many as P4 keeps in flight, without
-// a refusal.
+// warmUpTurns is the highest number of turns that start together to warm the service up: as many as P4 keeps in flight
+// without a refusal.
 const warmUpTurns = 128
 
 // fixAddresses restarts the service on addresses that it keeps for the whole run.

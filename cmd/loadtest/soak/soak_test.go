@@ -265,7 +265,7 @@ func TestAFailureAwayFromFaultsIsABreach(t *testing.T) {
 
 func TestEnoughAccountsAreUsedToStayBelowTheLimits(t *testing.T) {
 	const requests = 32 // of one account at the same time
-	for _, turns := range []int{1, load.TurnsPerAccount, load.TurnsPerAccount + 1, 79, warmUpTurns, mostLevel} {
+	for _, turns := range []int{1, load.TurnsPerAccount, load.TurnsPerAccount + 1, 79, mostLevel} {
 		if accounts := load.AccountsFor(turns); accounts < 1 || (turns+accounts-1)/accounts > min(load.TurnsPerAccount, requests) {
 			t.Errorf("%d turns are spread over %d accounts", turns, accounts)
 		}
