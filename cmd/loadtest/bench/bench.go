@@ -11,6 +11,8 @@ import (
 
 	"turnstone/cmd/loadtest/console"
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
+	"turnstone/cmd/loadtest/limits"
 	"turnstone/cmd/loadtest/site"
 )
 
@@ -32,7 +34,7 @@ type bench struct {
 	rounds  int
 	quick   bool
 	profile string // file for the profile, taken in the first window of the service under load; empty afterwards
-	report  report
+	report  goals.Report
 }
 
 // measurement measures one or more goals together.
@@ -44,8 +46,8 @@ type measurement struct {
 var measurements = []measurement{
 	{[]string{"P15"}, (*bench).boot},
 	{[]string{"P1", "P2"}, (*bench).relay},
-	{[]string{"P3"}, (*bench).firstToken},
-	{[]string{"P4"}, (*bench).starts},
+	{[]string{"P3"}, func(b *bench, ctx context.Context) error { return startBench{b}.firstToken(ctx) }},
+	{[]string{"P4"}, func(b *bench, ctx context.Context) error { return startBench{b}.starts(ctx) }},
 	{[]string{"P5"}, (*bench).journal},
 	{[]string{"P6"}, (*bench).liveMemory},
 	{[]string{"P7"}, func(b *bench, ctx context.Context) error { return readerBench{b}.readers(ctx) }},
@@ -55,7 +57,7 @@ var measurements = []measurement{
 	{[]string{"P12"}, func(b *bench, ctx context.Context) error { return commandBench{b}.commands(ctx) }},
 	{[]string{"P13"}, func(b *bench, ctx context.Context) error { return uploadBench{b}.uploads(ctx) }},
 	{[]string{"P14"}, (*bench).log},
-	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return (&limitBench{bench: b}).limits(ctx) }},
+	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return limits.Measure(ctx, b.site, b.quick, &b.report) }},
 	{[]string{"P10"}, (*bench).growth},
 }
 
@@ -76,7 +78,7 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	b.report.machine = figures.ThisMachine()
+	b.report.Machine = figures.ThisMachine()
 	p.Say("starting the servers")
 	if b.site, err = site.New(ctx, p, c.Binary, c.Folder); err != nil {
 		return err
@@ -96,19 +98,19 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 			}
 			failures = append(failures, fmt.Errorf("%s: %w", name, err))
 			p.Say("%s failed: %v", name, err)
-			b.report.failed(name, err)
+			b.report.Failed(name, err)
 		}
 		p.Say("%s took %s", name, time.Since(begun).Round(time.Second))
 	}
-	b.report.took = b.report.machine.Since()
-	fmt.Fprint(p.Stdout, b.report.text())
+	b.report.Took = b.report.Machine.Since()
+	fmt.Fprint(p.Stdout, b.report.Text())
 	if !c.Quick { // a quick run shows that the programs work, not how fast they are
-		for _, missed := range b.report.unmet() {
+		for _, missed := range b.report.Unmet() {
 			failures = append(failures, fmt.Errorf("not met: %s", missed))
 		}
 	}
 	if len(c.Only) == 0 && !c.Quick && c.Rounds >= leastRounds {
-		failures = append(failures, b.report.write(c.Out))
+		failures = append(failures, b.report.Write(c.Out))
 	}
 	return errors.Join(failures...)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
@@ -38,11 +39,12 @@ func (b commandBench) commands(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.site.EndCluster(context.WithoutCancel(ctx))) }()
-	if err := b.site.StartCluster(ctx, 2); err != nil {
+	cluster, err := b.site.StartCluster(ctx, 2)
+	if err != nil {
 		return err
 	}
-	peer := "http://" + b.site.Nodes[1].Public
+	defer func() { err = errors.Join(err, cluster.End(context.WithoutCancel(ctx))) }()
+	peer := "http://" + cluster.Nodes[1].Public
 	base, err := newCommit(ctx, b.bench)
 	if err != nil {
 		return err
@@ -62,8 +64,8 @@ func (b commandBench) commands(ctx context.Context) (err error) {
 		table.Add(round+1, far, near, one, far/one, near/one)
 		b.Say("  %s", table.Last())
 	}
-	b.report.add(figure{Goal: "P12", Ours: remote, Baseline: commit, Unit: "ms", Score: ratio})
-	b.report.detail("P12", fmt.Sprintf("%d live turns, %d inputs through each node in a round; through the owner %.3g ms",
+	b.report.Add(goals.Figure{Goal: "P12", Ours: remote, Baseline: commit, Unit: "ms", Score: ratio})
+	b.report.Detail("P12", fmt.Sprintf("%d live turns, %d inputs through each node in a round; through the owner %.3g ms",
 		turns, turns*inputsPerTurn, local.Median()), table)
 	return nil
 }

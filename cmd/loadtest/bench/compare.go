@@ -48,7 +48,7 @@ func (c costs) add(name string, value float64) { c[name] = append(c[name], value
 
 // program is one of the two programs, with servers of its own.
 type program struct {
-	bench
+	startBench
 	path  string
 	costs costs
 }
@@ -65,7 +65,7 @@ func (c Compare) Run(ctx context.Context, p *console.Console) (err error) {
 	defer func() { err = errors.Join(err, free()) }()
 	var programs [2]*program
 	for i, path := range []string{c.Base, c.Head} {
-		one := &program{bench{Console: p, rounds: c.Rounds, quick: c.Quick}, path, costs{}}
+		one := &program{startBench{&bench{Console: p, rounds: c.Rounds, quick: c.Quick}}, path, costs{}}
 		p.Say("starting the servers of %s", path)
 		if one.site, err = site.New(ctx, p, path, c.Folder); err != nil {
 			return err

@@ -1,3 +1,3 @@
-// Package bench measures the performance goals against their baselines, in alternating rounds, and writes
-// docs/benchmarks.md. goals.go has the goals with their bounds, and the known misses.
+// Package bench measures the performance goals against their baselines, in alternating rounds, and compares the costs of
+// two programs.
 package bench

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/persistence"
@@ -77,8 +78,8 @@ func (b *bench) longTurn(ctx context.Context) error {
 			return err
 		}
 	}
-	b.report.add(figure{Goal: "P10 token", Ours: later, Baseline: early, Unit: "µs", Score: later.DividedBy(early), Note: fmt.Sprintf("measured from token %d", late)})
-	b.report.detail("P10", fmt.Sprintf("%d turns at %d tokens/s each, measured early and late in the turns", turns, int(time.Second/interval)), table)
+	b.report.Add(goals.Figure{Goal: "P10 token", Ours: later, Baseline: early, Unit: "µs", Score: later.DividedBy(early), Note: fmt.Sprintf("measured from token %d", late)})
+	b.report.Detail("P10", fmt.Sprintf("%d turns at %d tokens/s each, measured early and late in the turns", turns, int(time.Second/interval)), table)
 	return nil
 }
 
@@ -151,14 +152,14 @@ func (b *bench) longConversation(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{
+	b.report.Add(goals.Figure{
 		Goal: "P10 start", Ours: head[0], Baseline: head[1], Unit: "ms", Score: head[0].DividedBy(head[1]),
 		Note: fmt.Sprintf("measured with %d messages; p50 until the response header, which is sent after the commit", messages),
 	})
-	b.report.add(figure{
+	b.report.Add(goals.Figure{
 		Goal: "P10 first token", Ours: first[0], Baseline: first[1], Unit: "ms", Score: first[0].DividedBy(first[1]), Note: fmt.Sprintf("measured with %d messages; p50", messages),
 	})
-	b.report.detail("P10", "sequential starts; the first token also waits until the model has been sent its context", table)
+	b.report.Detail("P10", "sequential starts; the first token also waits until the model has been sent its context", table)
 	return nil
 }
 
@@ -235,11 +236,11 @@ func (b *bench) manyTurns(ctx context.Context) error {
 		table.Add(target, heap/1e6, float64(used)/1e6, routines, rate)
 		b.Say("  %s", table.Last())
 	}
-	b.report.add(figure{
+	b.report.Add(goals.Figure{
 		Goal: "P10 memory", Ours: heaps[1:], Baseline: heaps[:1], Unit: "MB", Score: heaps[1:].DividedBy(heaps[:1]),
 		Note: fmt.Sprintf("measured after %d turns, compared with %d", all, some),
 	})
-	b.report.detail("P10", "complete turns of one token, 128 in flight; the live heap is measured after a garbage collection", table)
+	b.report.Detail("P10", "complete turns of one token, 128 in flight; the live heap is measured after a garbage collection", table)
 	return nil
 }
 
@@ -322,9 +323,9 @@ func (b *bench) log(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.add(figure{Goal: "P14 bytes", Ours: figures.Samples{sizes[0] / tokens}, Baseline: figures.Samples{sizes[4] / tokens}, Unit: "B", Score: figures.Samples{sizes[0] / tokens}})
-	b.report.add(figure{Goal: "P14 replay", Ours: figures.Samples{took.P50}, Unit: "ms", Score: figures.Samples{took.P50}, Note: fmt.Sprintf("p99 %s ms, max %s ms", figures.Number(took.P99), figures.Number(took.Max))})
-	b.report.detail("P14", fmt.Sprintf("%d turns of %d tokens", turns, loggedTokens), table)
+	b.report.Add(goals.Figure{Goal: "P14 bytes", Ours: figures.Samples{sizes[0] / tokens}, Baseline: figures.Samples{sizes[4] / tokens}, Unit: "B", Score: figures.Samples{sizes[0] / tokens}})
+	b.report.Add(goals.Figure{Goal: "P14 replay", Ours: figures.Samples{took.P50}, Unit: "ms", Score: figures.Samples{took.P50}, Note: fmt.Sprintf("p99 %s ms, max %s ms", figures.Number(took.P99), figures.Number(took.Max))})
+	b.report.Detail("P14", fmt.Sprintf("%d turns of %d tokens", turns, loggedTokens), table)
 	return nil
 }
 

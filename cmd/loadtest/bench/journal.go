@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 )
 
 // journal measures P5. It runs BenchmarkJournal of persistence/journal, which alternates between grouped appends and
@@ -38,9 +39,9 @@ func (b *bench) journal(ctx context.Context) error {
 		ratio, p99 = append(ratio, row["ratio"]), append(p99, row["p99-ms"])
 		table.Add(i+1, row["grouped/s"], row["alone/s"], row["ratio"], row["p50-ms"], row["p99-ms"], row["appends/statement"])
 	}
-	b.report.add(figure{Goal: "P5", Ours: grouped, Baseline: alone, Unit: "/s", Score: ratio})
-	b.report.add(figure{Goal: "P5 p99", Ours: p99, Unit: "ms", Score: p99})
-	b.report.detail("P5", "fenced appends of 128 turns, each of which waits for its append", table)
+	b.report.Add(goals.Figure{Goal: "P5", Ours: grouped, Baseline: alone, Unit: "/s", Score: ratio})
+	b.report.Add(goals.Figure{Goal: "P5 p99", Ours: p99, Unit: "ms", Score: p99})
+	b.report.Detail("P5", "fenced appends of 128 turns, each of which waits for its append", table)
 	return nil
 }
 

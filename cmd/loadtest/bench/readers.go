@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol/clock"
@@ -41,8 +42,8 @@ func (b *bench) liveMemory(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{Goal: "P6", Ours: ours, Baseline: theirs, Unit: "kB", Score: ours.DividedBy(theirs)})
-	b.report.detail("P6", fmt.Sprintf("%d live turns, a token every %s", n, interval), table)
+	b.report.Add(goals.Figure{Goal: "P6", Ours: ours, Baseline: theirs, Unit: "kB", Score: ours.DividedBy(theirs)})
+	b.report.Detail("P6", fmt.Sprintf("%d live turns, a token every %s", n, interval), table)
 	return nil
 }
 
@@ -229,9 +230,9 @@ func (b readerBench) readers(ctx context.Context) error {
 			memory[side], events[side] = append(memory[side], each[side]), append(events[side], tokens[side]/seconds[side])
 		}
 	}
-	b.report.add(figure{Goal: "P7 memory", Ours: memory[0], Baseline: memory[1], Unit: "kB", Score: memory[0].DividedBy(memory[1])})
-	b.report.add(figure{Goal: "P7 events", Ours: events[0], Baseline: events[1], Unit: "/s", Score: events[0].DividedBy(events[1])})
-	b.report.detail("P7", fmt.Sprintf("%d more idle readers of one turn; %d readers of one turn at %d tokens/s", idle, many, load.TokensPerSecond), table)
+	b.report.Add(goals.Figure{Goal: "P7 memory", Ours: memory[0], Baseline: memory[1], Unit: "kB", Score: memory[0].DividedBy(memory[1])})
+	b.report.Add(goals.Figure{Goal: "P7 events", Ours: events[0], Baseline: events[1], Unit: "/s", Score: events[0].DividedBy(events[1])})
+	b.report.Detail("P7", fmt.Sprintf("%d more idle readers of one turn; %d readers of one turn at %d tokens/s", idle, many, load.TokensPerSecond), table)
 	return nil
 }
 
@@ -342,10 +343,10 @@ func (b readerBench) resume(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{Goal: "P9", Ours: times[0], Baseline: times[1], Unit: "ms", Score: times[0]})
-	b.report.add(figure{Goal: "P9 gaps", Ours: gaps, Score: gaps})
-	b.report.add(figure{Goal: "P9 queries", Ours: queries, Score: queries})
-	b.report.detail("P9", fmt.Sprintf("%d readers of %d turns, each turn with two events a second", n, turns), table)
+	b.report.Add(goals.Figure{Goal: "P9", Ours: times[0], Baseline: times[1], Unit: "ms", Score: times[0]})
+	b.report.Add(goals.Figure{Goal: "P9 gaps", Ours: gaps, Score: gaps})
+	b.report.Add(goals.Figure{Goal: "P9 queries", Ours: queries, Score: queries})
+	b.report.Detail("P9", fmt.Sprintf("%d readers of %d turns, each turn with two events a second", n, turns), table)
 	return nil
 }
 

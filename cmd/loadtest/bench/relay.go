@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol/clock"
@@ -184,9 +185,9 @@ func (b *bench) measureRelay(ctx context.Context, at relayLoad) error {
 		perEvent, p50, p99 = append(perEvent, relayed.perEvent()), append(p50, relayed.Delay.P50), append(p99, relayed.Delay.P99)
 	}
 	note := fmt.Sprintf("%d rounds count; %s tokens per event, delay p50 %s, p99 %s", len(ours), figures.Show(perEvent, ""), figures.Show(p50, "ms"), figures.Show(p99, "ms"))
-	b.report.add(figure{Goal: "P1 " + at.part, Ours: ours, Baseline: theirs, Unit: "µs", Score: ours.DividedBy(theirs), Note: note})
-	b.report.add(figure{Goal: "P2 " + at.part, Ours: withPostgres, Baseline: theirs, Unit: "µs", Score: withPostgres.DividedBy(theirs)})
-	b.report.detail("P1, P2 "+at.part, fmt.Sprintf("%d live turns × %d tokens/s", b.pickCount(at.turns, at.quick), load.TokensPerSecond), table)
+	b.report.Add(goals.Figure{Goal: "P1 " + at.part, Ours: ours, Baseline: theirs, Unit: "µs", Score: ours.DividedBy(theirs), Note: note})
+	b.report.Add(goals.Figure{Goal: "P2 " + at.part, Ours: withPostgres, Baseline: theirs, Unit: "µs", Score: withPostgres.DividedBy(theirs)})
+	b.report.Detail("P1, P2 "+at.part, fmt.Sprintf("%d live turns × %d tokens/s", b.pickCount(at.turns, at.quick), load.TokensPerSecond), table)
 	return nil
 }
 
@@ -246,8 +247,8 @@ func (b *bench) capacity(ctx context.Context) error {
 		}
 		capacities, at = append(capacities, float64(levels[found])), found
 	}
-	b.report.add(figure{Goal: "P8", Ours: capacities, Unit: "turns", Score: capacities})
-	b.report.detail("P8", "live turns at 30 tokens/s, searched up or down for the highest load with a token delay p99 of at most 100 ms", table)
+	b.report.Add(goals.Figure{Goal: "P8", Ours: capacities, Unit: "turns", Score: capacities})
+	b.report.Detail("P8", "live turns at 30 tokens/s, searched up or down for the highest load with a token delay p99 of at most 100 ms", table)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
@@ -186,9 +187,9 @@ func measureSearches(ctx context.Context, b *bench, targets [2]*rowTarget, note 
 		}
 	}
 	for _, c := range classes {
-		b.report.add(figure{Goal: "P11 " + c.name, Ours: c.large, Baseline: c.small, Unit: "ms", Score: c.large, Note: note})
+		b.report.Add(goals.Figure{Goal: "P11 " + c.name, Ours: c.large, Baseline: c.small, Unit: "ms", Score: c.large, Note: note})
 	}
-	b.report.detail("P11", fmt.Sprintf("%d searches of each class, one after the other", n), table)
+	b.report.Detail("P11", fmt.Sprintf("%d searches of each class, one after the other", n), table)
 	return nil
 }
 
@@ -222,9 +223,9 @@ func measurePages(ctx context.Context, b *bench, targets [2]*rowTarget, note str
 				b.Say("  %s", table.Last())
 			}
 		}
-		b.report.add(figure{Goal: l.goal + " deep", Ours: deep, Baseline: first, Unit: "ms", Score: deep.DividedBy(first), Note: note})
-		b.report.add(figure{Goal: l.goal, Ours: first, Baseline: small, Unit: "ms", Score: first.DividedBy(small), Note: note})
+		b.report.Add(goals.Figure{Goal: l.goal + " deep", Ours: deep, Baseline: first, Unit: "ms", Score: deep.DividedBy(first), Note: note})
+		b.report.Add(goals.Figure{Goal: l.goal, Ours: first, Baseline: small, Unit: "ms", Score: first.DividedBy(small), Note: note})
 	}
-	b.report.detail("P11", fmt.Sprintf("%d pages of 20 items, one after the other; the deep page starts after nine tenths of the items", n), table)
+	b.report.Detail("P11", fmt.Sprintf("%d pages of 20 items, one after the other; the deep page starts after nine tenths of the items", n), table)
 	return nil
 }

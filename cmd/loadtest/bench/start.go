@@ -14,13 +14,17 @@ import (
 	"time"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol/clock"
 	"turnstone/providers/embedded"
 )
 
+// startBench measures the starts of turns.
+type startBench struct{ *bench }
+
 // firstToken measures P3: turns of ten seconds, thirty started per second, so that 300 are live. Every start is timed.
-func (b *bench) firstToken(ctx context.Context) error {
+func (b startBench) firstToken(ctx context.Context) error {
 	table := figures.NewTable("round", "target", "starts", "first token p50 ms", "p99", "max", "header p50 ms", "p99", "others' CPUs")
 	var p50s, p99s [2]figures.Samples
 	for round := range b.rounds {
@@ -38,20 +42,20 @@ func (b *bench) firstToken(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{Goal: "P3 p50", Ours: p50s[0], Baseline: p50s[1], Unit: "ms", Score: p50s[0].Minus(p50s[1])})
-	b.report.add(figure{Goal: "P3 p99", Ours: p99s[0], Baseline: p99s[1], Unit: "ms", Score: p99s[0].Minus(p99s[1])})
+	b.report.Add(goals.Figure{Goal: "P3 p50", Ours: p50s[0], Baseline: p50s[1], Unit: "ms", Score: p50s[0].Minus(p50s[1])})
+	b.report.Add(goals.Figure{Goal: "P3 p99", Ours: p99s[0], Baseline: p99s[1], Unit: "ms", Score: p99s[0].Minus(p99s[1])})
 	live, lifetime := b.startingLoad()
-	b.report.detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(float64(live)/lifetime.Seconds())), table)
+	b.report.Detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(float64(live)/lifetime.Seconds())), table)
 	return nil
 }
 
 // startingLoad returns the load of P3: the number of live turns, and how long each lasts.
-func (b *bench) startingLoad() (live int, lifetime time.Duration) {
+func (b startBench) startingLoad() (live int, lifetime time.Duration) {
 	return b.pickCount(300, 30), b.pickDuration(10*time.Second, 3*time.Second)
 }
 
 // starting measures the starts of turns of the service, or of streams of the model itself, at the load of P3.
-func (b *bench) starting(ctx context.Context, service bool, over time.Duration) (window, error) {
+func (b startBench) starting(ctx context.Context, service bool, over time.Duration) (window, error) {
 	live, lifetime := b.startingLoad()
 	text := load.Script{Tokens: int(lifetime / load.TokenInterval), Interval: load.TokenInterval}.String()
 	address, request := b.site.Model.Address, func(int) []byte { return load.CompletionRequest(b.site.Model.Address, text) }
@@ -67,7 +71,7 @@ func (b *bench) starting(ctx context.Context, service bool, over time.Duration) 
 
 // measureStarts starts streams of a limited lifetime at a constant rate, so that live of them run at the same time, and
 // measures once they do.
-func (b *bench) measureStarts(ctx context.Context, address string, live int, lifetime, over time.Duration, service bool, request func(int) []byte) (w window, err error) {
+func (b startBench) measureStarts(ctx context.Context, address string, live int, lifetime, over time.Duration, service bool, request func(int) []byte) (w window, err error) {
 	rec := load.NewRecorder()
 	measured := make(chan error, 1)
 	go func() {
@@ -116,13 +120,13 @@ const (
 )
 
 // starts measures P4.
-func (b *bench) starts(ctx context.Context) error {
+func (b startBench) starts(ctx context.Context) error {
 	over := b.startsFor()
 	accounts, err := b.site.EnsureAccounts(ctx, b.pickCount(startAccount, quickAccounts))
 	if err != nil {
 		return err
 	}
-	base, err := newPgbench(ctx, b)
+	base, err := newPgbench(ctx, b.bench)
 	if err != nil {
 		return err
 	}
@@ -173,17 +177,17 @@ func (b *bench) starts(ctx context.Context) error {
 		}
 		add(round, "turnstone, open loop at a quarter of pgbench's rate", w)
 	}
-	b.report.add(figure{Goal: "P4", Ours: ours, Baseline: theirs, Unit: "/s", Score: ours.DividedBy(theirs)})
-	b.report.add(figure{Goal: "P4 p99", Ours: p99, Unit: "ms", Score: p99})
-	b.report.detail("P4", fmt.Sprintf("%d starts in flight, by %d accounts, each in a new conversation", b.pickCount(inFlight, quickInFlight), b.pickCount(startAccount, quickAccounts)), table)
+	b.report.Add(goals.Figure{Goal: "P4", Ours: ours, Baseline: theirs, Unit: "/s", Score: ours.DividedBy(theirs)})
+	b.report.Add(goals.Figure{Goal: "P4 p99", Ours: p99, Unit: "ms", Score: p99})
+	b.report.Detail("P4", fmt.Sprintf("%d starts in flight, by %d accounts, each in a new conversation", b.pickCount(inFlight, quickInFlight), b.pickCount(startAccount, quickAccounts)), table)
 	return nil
 }
 
 // startsFor returns the window of P4.
-func (b *bench) startsFor() time.Duration { return b.pickDuration(3*time.Second, 2*time.Second) }
+func (b startBench) startsFor() time.Duration { return b.pickDuration(3*time.Second, 2*time.Second) }
 
 // startAll keeps a fixed number of starts in flight: 128 in a full run.
-func (b *bench) startAll(ctx context.Context, accounts []*load.Account, over time.Duration) (window, error) {
+func (b startBench) startAll(ctx context.Context, accounts []*load.Account, over time.Duration) (window, error) {
 	return b.startWhile(ctx, accounts, over, func(period context.Context, start func(n int) bool) {
 		var running sync.WaitGroup
 		for i := range b.pickCount(inFlight, quickInFlight) {
@@ -197,7 +201,7 @@ func (b *bench) startAll(ctx context.Context, accounts []*load.Account, over tim
 }
 
 // startPaced starts turns at a rate per second, however long each start takes.
-func (b *bench) startPaced(ctx context.Context, accounts []*load.Account, over time.Duration, rate float64) (window, error) {
+func (b startBench) startPaced(ctx context.Context, accounts []*load.Account, over time.Duration, rate float64) (window, error) {
 	interval := time.Duration(float64(time.Second) / rate)
 	return b.startWhile(ctx, accounts, over, func(period context.Context, start func(n int) bool) {
 		var running sync.WaitGroup
@@ -211,7 +215,7 @@ func (b *bench) startPaced(ctx context.Context, accounts []*load.Account, over t
 // startWhile measures while begin starts turns; begin returns after its context has ended. A start counts when its
 // response header has arrived. Its reader then disconnects and the turn continues; the model sends nothing before the
 // window is over.
-func (b *bench) startWhile(
+func (b startBench) startWhile(
 	ctx context.Context, accounts []*load.Account, over time.Duration, begin func(period context.Context, start func(n int) bool),
 ) (w window, err error) {
 	text := load.Script{Tokens: 1, First: 2*over + 2*time.Second}.String()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol"
@@ -69,9 +70,9 @@ func (b uploadBench) largeUpload(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{Goal: "P13", Ours: ours, Baseline: theirs, Unit: "MB/s", Score: ours.DividedBy(theirs)})
-	b.report.add(figure{Goal: "P13 memory", Ours: grown, Unit: "MiB", Score: grown})
-	b.report.detail("P13", fmt.Sprintf("an upload of %d MiB", size>>20), table)
+	b.report.Add(goals.Figure{Goal: "P13", Ours: ours, Baseline: theirs, Unit: "MB/s", Score: ours.DividedBy(theirs)})
+	b.report.Add(goals.Figure{Goal: "P13 memory", Ours: grown, Unit: "MiB", Score: grown})
+	b.report.Detail("P13", fmt.Sprintf("an upload of %d MiB", size>>20), table)
 	return nil
 }
 
@@ -195,8 +196,8 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 			b.Say("  %s", table.Last())
 		}
 	}
-	b.report.add(figure{Goal: "P13 turns", Ours: with, Baseline: without, Unit: "ms", Score: with.DividedBy(without)})
-	b.report.detail("P13 turns", fmt.Sprintf("%d live turns beside %d uploads of %d MiB", turns, uploads, size>>20), table)
+	b.report.Add(goals.Figure{Goal: "P13 turns", Ours: with, Baseline: without, Unit: "ms", Score: with.DividedBy(without)})
+	b.report.Detail("P13 turns", fmt.Sprintf("%d live turns beside %d uploads of %d MiB", turns, uploads, size>>20), table)
 	return nil
 }
 

@@ -21,66 +21,90 @@ type Node struct {
 	settings         []string
 }
 
-// StartCluster restarts the service as the first node of a cluster, and starts the further nodes. EndCluster returns to
-// a service alone.
-func (s *Site) StartCluster(ctx context.Context, nodes int) error {
+// Cluster is the service as several nodes on the stores of a site.
+type Cluster struct {
+	Nodes []*Node // the process of the first one is that of the site's Service
+	site  *Site
+}
+
+// StartCluster restarts the service as the first node of a cluster, and starts the further nodes. End returns to a
+// service alone.
+func (s *Site) StartCluster(ctx context.Context, nodes int) (*Cluster, error) {
 	if err := s.Service.Stop(); err != nil {
-		return err
+		return nil, err
 	}
 	folder, err := os.MkdirTemp(s.Folder, "cluster-")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	c := &Cluster{site: s}
+	s.cluster = c
 	for i := range nodes {
-		name := "node-" + strconv.Itoa(i+1)
-		issue := exec.CommandContext(ctx, s.binary, "cluster", "certs", "--dir="+folder, "--node="+name)
-		if output, err := issue.CombinedOutput(); err != nil {
-			return fmt.Errorf("creating the certificate of %s: %w: %s", name, err, output)
+		n, err := c.newNode(ctx, folder, "node-"+strconv.Itoa(i+1))
+		if err != nil {
+			return nil, err
 		}
-		var addresses [3]string
-		for at := range addresses {
-			if addresses[at], err = FixedAddress(ctx); err != nil {
-				return err
-			}
-		}
-		s.Nodes = append(s.Nodes, &Node{name: name, Public: addresses[0], Internal: addresses[1], settings: []string{
-			"TURNSTONE_CLUSTER_LISTEN=" + addresses[2], "TURNSTONE_FILES_DIR=" + filepath.Join(folder, "files"),
-			"TURNSTONE_CLUSTER_CA_FILE=" + filepath.Join(folder, "ca.crt"),
-			"TURNSTONE_CLUSTER_CERT_FILE=" + filepath.Join(folder, name+".crt"),
-			"TURNSTONE_CLUSTER_KEY_FILE=" + filepath.Join(folder, name+".key"),
-		}})
+		c.Nodes = append(c.Nodes, n)
 	}
-	if err := s.moveTo(s.Nodes[0].Public, s.Nodes[0].Internal); err != nil {
-		return err
+	if err := s.moveTo(c.Nodes[0].Public, c.Nodes[0].Internal); err != nil {
+		return nil, err
 	}
-	for _, n := range s.Nodes {
-		if err := s.StartNode(ctx, n); err != nil {
-			return err
+	for _, n := range c.Nodes {
+		if err := c.Start(ctx, n); err != nil {
+			return nil, errors.Join(err, c.End(context.WithoutCancel(ctx)))
 		}
 	}
-	return nil
+	return c, nil
 }
 
-// StartNode starts a node of the cluster, or starts it again after its process has ended.
-func (s *Site) StartNode(ctx context.Context, n *Node) (err error) {
-	n.Child, err = s.startNode(ctx, n.name, n.Public, n.Internal, n.settings...)
-	if n == s.Nodes[0] {
-		s.Service = n.Child
+// newNode returns a node with a certificate and addresses of its own, which is not started.
+func (c *Cluster) newNode(ctx context.Context, folder, name string) (*Node, error) {
+	issue := exec.CommandContext(ctx, c.site.binary, "cluster", "certs", "--dir="+folder, "--node="+name)
+	if output, err := issue.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("creating the certificate of %s: %w: %s", name, err, output)
+	}
+	var addresses [3]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = FixedAddress(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &Node{name: name, Public: addresses[0], Internal: addresses[1], settings: []string{
+		"TURNSTONE_CLUSTER_LISTEN=" + addresses[2], "TURNSTONE_FILES_DIR=" + filepath.Join(folder, "files"),
+		"TURNSTONE_CLUSTER_CA_FILE=" + filepath.Join(folder, "ca.crt"),
+		"TURNSTONE_CLUSTER_CERT_FILE=" + filepath.Join(folder, name+".crt"),
+		"TURNSTONE_CLUSTER_KEY_FILE=" + filepath.Join(folder, name+".key"),
+	}}, nil
+}
+
+// Start starts a node of the cluster, or starts it again after its process has ended.
+func (c *Cluster) Start(ctx context.Context, n *Node) (err error) {
+	n.Child, err = c.site.startNode(ctx, n.name, n.Public, n.Internal, n.settings...)
+	if n == c.Nodes[0] {
+		c.site.Service = n.Child
 	}
 	return err
 }
 
-// EndCluster stops all nodes and starts the service alone.
-func (s *Site) EndCluster(ctx context.Context) error {
-	err := s.Service.Stop()
-	for _, n := range s.Nodes {
+// stop stops all nodes.
+func (c *Cluster) stop() (err error) {
+	if c == nil {
+		return nil
+	}
+	for _, n := range c.Nodes {
 		err = errors.Join(err, n.Stop())
 	}
-	s.Nodes = nil
-	if err != nil {
+	return err
+}
+
+// End stops all nodes and starts the service alone.
+func (c *Cluster) End(ctx context.Context) error {
+	c.site.cluster = nil
+	if err := errors.Join(c.site.Service.Stop(), c.stop()); err != nil {
 		return err
 	}
-	_, err = s.StartService(ctx)
+	_, err := c.site.StartService(ctx)
 	return err
 }
 

@@ -51,11 +51,11 @@ type Site struct {
 	SSE           *Child
 	File          *Child
 	Service       *Child
-	Nodes         []*Node // of a cluster; Service is the process of the first one. nil: the service runs alone
 	Public        string
 	Internal      string
 	KeepAddresses bool // the service keeps its addresses when it is restarted, so that readers can resume
 	Accounts      []*load.Account
+	cluster       *Cluster // nil: the service runs alone
 }
 
 // New starts all processes of a site.
@@ -292,10 +292,7 @@ func (s *Site) EndTurns(ctx context.Context) error {
 // Close stops all processes and removes their files. If a process cannot be stopped properly, the site's folder with
 // the service's log is not removed.
 func (s *Site) Close(ctx context.Context) error {
-	var errs []error
-	for _, n := range s.Nodes {
-		errs = append(errs, n.Stop())
-	}
+	errs := []error{s.cluster.stop()}
 	for _, c := range []*Child{s.Service, s.Proxy, s.SSE, s.File, s.Model} {
 		errs = append(errs, c.Stop())
 	}

@@ -1,4 +1,4 @@
-package bench
+package goals
 
 // howMeasured is the section of docs/benchmarks.md that explains the figures.
 const howMeasured = `
@@ -53,7 +53,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
   node that does not run the turn, while the process of the model is frozen, and counts until the reader has the end of the turn. The
   score is the longest time, except for a takeover, which is promised at the 99th percentile. The baseline is the same without a fault.
 
-` + "`make bench`" + ` fails if a "must" is missed that is not among the known misses (` + "`knownMisses`" + ` in ` + "`cmd/loadtest/bench/goals.go`" + `), or that
+` + "`make bench`" + ` fails if a "must" is missed that is not among the known misses (` + "`knownMisses`" + ` in ` + "`cmd/loadtest/goals/goals.go`" + `), or that
 is missed by more than 1.2 times what was measured when it became known.
 A run with ` + "`--quick`" + ` has short windows and small loads (P10: 1,000 turns compared with 100). It judges no goal and does not
 write this document.

@@ -1,4 +1,4 @@
-package bench
+package limits
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol"
@@ -33,17 +34,17 @@ const (
 // departures measures how long the turns of a node pause for their readers when the node is drained, and when it is
 // killed. Each round drains one node, starts it again and kills the next one, which runs its own turns and some that it
 // took over.
-func (b *limitBench) departures(ctx context.Context) error {
-	for round := range b.pickCount(8, 1) {
-		live, err := b.startFollowed(ctx, b.pickCount(limitTurns, 2*limitNodes))
+func (r *run) departures(ctx context.Context) error {
+	for round := range r.pick(8, 1) {
+		live, err := r.startFollowed(ctx, r.pick(limitTurns, 2*nodes))
 		if err != nil {
 			return err
 		}
-		err = b.depart(ctx, live, round%limitNodes, drainLimit, (*site.Child).Stop)
+		err = r.depart(ctx, live, round%nodes, goals.DrainLimit, (*site.Child).Stop)
 		if err == nil {
-			err = b.depart(ctx, live, (round+1)%limitNodes, takeoverLimit, func(c *site.Child) error { c.Kill(); return nil })
+			err = r.depart(ctx, live, (round+1)%nodes, goals.TakeoverLimit, func(c *site.Child) error { c.Kill(); return nil })
 		}
-		if err = errors.Join(err, live.end(ctx, b.site)); err != nil {
+		if err = errors.Join(err, live.end(ctx, r.site)); err != nil {
 			return err
 		}
 	}
@@ -51,15 +52,15 @@ func (b *limitBench) departures(ctx context.Context) error {
 }
 
 // depart ends a node, waits until each of its turns has continued on another one, and starts it again.
-func (b *limitBench) depart(ctx context.Context, live *followed, leaving int, limit string, end func(*site.Child) error) error {
+func (r *run) depart(ctx context.Context, live *followed, leaving int, limit string, end func(*site.Child) error) error {
 	live.mark()
 	if err := clock.Sleep(ctx, limitCalm); err != nil {
 		return err
 	}
 	for _, t := range live.turns {
-		b.addIdle(limit, t.longest())
+		r.addIdle(limit, t.longest())
 	}
-	owners, err := b.owners(ctx)
+	owners, err := r.owners(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (b *limitBench) depart(ctx context.Context, live *followed, leaving int, li
 		}
 	}
 	live.mark()
-	node := b.site.Nodes[leaving]
+	node := r.cluster.Nodes[leaving]
 	if err := end(node.Child); err != nil {
 		return err
 	}
@@ -85,15 +86,15 @@ func (b *limitBench) depart(ctx context.Context, live *followed, leaving int, li
 		if err != nil {
 			return fmt.Errorf("%s: %w", limit, err)
 		}
-		b.add(limit, map[string]string{drainLimit: "SIGTERM", takeoverLimit: "kill -9"}[limit], pause)
+		r.add(limit, map[string]string{goals.DrainLimit: "SIGTERM", goals.TakeoverLimit: "kill -9"}[limit], pause)
 	}
 	load.Transport.CloseIdleConnections() // those to the node are broken
-	return b.site.StartNode(ctx, node)
+	return r.cluster.Start(ctx, node)
 }
 
 // owners returns the owner of each live turn.
-func (b *limitBench) owners(ctx context.Context) (map[uuid.UUID]string, error) {
-	text, err := b.site.SQL(ctx, `select turn_id, owner from turns where not terminal`)
+func (r *run) owners(ctx context.Context) (map[uuid.UUID]string, error) {
+	text, err := r.site.SQL(ctx, `select turn_id, owner from turns where not terminal`)
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +136,15 @@ type followedTurn struct {
 const maxTakeovers = 2
 
 // startFollowed starts turns through all nodes in turn. Their readers are spread over the nodes independently of that.
-func (b *limitBench) startFollowed(ctx context.Context, turns int) (*followed, error) {
+func (r *run) startFollowed(ctx context.Context, turns int) (*followed, error) {
 	reading, stop := context.WithCancel(ctx)
 	live := &followed{stop: stop}
 	live.away.Store(nobody)
 	script := load.Script{Tokens: load.Endless, Interval: limitInterval}.String()
 	for i := range turns {
-		via := b.via[i%len(b.via)]
+		via := r.via[i%len(r.via)]
 		t := &followedTurn{
-			startedBy: i % limitNodes, first: make(chan struct{}), ended: make(chan struct{}), paused: make(chan time.Duration, maxTakeovers),
+			startedBy: i % nodes, first: make(chan struct{}), ended: make(chan struct{}), paused: make(chan time.Duration, maxTakeovers),
 		}
 		stream, response, err := via[t.startedBy].OpenStream(ctx, client.Request{
 			Method: http.MethodPost, Path: "/chat", Body: client.ChatRequest{Input: client.Text(script)}, IdempotencyKey: client.NewKey(),
@@ -152,20 +153,20 @@ func (b *limitBench) startFollowed(ctx context.Context, turns int) (*followed, e
 			err = fmt.Errorf("starting a turn: %d %s", response.Status, response.Body)
 		}
 		if err != nil {
-			return nil, errors.Join(err, live.end(ctx, b.site))
+			return nil, errors.Join(err, live.end(ctx, r.site))
 		}
 		stream.Close()
 		var id protocol.TurnID
 		if err := id.UnmarshalText([]byte(stream.Turn)); err != nil {
-			return nil, errors.Join(err, live.end(ctx, b.site))
+			return nil, errors.Join(err, live.end(ctx, r.site))
 		}
 		t.id, t.turn = uuid.UUID(id), stream.Turn
 		live.turns = append(live.turns, t)
-		live.readers.Go(func() error { return t.follow(reading, via, (i+i/limitNodes)%limitNodes, &live.away) })
+		live.readers.Go(func() error { return t.follow(reading, via, (i+i/nodes)%nodes, &live.away) })
 	}
 	for _, t := range live.turns {
 		if err := t.await(ctx, t.first); err != nil {
-			return nil, errors.Join(err, live.end(ctx, b.site))
+			return nil, errors.Join(err, live.end(ctx, r.site))
 		}
 	}
 	return live, nil
@@ -208,7 +209,7 @@ func (t *followedTurn) longest() time.Duration {
 
 // await waits until a channel is closed.
 func (t *followedTurn) await(ctx context.Context, done <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, limitWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	select {
 	case <-done:
@@ -220,7 +221,7 @@ func (t *followedTurn) await(ctx context.Context, done <-chan struct{}) error {
 
 // awaitTakeover returns the pause of the next takeover that awaitTakeover has not returned yet.
 func (t *followedTurn) awaitTakeover(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, limitWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	select {
 	case pause := <-t.paused:
@@ -305,25 +306,25 @@ func (t *followedTurn) arrived(recovering *bool) error {
 
 // cancels measures how long turns last after their cancel while the process of the model is frozen, so that it reacts to
 // nothing. The baseline is a model that runs.
-func (b *limitBench) cancels(ctx context.Context) error {
+func (r *run) cancels(ctx context.Context) error {
 	for _, frozen := range []bool{false, true} {
-		live, err := b.startFollowed(ctx, b.pickCount(leastEvents+1, limitNodes))
+		live, err := r.startFollowed(ctx, r.pick(leastEvents+1, nodes))
 		if err != nil {
 			return err
 		}
 		if frozen {
-			err = syscall.Kill(b.site.Model.PID(), syscall.SIGSTOP)
+			err = syscall.Kill(r.site.Model.PID(), syscall.SIGSTOP)
 		}
 		if err == nil {
-			err = b.cancelAll(ctx, live, func(took time.Duration) {
+			err = r.cancelAll(ctx, live, func(took time.Duration) {
 				if frozen {
-					b.add(cancelLimit, "the model is frozen", took)
+					r.add(goals.CancelLimit, "the model is frozen", took)
 				} else {
-					b.addIdle(cancelLimit, took)
+					r.addIdle(goals.CancelLimit, took)
 				}
 			})
 		}
-		if err = errors.Join(err, syscall.Kill(b.site.Model.PID(), syscall.SIGCONT), live.end(ctx, b.site)); err != nil {
+		if err = errors.Join(err, syscall.Kill(r.site.Model.PID(), syscall.SIGCONT), live.end(ctx, r.site)); err != nil {
 			return err
 		}
 	}
@@ -332,10 +333,10 @@ func (b *limitBench) cancels(ctx context.Context) error {
 
 // cancelAll cancels turns one after the other, each through a node that does not run it, and adds the time until its
 // reader has the end.
-func (b *limitBench) cancelAll(ctx context.Context, live *followed, add func(time.Duration)) error {
+func (r *run) cancelAll(ctx context.Context, live *followed, add func(time.Duration)) error {
 	for i, t := range live.turns {
 		began := time.Now()
-		if _, err := b.via[i%len(b.via)][(t.startedBy+1)%limitNodes].Cancel(ctx, t.turn, protocol.CancelTurn); err != nil {
+		if _, err := r.via[i%len(r.via)][(t.startedBy+1)%nodes].Cancel(ctx, t.turn, protocol.CancelTurn); err != nil {
 			return fmt.Errorf("cancelling %s: %w", t.turn, err)
 		}
 		if err := t.await(ctx, t.ended); err != nil {

@@ -1,4 +1,4 @@
-package bench
+package goals
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"turnstone/cmd/loadtest/figures"
 )
 
-// figure is the result of a goal.
-type figure struct {
+// Figure is the result of a goal.
+type Figure struct {
 	Goal           string
 	Ours, Baseline figures.Samples
 	Unit           string // of Ours and Baseline
@@ -23,11 +23,11 @@ type figure struct {
 	Note           string
 }
 
-// report collects figures, tables and failures.
-type report struct {
-	machine  figures.Machine
-	took     time.Duration
-	figures  []figure
+// Report collects figures, tables and failures. One goroutine uses it.
+type Report struct {
+	Machine  figures.Machine
+	Took     time.Duration
+	figures  []Figure
 	details  []detail
 	failures []string
 }
@@ -37,20 +37,24 @@ type detail struct {
 	table       *figures.Table
 }
 
-func (r *report) add(f figure) { r.figures = append(r.figures, f) }
-func (r *report) detail(goal, title string, t *figures.Table) {
+// Add adds the result of a goal.
+func (r *Report) Add(f Figure) { r.figures = append(r.figures, f) }
+
+// Detail adds a table of measurements.
+func (r *Report) Detail(goal, title string, t *figures.Table) {
 	r.details = append(r.details, detail{goal, title, t})
 }
 
-func (r *report) failed(goal string, err error) {
+// Failed adds a goal that could not be measured.
+func (r *Report) Failed(goal string, err error) {
 	r.failures = append(r.failures, fmt.Sprintf("%s was not measured: %v", goal, err))
 }
 
 // list returns the table of goals: a row for each goal that was measured.
-func (r *report) list() *figures.Table {
+func (r *Report) list() *figures.Table {
 	t := figures.NewTable("", "goal", "measured", "baseline", "score", "must", "aim", "")
 	for _, g := range goals {
-		i := slices.IndexFunc(r.figures, func(f figure) bool { return f.Goal == g.id })
+		i := slices.IndexFunc(r.figures, func(f Figure) bool { return f.Goal == g.id })
 		if i < 0 {
 			continue
 		}
@@ -72,9 +76,9 @@ func (r *report) list() *figures.Table {
 	return t
 }
 
-// unmet lists the goals that were measured and missed, and whose miss is not known or has become worse. A goal that could
-// not be measured is reported by failed instead.
-func (r *report) unmet() (list []string) {
+// Unmet lists the goals that were measured and missed, and whose miss is not known or has become worse. A goal that could
+// not be measured is reported by Failed instead.
+func (r *Report) Unmet() (list []string) {
 	for _, f := range r.figures {
 		i := slices.IndexFunc(goals, func(g goal) bool { return g.id == f.Goal })
 		if i < 0 || math.IsInf(goals[i].must.value, 0) || goals[i].must.met(f.Score.Median()) {
@@ -87,8 +91,8 @@ func (r *report) unmet() (list []string) {
 	return list
 }
 
-// text returns the report for a terminal.
-func (r *report) text() string {
+// Text returns the report for a terminal.
+func (r *Report) Text() string {
 	var out strings.Builder
 	for _, d := range r.details {
 		fmt.Fprintf(&out, "\n%s: %s\n\n%s", d.goal, d.title, d.table.Aligned())
@@ -104,12 +108,12 @@ func (r *report) text() string {
 const byHand = "<!-- What follows is written by hand; make bench keeps it. -->"
 
 // markdown returns the document. The part after byHand is copied from before, the previous document.
-func (r *report) markdown(before []byte) []byte {
+func (r *Report) markdown(before []byte) []byte {
 	var out bytes.Buffer
 	out.WriteString("# Benchmarks\n\nWritten by `make bench`. A goal that has a baseline is measured in the same run and on the same machine as the\n" +
 		"baseline, in alternating rounds. A figure is the median of its rounds, with the minimum and the maximum in brackets.\n" +
 		"Absolute figures are those of one machine that also ran the load, the model, the database and the baselines.\n\n")
-	out.WriteString(r.machine.Markdown(r.took))
+	out.WriteString(r.Machine.Markdown(r.Took))
 	out.WriteString("\n## Goals\n\n" + r.list().Markdown())
 	for _, failure := range r.failures {
 		out.WriteString("\n" + failure + "\n")
@@ -126,7 +130,8 @@ func (r *report) markdown(before []byte) []byte {
 	return out.Bytes()
 }
 
-func (r *report) write(to string) error {
+// Write writes the document.
+func (r *Report) Write(to string) error {
 	before, err := os.ReadFile(to)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -1,4 +1,4 @@
-package bench
+package goals
 
 import (
 	"math"
@@ -45,6 +45,17 @@ type goal struct {
 	must, aim bound
 }
 
+// The goals of the times that the service promises.
+const (
+	RedisLimit    = "limits Redis"
+	PostgresLimit = "limits Postgres"
+	ReadyLimit    = "limits ready"
+	RecoveryLimit = "limits recovery"
+	TakeoverLimit = "limits takeover"
+	DrainLimit    = "limits drain"
+	CancelLimit   = "limits cancel"
+)
+
 // goals are all goals, in the order of the document.
 var goals = []goal{
 	{"P1 (a)", "server CPU per relayed token, 300 live turns × 30 tokens/s, at most 1.1 tokens per event, every event durable before it is visible", "`httputil.ReverseProxy`", atMost(1.8, "×"), atMost(1.4, "×")},
@@ -85,13 +96,21 @@ var goals = []goal{
 	{"P14 replay", "time to replay that turn from its single row", "–", atMost(0.3, "ms"), atMost(0.15, "ms")},
 	{"P15 serve", "time from starting `serve` to ready, with an existing database", "–", atMost(1000, "ms"), atMost(300, "ms")},
 	{"P15 run", "time from starting `make run` to ready, second run", "–", atMost(20_000, "ms"), atMost(5000, "ms")},
-	{redisLimit, "time until a request is refused (503) while Redis is stopped or frozen, longest", "the same requests with Redis", atMost(300, "ms"), atMost(150, "ms")},
-	{postgresLimit, "time until a request is refused (503) while Postgres is stopped, longest", "the same requests with Postgres", atMost(1000, "ms"), atMost(500, "ms")},
-	{readyLimit, "time until `/ready` of a node names the failed check, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
-	{recoveryLimit, "time until `/ready` of a node recovers, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
-	{takeoverLimit, "pause of a turn for its reader after `kill -9` of its node, p99", "longest pause in a second before that", atMost(5000, "ms"), atMost(2500, "ms")},
-	{drainLimit, "pause of a turn for its reader while its node is drained, longest", "longest pause in a second before that", atMost(2000, "ms"), atMost(1000, "ms")},
-	{cancelLimit, "time from a cancel to the end of the turn while the model is frozen, longest", "with a model that runs", atMost(5000, "ms"), atMost(2500, "ms")},
+	{RedisLimit, "time until a request is refused (503) while Redis is stopped or frozen, longest", "the same requests with Redis", atMost(300, "ms"), atMost(150, "ms")},
+	{PostgresLimit, "time until a request is refused (503) while Postgres is stopped, longest", "the same requests with Postgres", atMost(1000, "ms"), atMost(500, "ms")},
+	{ReadyLimit, "time until `/ready` of a node names the failed check, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
+	{RecoveryLimit, "time until `/ready` of a node recovers, longest", "a response of `/ready`", atMost(3000, "ms"), atMost(1500, "ms")},
+	{TakeoverLimit, "pause of a turn for its reader after `kill -9` of its node, p99", "longest pause in a second before that", atMost(5000, "ms"), atMost(2500, "ms")},
+	{DrainLimit, "pause of a turn for its reader while its node is drained, longest", "longest pause in a second before that", atMost(2000, "ms"), atMost(1000, "ms")},
+	{CancelLimit, "time from a cancel to the end of the turn while the model is frozen, longest", "with a model that runs", atMost(5000, "ms"), atMost(2500, "ms")},
+}
+
+// IDs returns the identifiers of all goals. The part before a space names the measurement.
+func IDs() (ids []string) {
+	for _, g := range goals {
+		ids = append(ids, g.id)
+	}
+	return ids
 }
 
 // miss is a "must" that is known to be missed. The goal is not met, but only a score beyond the bound fails the run, as a

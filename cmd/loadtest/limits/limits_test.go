@@ -1,4 +1,4 @@
-package bench
+package limits
 
 import (
 	"fmt"
@@ -8,38 +8,41 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/cmd/loadtest/figures"
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
 )
 
 // One event that is too late misses a goal, except that of takeovers, whose 99th percentile counts.
 func TestEveryEventKeepsItsPromise(t *testing.T) {
-	b := &limitBench{bench: &bench{}, events: map[string]*limitEvents{}}
-	for _, id := range []string{redisLimit, takeoverLimit} {
-		b.events[id] = &limitEvents{byCause: map[string]figures.Samples{}}
+	r := newRun(nil, false)
+	for _, id := range promises {
 		for i := range 2 * leastEvents {
 			took := 100 * time.Millisecond
-			if i == 7 {
+			if i == 7 && (id == goals.RedisLimit || id == goals.TakeoverLimit) {
 				took = 6 * time.Second
 			}
-			b.add(id, "kill -9", took)
+			r.add(id, "kill -9", took)
 		}
 	}
-	if err := b.publish(); err != nil {
+	var report goals.Report
+	if err := r.publish(&report); err != nil {
 		t.Fatal(err)
 	}
-	if missed := b.report.unmet(); len(missed) != 1 || !strings.Contains(missed[0], redisLimit+": 6,000 ms, must be ≤ 300 ms") {
+	if missed := report.Unmet(); len(missed) != 1 || !strings.Contains(missed[0], goals.RedisLimit+": 6,000 ms, must be ≤ 300 ms") {
 		t.Errorf("missed: %q", missed)
 	}
 }
 
 func TestTooFewEventsAreNoMeasurement(t *testing.T) {
-	b := &limitBench{bench: &bench{}, events: map[string]*limitEvents{drainLimit: {byCause: map[string]figures.Samples{}}}}
-	for range leastEvents - 1 {
-		b.add(drainLimit, "SIGTERM", time.Second)
+	r := newRun(nil, false)
+	for _, id := range promises {
+		for range leastEvents {
+			r.add(id, "SIGTERM", time.Millisecond)
+		}
 	}
-	if err := b.publish(); err == nil || !strings.Contains(err.Error(), "limits drain: 49 events") {
+	r.events[goals.DrainLimit].all = r.events[goals.DrainLimit].all[1:]
+	if err := r.publish(new(goals.Report)); err == nil || err.Error() != "limits drain: 49 events" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package limits
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"turnstone/cmd/loadtest/goals"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol"
@@ -27,13 +28,13 @@ type outage struct {
 
 // outages measures how long the refusal of a request takes while Redis or Postgres is away, and how long /ready takes to
 // report that and to recover, at every node. Before each outage the same requests are sent without a fault.
-func (b *limitBench) outages(ctx context.Context) error {
-	redis, postgres := b.site.Redis, b.site.Postgres
+func (r *run) outages(ctx context.Context) error {
+	redis, postgres := r.site.Redis, r.site.Postgres
 	kinds := []outage{
-		{"Redis stopped", "cache", redisLimit, redis.Stop, redis.Start},
-		{"Postgres stopped", "persistence", postgresLimit, postgres.StopAtOnce, postgres.Start},
+		{"Redis stopped", "cache", goals.RedisLimit, redis.Stop, redis.Start},
+		{"Postgres stopped", "persistence", goals.PostgresLimit, postgres.StopAtOnce, postgres.Start},
 		{
-			"Redis frozen", "cache", redisLimit,
+			"Redis frozen", "cache", goals.RedisLimit,
 			func(context.Context) error { return redis.Pause() }, func(context.Context) error { return redis.Resume() },
 		},
 		{
@@ -41,13 +42,13 @@ func (b *limitBench) outages(ctx context.Context) error {
 			func(context.Context) error { return postgres.Pause() }, func(context.Context) error { return postgres.Resume() },
 		},
 	}
-	requests, err := b.limitRequests(ctx)
+	requests, err := r.requests(ctx)
 	if err != nil {
 		return err
 	}
-	for range b.pickCount(5, 1) {
-		for _, o := range kinds[:b.pickCount(len(kinds), 2)] {
-			if err := b.outage(ctx, o, requests); err != nil {
+	for range r.pick(5, 1) {
+		for _, o := range kinds[:r.pick(len(kinds), 2)] {
+			if err := r.outage(ctx, o, requests); err != nil {
 				return fmt.Errorf("%s: %w", o.cause, err)
 			}
 		}
@@ -55,22 +56,22 @@ func (b *limitBench) outages(ctx context.Context) error {
 	return nil
 }
 
-// limitRequest is a request that is refused without its dependencies.
-type limitRequest struct {
+// dependent is a request that is refused without its dependencies.
+type dependent struct {
 	client.Request
 	redis bool // it needs Redis; every request needs Postgres
 }
 
-// limitRequests returns the requests for each node, which are of a different account at each.
-func (b *limitBench) limitRequests(ctx context.Context) (byNode [limitNodes][]limitRequest, err error) {
+// requests returns the requests for each node, which are of a different account at each.
+func (r *run) requests(ctx context.Context) (byNode [nodes][]dependent, err error) {
 	for node := range byNode {
 		var made protocol.Conversation
 		creation := client.Request{Method: http.MethodPost, Path: "/conversations", Body: map[string]string{"title": "Limits"}}
-		if err := b.via[node][node].Do(ctx, creation, &made); err != nil {
+		if err := r.via[node][node].Do(ctx, creation, &made); err != nil {
 			return byNode, err
 		}
 		path := "/conversations/" + made.ConversationID.String()
-		byNode[node] = []limitRequest{
+		byNode[node] = []dependent{
 			{creation, true},
 			{client.Request{Method: http.MethodGet, Path: path}, false},
 			{client.Request{Method: http.MethodPut, Path: path + "/title", Body: map[string]string{"title": "Limits"}}, true},
@@ -82,27 +83,27 @@ func (b *limitBench) limitRequests(ctx context.Context) (byNode [limitNodes][]li
 }
 
 // outage measures one outage at all nodes concurrently.
-func (b *limitBench) outage(ctx context.Context, o outage, requests [limitNodes][]limitRequest) error {
-	if err := b.eachNode(ctx, func(ctx context.Context, i int, node *site.Node, add func(string, time.Duration)) error {
-		return b.respondIdle(ctx, b.via[i][i], node, requests[i], o.limit, add)
-	}, b.addIdle); err != nil {
+func (r *run) outage(ctx context.Context, o outage, requests [nodes][]dependent) error {
+	if err := r.eachNode(ctx, func(ctx context.Context, i int, node *site.Node, add func(string, time.Duration)) error {
+		return respondIdle(ctx, r.via[i][i], node, requests[i], o.limit, add)
+	}, r.addIdle); err != nil {
 		return err
 	}
-	occurred := func(id string, took time.Duration) { b.add(id, o.cause, took) }
+	occurred := func(id string, took time.Duration) { r.add(id, o.cause, took) }
 	began := time.Now()
 	if err := o.inject(ctx); err != nil {
 		return err
 	}
-	err := b.eachNode(ctx, func(ctx context.Context, i int, node *site.Node, add func(string, time.Duration)) error {
+	err := r.eachNode(ctx, func(ctx context.Context, i int, node *site.Node, add func(string, time.Duration)) error {
 		var both errgroup.Group
 		both.Go(func() error {
-			took, err := awaitReadiness(ctx, node, began, func(r readiness) bool {
-				return r.checks[o.check] == "down" && r.status == http.StatusServiceUnavailable
+			took, err := awaitReadiness(ctx, node, began, func(got readiness) bool {
+				return got.checks[o.check] == "down" && got.status == http.StatusServiceUnavailable
 			})
-			add(readyLimit, took)
+			add(goals.ReadyLimit, took)
 			return err
 		})
-		both.Go(func() error { return b.refuse(ctx, b.via[i][i], requests[i], o.limit, add) })
+		both.Go(func() error { return refuse(ctx, r.via[i][i], requests[i], o.limit, add) })
 		return both.Wait()
 	}, occurred)
 	err = errors.Join(err, o.repair(ctx))
@@ -110,20 +111,20 @@ func (b *limitBench) outage(ctx context.Context, o outage, requests [limitNodes]
 		return err
 	}
 	began = time.Now()
-	return b.eachNode(ctx, func(ctx context.Context, _ int, node *site.Node, add func(string, time.Duration)) error {
-		took, err := awaitReadiness(ctx, node, began, func(r readiness) bool { return r.status == http.StatusOK })
-		add(recoveryLimit, took)
+	return r.eachNode(ctx, func(ctx context.Context, _ int, node *site.Node, add func(string, time.Duration)) error {
+		took, err := awaitReadiness(ctx, node, began, func(got readiness) bool { return got.status == http.StatusOK })
+		add(goals.RecoveryLimit, took)
 		return err
 	}, occurred)
 }
 
 // eachNode calls do for all nodes concurrently. What do adds is passed on one after the other.
-func (b *limitBench) eachNode(
+func (r *run) eachNode(
 	ctx context.Context, do func(ctx context.Context, i int, node *site.Node, add func(string, time.Duration)) error, add func(string, time.Duration),
 ) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var mu sync.Mutex
-	for i, node := range b.site.Nodes {
+	for i, node := range r.cluster.Nodes {
 		group.Go(func() error {
 			return do(ctx, i, node, func(id string, took time.Duration) {
 				mu.Lock()
@@ -136,14 +137,14 @@ func (b *limitBench) eachNode(
 }
 
 // respondIdle sends the requests without a fault, and reads /ready. No request may be refused.
-func (b *limitBench) respondIdle(ctx context.Context, api *client.Client, node *site.Node, requests []limitRequest, limit string, add func(string, time.Duration)) error {
-	for _, r := range requests {
-		status, took, err := respond(ctx, api, r.Request)
+func respondIdle(ctx context.Context, api *client.Client, node *site.Node, requests []dependent, limit string, add func(string, time.Duration)) error {
+	for _, d := range requests {
+		status, took, err := respond(ctx, api, d.Request)
 		if err != nil {
 			return err
 		}
 		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
-			return fmt.Errorf("%s %s without a fault: %d", r.Method, r.Path, status)
+			return fmt.Errorf("%s %s without a fault: %d", d.Method, d.Path, status)
 		}
 		if limit != "" {
 			add(limit, took)
@@ -157,23 +158,23 @@ func (b *limitBench) respondIdle(ctx context.Context, api *client.Client, node *
 	if r.status != http.StatusOK {
 		return fmt.Errorf("/ready without a fault: %+v", r)
 	}
-	add(readyLimit, time.Since(began))
-	add(recoveryLimit, time.Since(began))
+	add(goals.ReadyLimit, time.Since(began))
+	add(goals.RecoveryLimit, time.Since(began))
 	return nil
 }
 
 // refuse sends the requests that are refused in an outage with a promised time.
-func (b *limitBench) refuse(ctx context.Context, api *client.Client, requests []limitRequest, limit string, add func(string, time.Duration)) error {
-	for _, r := range requests {
-		if limit == "" || limit == redisLimit && !r.redis {
+func refuse(ctx context.Context, api *client.Client, requests []dependent, limit string, add func(string, time.Duration)) error {
+	for _, d := range requests {
+		if limit == "" || limit == goals.RedisLimit && !d.redis {
 			continue
 		}
-		status, took, err := respond(ctx, api, r.Request)
+		status, took, err := respond(ctx, api, d.Request)
 		if err != nil {
 			return err
 		}
 		if status != http.StatusServiceUnavailable {
-			return fmt.Errorf("%s %s: %d, want 503", r.Method, r.Path, status)
+			return fmt.Errorf("%s %s: %d, want 503", d.Method, d.Path, status)
 		}
 		add(limit, took)
 	}
@@ -221,7 +222,7 @@ func readReadiness(ctx context.Context, node *site.Node) (r readiness, err error
 // awaitReadiness polls /ready of a node until it responds as wanted, and returns the time since began.
 func awaitReadiness(ctx context.Context, node *site.Node, began time.Time, wanted func(readiness) bool) (time.Duration, error) {
 	var last readiness
-	err := load.Until(ctx, limitWithin, func() (_ bool, err error) {
+	err := load.Until(ctx, within, func() (_ bool, err error) {
 		last, err = readReadiness(ctx, node)
 		return wanted(last), err
 	})
