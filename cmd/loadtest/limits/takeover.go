@@ -25,10 +25,10 @@ import (
 
 // The load of departures.
 const (
-	limitTurns    = 24 // live turns, of which a node starts a third
-	limitInterval = 50 * time.Millisecond
-	limitCalm     = time.Second // of undisturbed reading, which gives the baseline
-	followPause   = 50 * time.Millisecond
+	liveTurns    = 24 // live turns, of which a node starts a third
+	textInterval = 50 * time.Millisecond
+	calm         = time.Second // of undisturbed reading, which gives the baseline
+	followPause  = 50 * time.Millisecond
 )
 
 // departures measures how long the turns of a node pause for their readers when the node is drained, and when it is
@@ -36,7 +36,7 @@ const (
 // took over.
 func (r *run) departures(ctx context.Context) error {
 	for round := range r.pick(8, 1) {
-		live, err := r.startFollowed(ctx, r.pick(limitTurns, 2*nodes))
+		live, err := r.startFollowed(ctx, r.pick(liveTurns, 2*nodes))
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (r *run) departures(ctx context.Context) error {
 // depart ends a node, waits until each of its turns has continued on another one, and starts it again.
 func (r *run) depart(ctx context.Context, live *followed, leaving int, limit string, end func(*site.Child) error) error {
 	live.mark()
-	if err := clock.Sleep(ctx, limitCalm); err != nil {
+	if err := clock.Sleep(ctx, calm); err != nil {
 		return err
 	}
 	for _, t := range live.turns {
@@ -140,7 +140,7 @@ func (r *run) startFollowed(ctx context.Context, turns int) (*followed, error) {
 	reading, stop := context.WithCancel(ctx)
 	live := &followed{stop: stop}
 	live.away.Store(nobody)
-	script := load.Script{Tokens: load.Endless, Interval: limitInterval}.String()
+	script := load.Script{Tokens: load.Endless, Interval: textInterval}.String()
 	for i := range turns {
 		via := r.via[i%len(r.via)]
 		t := &followedTurn{
