@@ -269,6 +269,7 @@ func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	if err := n.directory.Drain(ctx, n.id); err != nil {
 		n.log.Warn("marking the node as draining failed", zap.Error(err))
 	}
+	failpoint.Reached(failpoint.Draining)
 	wait, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	select {
@@ -280,6 +281,7 @@ func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("releasing turns: %w", err)
 	}
+	failpoint.Reached(failpoint.Released)
 	n.peers.announceRelease(released)
 	n.log.Info("drained", zap.Int("released", released))
 	return nil

@@ -8,7 +8,7 @@
 // An armed point performs one of these actions:
 //
 //	kill      the process is killed before the step, as by kill -9
-//	term      the process receives SIGTERM before the step, and the step runs during the shutdown
+//	term      the process receives SIGTERM before the step, and the step runs once the shutdown has reached a stage
 //	error     the step does not run, and its caller gets an error
 //	executed  the step runs, and its caller gets an error
 //	sleep     the step is delayed
@@ -16,6 +16,9 @@
 //
 // Sending a response to a client is a step with its own function, Respond. There, the action executed means that the
 // request is processed and the client never gets the response.
+//
+// A step and a drain that run at the same time end in any order. The action term fixes the order: without a stage the step
+// runs when the node accepts no more work, and as term:released when the node has released its turns.
 //
 // Hold does not inject a failure. It blocks the scripted model at a named position while a test holds that name, so
 // that no test depends on the speed of the machine.
@@ -52,6 +55,15 @@ const (
 	PublishAfterObject         Point = "publish.after_object_before_row" // the clean content has its final key
 	JournalBeforeAppend        Point = "journal.before_append"           // the statement with the appends of many turns
 	TxBeforeCommit             Point = "tx.before_commit"                // the commit of every explicit transaction
+)
+
+// Stage is a stage of the shutdown, which the service reports with Reached.
+type Stage string
+
+// The stages.
+const (
+	Draining Stage = "draining" // the node and its row in the database refuse new turns and claims
+	Released Stage = "released" // no turn belongs to the node any more
 )
 
 // Points lists every point.

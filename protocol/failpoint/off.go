@@ -13,5 +13,8 @@ func After(_ Point, err error) error { return err }
 // Respond is Before and After for the response to a client; err is the result of the request so far.
 func Respond(_ Point, err error) error { return err }
 
+// Reached reports that the shutdown has reached a stage.
+func Reached(Stage) {}
+
 // Hold waits while a test holds the name.
 func Hold(context.Context, string) error { return nil }

@@ -16,7 +16,7 @@ func TestPointsCostNothingWithoutTheTag(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	for _, name := range []string{"Before", "After", "Respond", "Hold"} {
+	for _, name := range []string{"Before", "After", "Respond", "Reached", "Hold"} {
 		if !strings.Contains(string(output), "can inline "+name+"\n") {
 			t.Errorf("%s is not inlined:\n%s", name, output)
 		}

@@ -3,6 +3,7 @@
 package failpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,8 +35,9 @@ type arming struct {
 	action action
 	at     int // the hit at which the action happens; 0: every hit
 	sleep  time.Duration
-	hits   int // number of hits so far: calls of After for executed, calls of Before for all other actions
-	fired  int // number of times that the action happened
+	stage  Stage // for which term waits
+	hits   int   // number of hits so far: calls of After for executed, calls of Before for all other actions
+	fired  int   // number of times that the action happened
 }
 
 var state struct {
@@ -43,6 +45,22 @@ var state struct {
 	armed map[Point]*arming       // guarded by mu
 	fail  func(point Point) error // guarded by mu
 }
+
+// stages has a channel for each stage that Reached closes.
+var stages = map[Stage]*gate{Draining: newGate(), Released: newGate()}
+
+type gate struct {
+	open func()
+	done chan struct{}
+}
+
+func newGate() *gate {
+	done := make(chan struct{})
+	return &gate{open: sync.OnceFunc(func() { close(done) }), done: done}
+}
+
+// Reached reports that the shutdown has reached a stage.
+func Reached(stage Stage) { stages[stage].open() }
 
 // SetErrorFunc sets the function that creates injected errors, so that an injected error has the same error code as a
 // real one. Without it, injected errors have no code.
@@ -52,7 +70,7 @@ func SetErrorFunc(with func(point Point) error) {
 	state.fail = with
 }
 
-// Arm replaces the configuration of all points with spec: name=action[:duration][@hit], separated by semicolons.
+// Arm replaces the configuration of all points with spec: name=action[:duration or stage][@hit], separated by semicolons.
 // Without @hit the action happens at the first hit, with @* at every hit. An empty spec disarms all points.
 //
 //	turn.after_claim=kill;lease.before_renew=sleep:1500ms@3;journal.before_append=executed@*
@@ -80,13 +98,17 @@ func Arm(spec string) error {
 
 func parse(text string) (*arming, error) {
 	text, hit, numbered := strings.Cut(text, "@")
-	name, length, _ := strings.Cut(text, ":")
+	name, argument, _ := strings.Cut(text, ":")
 	a := &arming{action: action(name), at: 1}
 	var err error
 	switch a.action {
-	case actKill, actTerm, actError, actExecuted, actPanic:
+	case actKill, actError, actExecuted, actPanic:
+	case actTerm:
+		if a.stage = Stage(cmp.Or(argument, string(Draining))); stages[a.stage] == nil {
+			return nil, errors.New("invalid stage (want draining or released)")
+		}
 	case actSleep:
-		if a.sleep, err = time.ParseDuration(length); err != nil {
+		if a.sleep, err = time.ParseDuration(argument); err != nil {
 			return nil, err
 		}
 		a.sleep = min(a.sleep, maxSleep)
@@ -173,6 +195,7 @@ func (a *arming) perform(point Point, fail func(Point) error) error {
 		select {}
 	case actTerm:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // cannot fail for this process
+		<-stages[a.stage].done
 		return nil
 	case actPanic:
 		panic("failpoint " + string(point))

@@ -74,22 +74,34 @@ func TestASleepEndsAndIsLimited(t *testing.T) {
 	}
 }
 
-func TestTermSendsSIGTERMAndRunsTheStep(t *testing.T) {
+func TestTermSendsSIGTERMAndRunsTheStepAtItsStage(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	arm(t, "lease.before_renew=term")
-	if err := Before(LeaseBeforeRenew); err != nil {
-		t.Error(err)
+	for action, stage := range map[string]Stage{"term": Draining, "term:released": Released} {
+		stages[stage] = newGate()
+		arm(t, "lease.before_renew="+action)
+		ran := make(chan error, 1)
+		go func() { ran <- Before(LeaseBeforeRenew) }()
+		<-signals
+		select {
+		case err := <-ran:
+			t.Fatalf("%s: the step runs before its stage: %v", action, err)
+		default:
+		}
+		Reached(stage)
+		Reached(stage)
+		if err := <-ran; err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if err := After(LeaseBeforeRenew, nil); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
 	}
-	if err := After(LeaseBeforeRenew, nil); err != nil {
-		t.Error(err)
-	}
-	<-signals
 }
 
 func TestAnInvalidSpecCannotBeArmed(t *testing.T) {
-	for _, spec := range []string{"nowhere=kill", "lease.before_renew", "lease.before_renew=explode", "lease.before_renew=kill@0", "lease.before_renew=sleep"} {
+	for _, spec := range []string{"nowhere=kill", "lease.before_renew", "lease.before_renew=explode", "lease.before_renew=kill@0", "lease.before_renew=sleep", "lease.before_renew=term:later"} {
 		if Arm(spec) == nil {
 			t.Errorf("%q was armed", spec)
 		}

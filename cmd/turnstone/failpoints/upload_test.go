@@ -1,8 +1,10 @@
 package failpoints
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,25 +17,32 @@ import (
 
 // uploadScenario is the scenario in which an upload meets the fault. In the end there is one file with the content.
 type uploadScenario struct {
-	status int   // of the request with the content
-	again  again // whether the session waits for its content again
+	status int    // of the request with the content
+	left   string // what is stored when the fault has ended the program; two states: the kill and the commit of the reception are not ordered
+	again  bool   // whether the session waits for its content again after a fault that does not end the program
 }
 
-type again int
+// asStored is the status of a request that waited for the end of the scan when the node began to drain: it returns the
+// session as it is then, 202 while its content is scanned or 200 when it is ready.
+const asStored = 1
 
+// The states in which a program may leave a session.
 const (
-	never again = iota
-	maybe
-	always
+	receiving = "receiving" // the next process makes it wait for its content again
+	scanning  = "scanning"  // the next process scans the content in quarantine
+	ready     = "ready"
 )
 
-const uploadedSQL = `
+const (
+	uploadStateSQL = `select state from uploads where upload_id = $1`
+	uploadedSQL    = `
 select format('%s files, %s published, sequences %s', count(f), count(f) filter (where f.object_name = u.object_name),
     (select bool_and(first_sequence = coalesce(before, 0) + 1) and max(last_sequence) = max(u.next_sequence) - 1 from (
         select first_sequence, last_sequence, lag(last_sequence) over (order by first_sequence) as before
         from upload_events e where e.upload_id = u.upload_id) as chunks))
 from uploads u left join files f on f.account_id = u.account_id and f.file_id = u.file_id
 where u.upload_id = $1 group by u.upload_id`
+)
 
 func (want uploadScenario) play(t *testing.T, s *installation, c cell) {
 	// No job reads the text of an archive, so the upload is the only work that meets the fault.
@@ -45,12 +54,25 @@ func (want uploadScenario) play(t *testing.T, s *installation, c cell) {
 	s.user.HTTP.CloseIdleConnections()
 	s.arm(c.spec())
 	response, err := s.user.Request(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodPut, u.Path()+"/content", content, "Content-Type", "application/zip")
-	s.awaitFailpoint(c)
+	if c.ends() {
+		s.awaitExit(c)
+		left := queryOne[string](s, uploadStateSQL, uuid.UUID(u.UploadID).String())
+		if !slices.Contains(strings.Fields(want.left), left) {
+			t.Errorf("the program left the session %s, want %s", left, want.left)
+		}
+		want.again = left == receiving
+		s.restart()
+	} else {
+		s.awaitFailpoint(c)
+	}
+	if want.status == asStored && err == nil {
+		want.status = map[protocol.UploadState]int{protocol.UploadScanning: accepted, protocol.UploadReady: okay}[stateIn(t, response)]
+	}
 	s.wantStatus(want.status, response, nil, err)
 	current := s.awaitUpload(&u)
 	waits := current.State == protocol.UploadPending
-	if waits && want.again == never || !waits && want.again == always {
-		t.Fatalf("the session is %+v", current)
+	if waits != want.again {
+		t.Fatalf("the session is %+v, waits again: %t, want %t", current, waits, want.again)
 	}
 	if waits {
 		s.user.Do(t, http.MethodPut, u.Path()+"/content", content, "Content-Type", "application/zip").Want(t, http.StatusOK, current)
@@ -69,6 +91,15 @@ func (want uploadScenario) play(t *testing.T, s *installation, c cell) {
 	if strings.Count(events, "event: upload.finished") != 1 || !strings.Contains(events, fmt.Sprintf("id: %d\nevent: upload.finished", current.LastSequence)) {
 		t.Errorf("%s", events)
 	}
+}
+
+func stateIn(t *testing.T, response *sitetest.Response) protocol.UploadState {
+	t.Helper()
+	var u protocol.Upload
+	if err := json.Unmarshal(response.Body, &u); err != nil {
+		t.Fatalf("%s: %v", response.Body, err)
+	}
+	return u.State
 }
 
 // awaitUpload waits until nobody works on an upload.
