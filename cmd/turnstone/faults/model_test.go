@@ -2,9 +2,12 @@ package faults
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +46,6 @@ var (
 	completes = []protocol.TurnState{protocol.TurnCompleted}
 	breaksOff = []protocol.TurnState{protocol.TurnIncomplete}
 	fails     = []protocol.TurnState{protocol.TurnFailed}
-	either    = []protocol.TurnState{protocol.TurnCompleted, protocol.TurnIncomplete, protocol.TurnFailed}
 )
 
 // Rows of one slice share a site. The service waits for a half-open connection as long as a model may be silent, 45 s;
@@ -59,7 +61,7 @@ var modelTable = [][]modelRow{
 	{
 		{fault: "slow", streaming: completes, started: completes},
 		{fault: "bandwidth", streaming: completes, started: completes},
-		{fault: "flapping", streaming: either, started: either, codes: []protocol.TurnErrorCode{unavailable}},
+		{fault: "flapping", streaming: breaksOff, started: completes, codes: []protocol.TurnErrorCode{unavailable}}, // see flap
 	},
 }
 
@@ -81,6 +83,21 @@ func (m modelRow) run(t *testing.T, r *report, site *sitetest.Site, l *link) {
 	w := &row{User: sitetest.NewUser(t, site.Base), t: t, site: site, report: r, link: "model", fault: m.fault}
 	w.idle, w.renamed, w.liveConversation = w.NewConversation(t), w.NewConversation(t), w.NewConversation(t)
 	streaming := w.Live(t, w.liveConversation, "Say it all.")
+	if m.fault == "flapping" {
+		m.flap(w, l, streaming)
+	} else {
+		m.lasting(w, l, streaming)
+	}
+	w.recover()
+	if _, end := w.Chat(t, sitetest.NewChatBody("And now?").In(w.liveConversation)).ReadToEnd(t); end.Status != protocol.TurnCompleted {
+		t.Errorf("the next turn ended %s", end.Status)
+	}
+}
+
+// lasting injects a fault that lasts until the turns have ended or, with repairBeforeEnd, until everything else was
+// checked.
+func (m modelRow) lasting(w *row, l *link, streaming *sitetest.Stream) {
+	w.t.Helper()
 	repair := faultNamed(m.fault).inject(l)
 	runConcurrently(
 		func() { w.useWithoutModel() },
@@ -92,15 +109,15 @@ func (m modelRow) run(t *testing.T, r *report, site *sitetest.Site, l *link) {
 			}
 		},
 		func() {
-			r.cell()
+			w.report.cell()
 			if started := w.startTurn(); m.repairBeforeEnd {
-				w.Cancel(t, started)
+				w.Cancel(w.t, started)
 			} else {
 				m.checkEnd(w, started, m.started)
 			}
 		},
 		func() {
-			r.cell()
+			w.report.cell()
 			if !m.repairBeforeEnd {
 				m.checkEnd(w, streaming, m.streaming)
 			}
@@ -110,10 +127,71 @@ func (m modelRow) run(t *testing.T, r *report, site *sitetest.Site, l *link) {
 	if m.repairBeforeEnd {
 		m.checkEnd(w, streaming, m.streaming)
 	}
-	w.recover()
-	if _, end := w.Chat(t, sitetest.NewChatBody("And now?").In(w.liveConversation)).ReadToEnd(t); end.Status != protocol.TurnCompleted {
-		t.Errorf("the next turn ended %s", end.Status)
+}
+
+// flap breaks the streaming turn twice and refuses every second connection in between. It counts connections, because the
+// outcome would otherwise depend on when the link is up. A turn survives the first break; after the second one, it ends
+// with the text so far. A turn whose first connection is refused uses another one and completes.
+func (m modelRow) flap(w *row, l *link, streaming *sitetest.Stream) {
+	w.t.Helper()
+	every := everySecond(w.t, l.target)
+	first := streaming.AwaitKind(w.t, "answer.delta").Payload().(*protocol.AnswerDelta).PartID
+	l.redirect(every)
+	streaming.Await(w.t, "the text of the second call", func(e sitetest.Event) bool {
+		delta, is := e.Payload().(*protocol.AnswerDelta)
+		return is && delta.PartID != first
+	})
+	l.redirect(every)
+	w.report.cell()
+	m.checkEnd(w, streaming, m.streaming)
+	w.useWithoutModel()
+	w.healthy()
+	w.report.cell()
+	started := w.startTurn()
+	m.checkEnd(w, started, m.started)
+	w.WantCompleted(w.t, started.Turn, w.idle, strings.Join(modelText(), ""))
+	l.redirect(l.target)
+}
+
+// everySecond returns the address of a relay to target that closes every second connection at once, starting with the
+// first.
+func everySecond(t *testing.T, target string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var relays sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); relays.Wait() })
+	relays.Go(func() {
+		for passes := false; ; passes = !passes {
+			from, err := listener.Accept()
+			switch {
+			case err != nil: // the test has ended
+				return
+			case passes:
+				relays.Go(func() { join(t, from, target) })
+			default:
+				_ = from.Close()
+			}
+		}
+	})
+	return listener.Addr().String()
+}
+
+// join copies what a connection and a new one to target send to each other, until one of them is closed.
+func join(t *testing.T, from net.Conn, target string) {
+	to, err := net.Dial("tcp", target)
+	if err != nil {
+		t.Error(err)
+		_ = from.Close()
+		return
+	}
+	both := func() { _ = from.Close(); _ = to.Close() }
+	var copied sync.WaitGroup
+	copied.Go(func() { defer both(); _, _ = io.Copy(to, from) })
+	copied.Go(func() { defer both(); _, _ = io.Copy(from, to) })
+	copied.Wait()
 }
 
 // useWithoutModel sends a read and a write, neither of which needs a model.
