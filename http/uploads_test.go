@@ -80,6 +80,7 @@ func (c *client) storeFile(content string) *protocol.File {
 }
 
 func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	content := strings.Repeat("Tides come twice a day. ", 10_000)
@@ -145,6 +146,7 @@ func (w *world) objectKeys(prefix string) (keys []string) {
 }
 
 func TestARangeOfAFileIsDownloaded(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	path := "/files/" + c.storeFile("0123456789").FileID.String() + "/content"
@@ -166,6 +168,7 @@ func TestARangeOfAFileIsDownloaded(t *testing.T) {
 }
 
 func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.MaxUploadBytes = 1000 })
 	c := w.client().register("a@example.com")
 	foreign := w.client().register("b@example.com")
@@ -201,6 +204,7 @@ func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 }
 
 func TestAContentThatIsRefusedLeavesItsSessionUsable(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	hash := sha256.Sum256([]byte("0123456789"))
@@ -242,6 +246,7 @@ func TestAContentThatIsRefusedLeavesItsSessionUsable(t *testing.T) {
 }
 
 func TestACancelledOrExpiredUploadTakesNoContent(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	u := c.startUpload(10)
@@ -267,6 +272,7 @@ func TestACancelledOrExpiredUploadTakesNoContent(t *testing.T) {
 }
 
 func TestMalwareIsNeverReadable(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	eicar := []byte(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
@@ -302,6 +308,7 @@ func (r unreadBody) Read([]byte) (int, error) {
 }
 
 func TestWhileADependencyIsDownTheBodyIsNotRead(t *testing.T) {
+	t.Parallel()
 	down := errors.New("down")
 	for name, with := range map[string]uploads.Config{
 		"scanner": {Scanner: &testScanner{ready: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "full"} }},
@@ -356,6 +363,7 @@ func (s *testScanner) Scan(ctx context.Context, body io.Reader, _ int64) (protoc
 func (s *testScanner) Ready(context.Context) error { return s.ready }
 
 func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
+	t.Parallel()
 	scanner := &testScanner{verdict: make(chan error, 3)}
 	scanner.verdict <- errors.New("the daemon has ended")
 	scanner.verdict <- &protocol.Error{Code: protocol.CodeUnavailable}
@@ -383,6 +391,7 @@ func (s *countingScanner) Scan(ctx context.Context, body io.Reader, size int64) 
 
 // A scan of a content that is being received takes as long as its client. Further contents are scanned after their reception.
 func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
+	t.Parallel()
 	const clients, each, limit = 2, 20, 32
 	scanner := &countingScanner{}
 	w := uploadWorld(t, uploads.Config{Scanner: scanner})
@@ -408,6 +417,7 @@ func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
 }
 
 func TestTheSameKeyCreatesOneSession(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	body := route.Object{"filename": "a.txt", "media_type": "text/plain", "size": 10, "purpose": "library"}
@@ -472,6 +482,7 @@ func statusOf(t *testing.T, conn net.Conn) string {
 }
 
 func TestAChunkedBodyOfAnotherSizeIsRefused(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
@@ -503,6 +514,7 @@ func TestAChunkedBodyOfAnotherSizeIsRefused(t *testing.T) {
 const cuts = 500
 
 func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	var closed atomic.Int64 // connections
@@ -538,6 +550,7 @@ func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
 }
 
 func TestASecondWriterIsRefusedAndTheFirstContinues(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
@@ -554,6 +567,7 @@ func TestASecondWriterIsRefusedAndTheFirstContinues(t *testing.T) {
 }
 
 func TestACancelEndsAReceptionAtOnce(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
@@ -567,6 +581,7 @@ func TestACancelEndsAReceptionAtOnce(t *testing.T) {
 }
 
 func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	kept, lost := c.storeFile("Kept."), c.storeFile("Lost.")
@@ -598,6 +613,7 @@ func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
 }
 
 func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	for range 20 {
@@ -616,5 +632,29 @@ func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
 		if current := c.upload(u); current.State != protocol.UploadCancelled {
 			t.Errorf("%+v", current)
 		}
+	}
+}
+
+// overtakenStore calls then after a claim for a content, before the host knows of the claim.
+type overtakenStore struct {
+	uploads.Store
+	then func()
+}
+
+func (s *overtakenStore) ClaimPending(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+	claim, err := s.Store.ClaimPending(ctx, account, upload, node)
+	s.then()
+	return claim, err
+}
+
+func TestAContentThatACancelOvertakesGetsTheEndOfItsUpload(t *testing.T) {
+	t.Parallel()
+	store := &overtakenStore{}
+	w := uploadWorld(t, uploads.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
+	c := w.client().register("a@example.com")
+	u := c.startUpload(10)
+	store.then = func() { c.twin().expect(200, "DELETE", u.Path(), nil) }
+	if refused := c.send(409, u, "0123456789"); refused.Code != protocol.CodeUploadFinished {
+		t.Errorf("the content of a cancelled upload: %s", refused.body)
 	}
 }

@@ -160,13 +160,16 @@ type testConfig struct {
 	Config
 	DB       *persistence.Stores
 	database pgtest.Database
-	uploads  uploads.Config // its objects, scanner and guard replace those of the host of uploads, unless they are nil
+	uploads  uploads.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
 // hostUploads returns the function that creates the host of upload sessions of a node.
 func (c *testConfig) hostUploads(t *testing.T, with uploads.Config) actors.NewHost {
 	return func(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
-		with.Live, with.Node, with.Runtime, with.Store, with.Detector, with.Logger = live, node, runtime, c.DB.Uploads, media.Detector{}, c.Log
+		with.Live, with.Node, with.Runtime, with.Detector, with.Logger = live, node, runtime, media.Detector{}, c.Log
+		if with.Store == nil {
+			with.Store = c.DB.Uploads
+		}
 		if with.Objects == nil {
 			with.Objects = c.database.Objects(t)
 		}
