@@ -19,6 +19,7 @@ func (c *client) changeEmail(email string) (account protocol.Account) {
 }
 
 func TestAChangedEmailIsTheSignInNameOfTheAccount(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	other := w.client().login("ada@example.com")
@@ -48,6 +49,7 @@ func TestAChangedEmailIsTheSignInNameOfTheAccount(t *testing.T) {
 }
 
 func TestAnEmailChangeRefuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.client().register("eve@example.com")
 	c := w.client().register("ada@example.com")
@@ -80,6 +82,7 @@ func TestAnEmailChangeRefuses(t *testing.T) {
 
 // A change of the address reveals as much as a registration, so both draw from the same limit.
 func TestAskingForTakenAddressesIsLimitedByNetwork(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	w.client().at("203.0.113.9").register("ada@example.com")
 	c := w.client().at("203.0.113.10").register("eve@example.com")
@@ -101,6 +104,7 @@ func TestAskingForTakenAddressesIsLimitedByNetwork(t *testing.T) {
 }
 
 func TestTheDisplayNameIsChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	for name, want := range map[string]string{
@@ -126,6 +130,7 @@ func TestTheDisplayNameIsChanged(t *testing.T) {
 }
 
 func TestTheFeedReportsAChangedName(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	laptop := w.client().register("ann@example.com")
 	stream := w.feed(w.client().login("ann@example.com"), "")

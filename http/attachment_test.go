@@ -62,6 +62,7 @@ func readAsIs(_ context.Context, content io.Reader, _ string) (*protocol.Extract
 }
 
 func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("Nothing here.\nThe spring tide rises by twelve metres.\n")
@@ -98,6 +99,7 @@ func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
 }
 
 func TestTheFilesOfAProjectAreReadInItsConversations(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	c := u.client
@@ -125,6 +127,7 @@ func TestTheFilesOfAProjectAreReadInItsConversations(t *testing.T) {
 }
 
 func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")
 	w.readTexts(readAsIs)
@@ -166,6 +169,7 @@ func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 }
 
 func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
@@ -200,6 +204,7 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 }
 
 func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
+	t.Parallel()
 	for pictures, want := range map[bool][]string{
 		false: {`"shown":"nothing","tokens":0,"shown_tokens":0`, `"shown":"whole"`},
 		true:  {`"shown":"picture","tokens":0,"shown_tokens":1600`, `"shown":"whole"`},
@@ -228,6 +233,7 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 }
 
 func TestAFollowUpHasFiles(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readAsIs)
@@ -267,6 +273,7 @@ func TestAFollowUpHasFiles(t *testing.T) {
 }
 
 func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readAsIs)

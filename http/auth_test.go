@@ -24,6 +24,7 @@ import (
 )
 
 func TestASignInHandsOutASessionAndNothingElseDoes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	resp := c.expect(201, "POST", "/auth/register", route.Object{"email": " Ada@Example.com ", "password": testPassword, "display_name": "Ada"})
@@ -56,6 +57,7 @@ func TestASignInHandsOutASessionAndNothingElseDoes(t *testing.T) {
 }
 
 func TestRegistrationRefuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.client().register("ada@example.com")
 	for _, test := range []struct {
@@ -88,6 +90,7 @@ func TestRegistrationRefuses(t *testing.T) {
 }
 
 func TestAnAccountWithoutANameGetsThePartOfItsAddressBeforeTheAt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for email, body := range map[string]route.Object{
 		"ada@example.com":                         {},
@@ -105,6 +108,7 @@ func TestAnAccountWithoutANameGetsThePartOfItsAddressBeforeTheAt(t *testing.T) {
 }
 
 func TestSessionsAreListedInPages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	for range 4 {
@@ -137,6 +141,7 @@ func TestSessionsAreListedInPages(t *testing.T) {
 }
 
 func TestAFailedSignInDoesNotRevealTheReason(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
 	wrong := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "wrong wrong wrong"})
@@ -156,6 +161,7 @@ func TestAFailedSignInDoesNotRevealTheReason(t *testing.T) {
 }
 
 func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.limiter.refuse()
 	resp := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"})
@@ -175,6 +181,7 @@ func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
 }
 
 func TestASessionEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, test := range []struct {
 		name string
@@ -211,6 +218,7 @@ func TestASessionEnds(t *testing.T) {
 }
 
 func TestUseIsWrittenAtMostEveryFiveMinutes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	used := func() time.Time { return query[time.Time](w, `select last_used_at from sessions`)[0] }
@@ -228,6 +236,7 @@ func TestUseIsWrittenAtMostEveryFiveMinutes(t *testing.T) {
 }
 
 func TestATokenIsReplacedAfterADayOfUse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.clock.advance(sessionRotation)
@@ -255,6 +264,7 @@ func TestATokenIsReplacedAfterADayOfUse(t *testing.T) {
 }
 
 func TestATokenWhoseSuccessorWasLostIsReplacedAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.clock.advance(sessionRotation)
@@ -271,6 +281,7 @@ func TestATokenWhoseSuccessorWasLostIsReplacedAgain(t *testing.T) {
 }
 
 func TestSimultaneousRequestsReplaceATokenOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.clock.advance(sessionRotation)
@@ -291,6 +302,7 @@ func TestSimultaneousRequestsReplaceATokenOnce(t *testing.T) {
 }
 
 func TestTheTwentyFirstSessionEndsTheOldest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.client().register("ada@example.com")
 	var clients []*client
@@ -305,6 +317,7 @@ func TestTheTwentyFirstSessionEndsTheOldest(t *testing.T) {
 }
 
 func TestASignInEndsTheSessionThatTheBrowserHad(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	planted := c.twin()
@@ -314,6 +327,7 @@ func TestASignInEndsTheSessionThatTheBrowserHad(t *testing.T) {
 }
 
 func TestDevicesAreListedAndEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	other := w.client().login("ada@example.com")
@@ -354,6 +368,7 @@ func TestDevicesAreListedAndEnded(t *testing.T) {
 }
 
 func TestARecentSignInIsOfTheNewTokenOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.clock.advance(sudoLifetime)
@@ -378,6 +393,7 @@ func TestARecentSignInIsOfTheNewTokenOnly(t *testing.T) {
 }
 
 func TestAPasswordChangeEndsAllOtherTokens(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	before, other := c.twin(), w.client().login("ada@example.com")
@@ -394,6 +410,7 @@ func TestAPasswordChangeEndsAllOtherTokens(t *testing.T) {
 }
 
 func TestUnsafeRequestsNeedTheTokenOfTheirOwnSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, other := w.client().register("ada@example.com"), w.client().register("eve@example.com")
 	for name, headers := range map[string][]string{
@@ -421,6 +438,7 @@ func TestUnsafeRequestsNeedTheTokenOfTheirOwnSession(t *testing.T) {
 }
 
 func TestThePreviousSecretRemainsValid(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	c.session()
@@ -436,6 +454,7 @@ func TestThePreviousSecretRemainsValid(t *testing.T) {
 }
 
 func TestOverPlainHTTPOnLoopbackTheCookieHasItsShortName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *testConfig) { c.BaseURL.Scheme, c.BaseURL.Host = "http", "localhost:8080" })
 	resp := w.client().expect(201, "POST", "/auth/register", route.Object{"email": "a@example.com", "password": testPassword, "display_name": "A"})
 	if cookie := resp.header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "session=s1_") || strings.Contains(cookie, "Secure") {
@@ -447,6 +466,7 @@ func TestOverPlainHTTPOnLoopbackTheCookieHasItsShortName(t *testing.T) {
 }
 
 func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, other := w.client().register("ada@example.com"), w.client().register("eve@example.com")
 	resp := c.expect(200, "GET", "/account/settings", nil)
@@ -494,6 +514,7 @@ func TestSettingsAreReplacedUnderTheirVersion(t *testing.T) {
 }
 
 func TestANodeIsReadyIfOnlyExcludedChecksFail(t *testing.T) {
+	t.Parallel()
 	var draining atomic.Bool
 	w := newWorld(t, func(c *testConfig) {
 		c.Draining = draining.Load
@@ -522,6 +543,7 @@ func TestANodeIsReadyIfOnlyExcludedChecksFail(t *testing.T) {
 }
 
 func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
+	t.Parallel()
 	var down error
 	var draining atomic.Bool
 	w := newWorld(t, func(c *testConfig) {
@@ -559,6 +581,7 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 // listener. No session can be checked then, so every caller gets the checks: with a valid session token, with a wrong
 // one, and with none.
 func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		cookie  func(signedIn *client) string // the session cookie; empty: none

@@ -8,6 +8,7 @@ import (
 )
 
 func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Tree")
@@ -68,6 +69,7 @@ func TestBranchesAreMadeListedAndSwitched(t *testing.T) {
 }
 
 func TestBranchesAreRenamedAndFormATree(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	id := u.conversation("Tree")
@@ -104,6 +106,7 @@ func TestBranchesAreRenamedAndFormATree(t *testing.T) {
 }
 
 func TestADraftIsReplacedUnderItsOwnVersion(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + u.conversation("Draft") + "/draft"
@@ -126,6 +129,7 @@ func TestADraftIsReplacedUnderItsOwnVersion(t *testing.T) {
 }
 
 func TestUsageIsRecordedListedAndSummed(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + u.conversation("Usage") + "/usage"

@@ -100,6 +100,7 @@ func (e *uncancellableTurn) purge() {
 }
 
 func TestADeletionDoesNotWaitForItsTurnButThePurgeDoes(t *testing.T) {
+	t.Parallel()
 	e := newUncancellableTurn(t)
 	events := "/chat/turns/" + e.turn.String() + "/events"
 	stream := e.follow(events)
@@ -132,6 +133,7 @@ func TestADeletionDoesNotWaitForItsTurnButThePurgeDoes(t *testing.T) {
 }
 
 func TestTheTurnOfADeletedConversationIsEndedByTheNextNode(t *testing.T) {
+	t.Parallel()
 	e := newUncancellableTurn(t)
 	e.delete()
 	dead := e.node.ID()

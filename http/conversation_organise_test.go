@@ -7,6 +7,7 @@ import (
 )
 
 func TestArchivingAndPinningChangeTheListsUnderTheVersionRule(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	id := u.conversation("First")

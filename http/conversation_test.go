@@ -176,6 +176,7 @@ func wantField(t *testing.T, got decodedReply, path string, want any) {
 }
 
 func TestAConversationIsMadeListedReadAndNamed(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	made := u.do(201, "POST", "/conversations", map[string]any{"title": "  First  ", "profile": "coding"})
@@ -237,6 +238,7 @@ func TestAConversationIsMadeListedReadAndNamed(t *testing.T) {
 }
 
 func TestARepeatedCreationMakesNothingNew(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Once")
@@ -258,6 +260,7 @@ func TestARepeatedCreationMakesNothingNew(t *testing.T) {
 }
 
 func TestPutFollowsTheVersionRule(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + protocol.NewConversationID().String()
@@ -288,6 +291,7 @@ func TestPutFollowsTheVersionRule(t *testing.T) {
 }
 
 func TestPutDecidesWhetherAnUnusedConversationIsTemporary(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + protocol.NewConversationID().String()
@@ -318,6 +322,7 @@ func TestPutDecidesWhetherAnUnusedConversationIsTemporary(t *testing.T) {
 }
 
 func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
+	t.Parallel()
 	w, turns := conversationWorld(t)
 	u := signUp(t, w)
 	id := u.conversation("Live")
@@ -349,6 +354,7 @@ func TestDeletingLiveWorkNeedsItsConfirmation(t *testing.T) {
 }
 
 func TestAnotherAccountsConversationIsAMissingOne(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	owner, stranger := signUp(t, s), signUp(t, s)
 	theirs := owner.conversation("secret")

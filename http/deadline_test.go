@@ -31,6 +31,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 }
 
 func TestReadingTheBodyDoesNotCountTowardsTheTimeout(t *testing.T) {
+	t.Parallel()
 	type input struct {
 		Body struct {
 			Text string `json:"text"`

@@ -24,6 +24,7 @@ type malformed struct {
 // TestEvery400And422NamesTheWrongFields sends malformed input to every route: bodies, fields, queries and headers that
 // huma, the guard or a handler refuses. Every 400 and 422 must be a problem document with errors.
 func TestEvery400And422NamesTheWrongFields(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t)
 	seen := map[string]map[int]bool{}
 	for _, r := range m.Routes() {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestAnExportIsAFileThatNoCacheStores(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
@@ -54,6 +55,7 @@ func TestAnExportIsAFileThatNoCacheStores(t *testing.T) {
 }
 
 func TestASecondExportIsRefusedWhileOneIsRunning(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	running, err := w.DB.Exports.Begin(t.Context(), c.account.AccountID)
@@ -70,6 +72,7 @@ func TestASecondExportIsRefusedWhileOneIsRunning(t *testing.T) {
 
 // A client whose session has ended gets no more of its export, even if it reads slowly, and what it has is no archive.
 func TestAnExportEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation

@@ -135,6 +135,7 @@ func (c *client) setTitle(conversation, title string) {
 // TestTheFeedReportsWhatAnotherDeviceChanges starts without a cursor: the first event is a cursor, and what follows is
 // what changes from then on.
 func TestTheFeedReportsWhatAnotherDeviceChanges(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	laptop := w.client().register("ann@example.com")
 	before := laptop.newConversation()
@@ -156,6 +157,7 @@ func TestTheFeedReportsWhatAnotherDeviceChanges(t *testing.T) {
 
 // TestAFeedReportsWhatAnotherProcessChanges opens the feed on one Server and changes the data through another.
 func TestAFeedReportsWhatAnotherProcessChanges(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
@@ -166,6 +168,7 @@ func TestAFeedReportsWhatAnotherProcessChanges(t *testing.T) {
 }
 
 func TestAFeedResumesAfterTheLastEventThatItsClientHas(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
@@ -191,6 +194,7 @@ func TestAFeedResumesAfterTheLastEventThatItsClientHas(t *testing.T) {
 }
 
 func TestACursorOfAnotherAccountOrOfAListIsInvalid(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann, bob := w.client().register("ann@example.com"), w.client().register("bob@example.com")
 	feed := w.feed(ann, "")
@@ -215,6 +219,7 @@ func TestACursorOfAnotherAccountOrOfAListIsInvalid(t *testing.T) {
 }
 
 func TestAFeedShowsNothingOfAnotherAccount(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann, bob := w.client().register("ann@example.com"), w.client().register("bob@example.com")
 	feed := w.feed(ann, "")
@@ -226,6 +231,7 @@ func TestAFeedShowsNothingOfAnotherAccount(t *testing.T) {
 }
 
 func TestACursorOlderThanTheRetentionResetsTheFeed(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
@@ -247,6 +253,7 @@ func TestACursorOlderThanTheRetentionResetsTheFeed(t *testing.T) {
 // TestTheFeedOfARevokedSessionEnds revokes the session on another Server, so that only the notification or the recheck
 // can end the stream.
 func TestTheFeedOfARevokedSessionEnds(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	laptop := w.client().register("ann@example.com")
 	feed := w.feed(laptop, "")
@@ -266,6 +273,7 @@ func TestTheFeedOfARevokedSessionEnds(t *testing.T) {
 }
 
 func TestADrainingNodeSendsItsFeedsToAnother(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
@@ -283,6 +291,7 @@ func TestADrainingNodeSendsItsFeedsToAnother(t *testing.T) {
 }
 
 func TestFeedsCountAsOpenStreamsOfTheAccount(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	for range maxStreams {
@@ -302,6 +311,7 @@ func TestFeedsCountAsOpenStreamsOfTheAccount(t *testing.T) {
 }
 
 func TestTheFeedIsUnavailableWithoutPostgres(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
@@ -341,6 +351,7 @@ func TestAReaderFarBehindGetsEverythingInBoundedMemory(t *testing.T) {
 
 // TestASlowFeedDelaysNoOther has a client that reads nothing, with more items than its connection buffers.
 func TestASlowFeedDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	slow, fast := w.feed(ann, ""), w.feed(ann, "")
@@ -363,6 +374,7 @@ func TestASlowFeedDelaysNoOther(t *testing.T) {
 
 // TestNoChangeIsLostToAReaderThatReconnectsAllTheTime closes and resumes a feed while conversations change.
 func TestNoChangeIsLostToAReaderThatReconnectsAllTheTime(t *testing.T) {
+	t.Parallel()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")

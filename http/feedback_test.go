@@ -9,6 +9,7 @@ import (
 )
 
 func TestFeedbackIsShownInItsMessageUntilItIsRemoved(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Rated")

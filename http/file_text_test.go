@@ -55,6 +55,7 @@ func (c *client) awaitText(file *protocol.File) *protocol.File {
 }
 
 func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("the content")
@@ -114,6 +115,7 @@ func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
 }
 
 func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	encrypted := c.storeFile("encrypted")
@@ -129,6 +131,7 @@ func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
 }
 
 func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
@@ -144,6 +147,7 @@ func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
 }
 
 func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
@@ -159,6 +163,7 @@ func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
 }
 
 func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	file, other := c.storeFile("deleted"), c.storeFile("other")
@@ -177,6 +182,7 @@ func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 }
 
 func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 	file := c.storeFile("the content")
@@ -238,6 +244,7 @@ func readPictures(thumbnail []byte) files.ReadText {
 }
 
 func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
+	t.Parallel()
 	for media, encode := range map[string]func(io.Writer, image.Image) error{"image/jpeg": asJPEG, "image/png": png.Encode} {
 		t.Run(media, func(t *testing.T) {
 			w := uploadWorld(t, uploads.Config{})
@@ -281,6 +288,7 @@ func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
 }
 
 func TestAThumbnailStaysWhileAMessageHasItsPicture(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readPictures(smallPicture(t, asJPEG)))

@@ -77,6 +77,7 @@ func namesOf(list []listedFile, keep func(listedFile) bool) (names []string) {
 }
 
 func TestFilesAreListedInEveryOrderPageByPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u, stranger := signUp(t, w), signUp(t, w)
 	// Postgres and Go change some of these characters to lower case differently.
@@ -118,6 +119,7 @@ func TestFilesAreListedInEveryOrderPageByPage(t *testing.T) {
 }
 
 func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u := signUp(t, w)
 	var list []listedFile
@@ -145,6 +147,7 @@ func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
 }
 
 func TestAFileThatIsMissingForeignOrDeletedHasTheSameState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u, stranger := signUp(t, w), signUp(t, w)
 	own, theirs := []listedFile{{name: "a", kind: protocol.FileText, size: 1}, {name: "b", kind: protocol.FileText, size: 1}}, []listedFile{{name: "c", kind: protocol.FileText, size: 1}}
@@ -176,6 +179,7 @@ func TestAFileThatIsMissingForeignOrDeletedHasTheSameState(t *testing.T) {
 }
 
 func TestARenameFollowsTheVersionRule(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u := signUp(t, w)
 	list := []listedFile{{name: "old.txt", kind: protocol.FileText, size: 1}}
@@ -207,6 +211,7 @@ func TestARenameFollowsTheVersionRule(t *testing.T) {
 }
 
 func TestADeletedFileLeavesTheLibraryItsProjectsAndTheObjectStore(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	file, kept := u.storeFile("To be deleted.").FileID.String(), u.storeFile("To be kept.").FileID.String()
@@ -254,6 +259,7 @@ func TestADeletedFileLeavesTheLibraryItsProjectsAndTheObjectStore(t *testing.T) 
 }
 
 func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u, stranger := signUp(t, w), signUp(t, w)
 	own, theirs := []listedFile{{name: "a", kind: protocol.FileText, size: 1}, {name: "b", kind: protocol.FileText, size: 1}}, []listedFile{{name: "c", kind: protocol.FileText, size: 1}}
@@ -305,6 +311,7 @@ func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
 }
 
 func TestAnUploadForAProjectBecomesOneOfItsFiles(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	project := u.project("Kitchen")
@@ -331,6 +338,7 @@ func TestAnUploadForAProjectBecomesOneOfItsFiles(t *testing.T) {
 }
 
 func TestAnUploadDoesNotChangeItsConversation(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	id := u.conversation("Tides")
@@ -355,6 +363,7 @@ func (s *feedStream) until(kind, id string) protocol.FeedItem {
 }
 
 func TestTheFeedReportsUploadsAndFiles(t *testing.T) {
+	t.Parallel()
 	w := (&feedWorld{}).start(t, func(t *testing.T, change ...func(*testConfig)) *world {
 		return uploadWorld(t, uploads.Config{}, change...)
 	})
@@ -413,6 +422,7 @@ func uploadOf(size int) route.Object {
 }
 
 func TestAnAccountStoresNoMoreBytesThanItsQuota(t *testing.T) {
+	t.Parallel()
 	w := quotaWorld(t, files.Quota{Bytes: 100, Files: 100})
 	u := signUp(t, w)
 	file := u.storeFile(strings.Repeat("a", 60))
@@ -437,6 +447,7 @@ func TestAnAccountStoresNoMoreBytesThanItsQuota(t *testing.T) {
 }
 
 func TestAnAccountHasNoMoreFilesThanItsQuota(t *testing.T) {
+	t.Parallel()
 	u := signUp(t, quotaWorld(t, files.Quota{Bytes: 1 << 20, Files: 2}))
 	file := u.storeFile("a")
 	open := u.startUpload(10) // becomes the second file
@@ -452,6 +463,7 @@ func TestAnAccountHasNoMoreFilesThanItsQuota(t *testing.T) {
 }
 
 func TestAnAccountHasAtMostAHundredOpenUploads(t *testing.T) {
+	t.Parallel()
 	u := signUp(t, uploadWorld(t, uploads.Config{}))
 	var last *protocol.Upload
 	for range 100 {
@@ -463,6 +475,7 @@ func TestAnAccountHasAtMostAHundredOpenUploads(t *testing.T) {
 }
 
 func TestTwoUploadsNeverTakeTheSameRestOfAQuota(t *testing.T) {
+	t.Parallel()
 	w := quotaWorld(t, files.Quota{Bytes: 100, Files: 100})
 	u := signUp(t, w)
 	statuses := make([]int, 20)
@@ -477,6 +490,7 @@ func TestTwoUploadsNeverTakeTheSameRestOfAQuota(t *testing.T) {
 }
 
 func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	path := "/files/" + u.storeFile("0123456789").FileID.String() + "/content"
@@ -500,6 +514,7 @@ func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
 }
 
 func TestTheContentForAnUploadOfAnotherAccountIsNotRead(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 	for what, id := range map[string]string{
@@ -523,6 +538,7 @@ func TestTheContentForAnUploadOfAnotherAccountIsNotRead(t *testing.T) {
 }
 
 func TestAFileIsDeletedWhileItIsAddedToAProject(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u := signUp(t, w)
 	project := u.project("Kitchen")
@@ -553,6 +569,7 @@ func TestAFileIsDeletedWhileItIsAddedToAProject(t *testing.T) {
 }
 
 func TestAnExportHasTheContentsOfFiles(t *testing.T) {
+	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	u := signUp(t, w)
 	file := u.storeFile("The tide comes in.")

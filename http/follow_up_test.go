@@ -41,6 +41,7 @@ func (c *client) waiting(queue string) (list protocol.FollowUpList) {
 }
 
 func TestAFollowUpIsCreatedOnceForAKey(t *testing.T) {
+	t.Parallel()
 	c, queue, _ := queueWorld(t)
 	body := route.Object{"content": "And in Celsius?", "profile": "coding"}
 	var first, again protocol.FollowUp
@@ -68,6 +69,7 @@ func TestAFollowUpIsCreatedOnceForAKey(t *testing.T) {
 }
 
 func TestAFullQueueRefusesFollowUps(t *testing.T) {
+	t.Parallel()
 	c, queue, _ := queueWorld(t)
 	for n := range protocol.MaxFollowUps {
 		c.createFollowUp(queue, fmt.Sprint("later ", n))
@@ -82,6 +84,7 @@ func TestAFullQueueRefusesFollowUps(t *testing.T) {
 }
 
 func TestCreatingAFollowUpDrawsFromTheLimitOfChat(t *testing.T) {
+	t.Parallel()
 	c, queue, _ := queueWorld(t)
 	c.drawn()
 	c.createFollowUp(queue, "next")
@@ -91,6 +94,7 @@ func TestCreatingAFollowUpDrawsFromTheLimitOfChat(t *testing.T) {
 }
 
 func TestAStaleOrderOfFollowUpsGetsTheCurrentOne(t *testing.T) {
+	t.Parallel()
 	c, queue, _ := queueWorld(t)
 	var ids []string
 	for n := range 3 {
@@ -128,6 +132,7 @@ func TestAStaleOrderOfFollowUpsGetsTheCurrentOne(t *testing.T) {
 }
 
 func TestAnOrderWithAFollowUpOfAnotherAccountIsNotFound(t *testing.T) {
+	t.Parallel()
 	c, queue, _ := queueWorld(t)
 	mine := c.createFollowUp(queue, "mine").FollowUpID
 	stranger := c.client().register("stranger@example.com")
@@ -153,6 +158,7 @@ func TestAnOrderWithAFollowUpOfAnotherAccountIsNotFound(t *testing.T) {
 }
 
 func TestAFollowUpIsPromotedOverTheLiveTurn(t *testing.T) {
+	t.Parallel()
 	c, queue, turn := queueWorld(t)
 	first, second := c.createFollowUp(queue, "first"), c.createFollowUp(queue, "What is 6*7?")
 	path := queue + "/" + second.FollowUpID.String() + "/promote"

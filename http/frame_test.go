@@ -68,6 +68,7 @@ func ask(s *Server, request *stdhttp.Request) (*stdhttp.Response, response.Probl
 }
 
 func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
+	t.Parallel()
 	s := frameServer(t, Config{}, echoRoute())
 	const media = "application/json"
 	for _, test := range []struct {
@@ -113,6 +114,7 @@ type brokenReader struct{}
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestResponsesFollowTheContract(t *testing.T) {
+	t.Parallel()
 	s := frameServer(t, Config{}, echoRoute())
 	request := httptest.NewRequest("POST", "http://localhost/echo", strings.NewReader(`{"title":"<a>"}`))
 	request.Header.Set("Content-Type", "application/json")
@@ -137,6 +139,7 @@ func TestResponsesFollowTheContract(t *testing.T) {
 }
 
 func TestAPanicBecomesAProblemThatHidesItsCause(t *testing.T) {
+	t.Parallel()
 	s := frameServer(t, Config{}, route.Call("GET", "/boom", "boom", "", route.Policy{Public: true},
 		func(context.Context, *resource.Nothing) (*resource.Nothing, error) { panic("secret") }))
 	response, p := ask(s, httptest.NewRequest("GET", "http://localhost/boom", nil))

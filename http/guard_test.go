@@ -56,6 +56,7 @@ func thingsWorld(t *testing.T) (*world, *blockingHandler) {
 }
 
 func TestAnIdempotentRequestWorksOnce(t *testing.T) {
+	t.Parallel()
 	w, handler := thingsWorld(t)
 	c := w.client().register("ada@example.com")
 	ask := func(title, key string) *reply {
@@ -86,6 +87,7 @@ func TestAnIdempotentRequestWorksOnce(t *testing.T) {
 }
 
 func TestAKeyIsFreeAfterAnError(t *testing.T) {
+	t.Parallel()
 	w, handler := thingsWorld(t)
 	c := w.client().register("ada@example.com")
 	handler.fail = true
@@ -99,6 +101,7 @@ func TestAKeyIsFreeAfterAnError(t *testing.T) {
 }
 
 func TestConcurrentRequestsWithOneKeyRunTheHandlerOnce(t *testing.T) {
+	t.Parallel()
 	w, handler := thingsWorld(t)
 	c := w.client().register("ada@example.com")
 	handler.began, handler.proceed = make(chan struct{}), make(chan struct{})
@@ -127,6 +130,7 @@ func TestConcurrentRequestsWithOneKeyRunTheHandlerOnce(t *testing.T) {
 }
 
 func TestApprovedOriginsMayCallAndNoOthers(t *testing.T) {
+	t.Parallel()
 	const app = "https://app.turnstone.example"
 	w := newWorld(t, func(c *testConfig) { c.AllowedOrigins = []string{app} })
 	c := w.client().register("ada@example.com")
@@ -157,6 +161,7 @@ func TestApprovedOriginsMayCallAndNoOthers(t *testing.T) {
 }
 
 func TestFrequentSecurityEventsAreCountedInTheAudit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	for range 3 {
@@ -223,6 +228,7 @@ func wantEnded(t *testing.T, ended <-chan struct{}) {
 }
 
 func TestALogoutEndsTheStreamOfAnotherTab(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -238,6 +244,7 @@ func TestALogoutEndsTheStreamOfAnotherTab(t *testing.T) {
 // TestALogoutOnAnotherNodeEndsTheStreamWithoutANotification runs no listener for notifications: the recheck alone ends
 // the stream.
 func TestALogoutOnAnotherNodeEndsTheStreamWithoutANotification(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	ended := c.startEndlessTurn()

@@ -44,6 +44,7 @@ func chatOf(text string) route.Object {
 // requests of another account succeed. Limits, which are decided within a time limit or not at all, are tested in
 // persistence.
 func TestAHostileAccountCannotFailRequestsOfOthers(t *testing.T) {
+	t.Parallel()
 	const honest, hostile, rounds = 4, 8, 8
 	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	eve := w.client().register("eve@example.com")

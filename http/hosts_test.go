@@ -12,6 +12,7 @@ import (
 // DNS rebinding: a page whose host name resolves to the address of the service reaches neither listener, whatever the
 // path.
 func TestARequestForAnotherHostIsRefusedOnBothListeners(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	passed := false
 	internal := listener.OnlyHosts("127.0.0.1:9090", nil, stdhttp.HandlerFunc(func(stdhttp.ResponseWriter, *stdhttp.Request) { passed = true }))

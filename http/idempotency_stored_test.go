@@ -16,6 +16,7 @@ import (
 // The process creates the conversation and crashes before it responds. The next request with the key gets that
 // conversation.
 func TestAResponseIsStoredInTheTransactionOfItsEffect(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	request := route.Object{"title": "Kept"}

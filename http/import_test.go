@@ -21,6 +21,7 @@ import (
 const claudeExport = `[{"uuid":"x","name":"Imported","chat_messages":[{"uuid":"1","sender":"human","text":"hello"}]}]`
 
 func TestAnImportIsReceivedShownAndCancelled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	for media, status := range map[string]int{"": 415, "text/plain": 415, "multipart/form-data": 415, "application/zip": 202} {
@@ -70,6 +71,7 @@ func runImport(w *world, account protocol.AccountID, id protocol.ImportID) error
 
 // The upload of a session that ends is aborted.
 func TestAnUploadEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
@@ -104,6 +106,7 @@ func TestAnUploadEndsWithItsSession(t *testing.T) {
 }
 
 func TestAnAccountIsErasedOnceItIsConfirmed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	device := c.newSession()

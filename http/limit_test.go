@@ -69,6 +69,7 @@ func (c *client) follow(path string) *bufio.Reader {
 }
 
 func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testing.T) {
+	t.Parallel()
 	const burst = 4
 	s := startStreamingTurn(t, nil)
 	s.localBucket(route.BucketReplays, limits.Limit{Rate: 1, Period: time.Hour, Burst: burst})
@@ -109,6 +110,7 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 }
 
 func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
+	t.Parallel()
 	s := startStreamingTurn(t, nil)
 	start := route.Object{"input": []route.Object{{"type": "text", "text": "Hello"}}}
 	create := route.Object{"title": "Once"}
@@ -132,6 +134,7 @@ func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
 }
 
 func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
@@ -148,6 +151,7 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 }
 
 func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
+	t.Parallel()
 	s := startStreamingTurn(t, nil)
 	s.limiter.waits = nil
 	s.expect(201, "POST", "/conversations", route.Object{"title": "One"})

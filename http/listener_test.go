@@ -144,6 +144,7 @@ type openStreams struct {
 func (o *openStreams) OpenStreams() int { return int(o.open.Load()) }
 
 func TestAListenerLimitsItsConnections(t *testing.T) {
+	t.Parallel()
 	handler := &openStreams{Handler: stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, _ *stdhttp.Request) { w.WriteHeader(204) })}
 	handler.open.Store(1)
 	address, closed := startListener(t, handler, listener.Options{MaxConnections: 2})
@@ -176,6 +177,7 @@ func TestAListenerLimitsItsConnections(t *testing.T) {
 }
 
 func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
+	t.Parallel()
 	const most = 3
 	w := newWorld(t, func(c *testConfig) { c.MaxRequests = most })
 	began, proceed := make(chan struct{}), make(chan struct{})
@@ -223,6 +225,7 @@ func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.Tur
 }
 
 func TestACancelHasASlotAlthoughTheOtherRequestsOfItsAccountHang(t *testing.T) {
+	t.Parallel()
 	const most = 3
 	held := &heldCommands{began: make(chan struct{}), proceed: make(chan struct{})}
 	w := newWorld(t, func(c *testConfig) { c.MaxRequests, c.Turns = most, held })

@@ -13,6 +13,7 @@ import (
 )
 
 func TestLogsHoldNothingOfAccounts(t *testing.T) {
+	t.Parallel()
 	core, logs := observer.New(zapcore.DebugLevel)
 	w := newWorld(t, func(c *testConfig) {
 		c.Log = zap.New(core)

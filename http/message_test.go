@@ -21,6 +21,7 @@ func texts(page decodedReply) []string {
 }
 
 func TestMessagesPageBothWaysAndAround(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Long")
@@ -68,6 +69,7 @@ func TestMessagesPageBothWaysAndAround(t *testing.T) {
 }
 
 func TestAStreamingMessageReportsTheSequenceThatItCovers(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Live")
@@ -88,6 +90,7 @@ func TestAStreamingMessageReportsTheSequenceThatItCovers(t *testing.T) {
 }
 
 func TestAReadMarkClearsUnread(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Read")
@@ -103,6 +106,7 @@ func TestAReadMarkClearsUnread(t *testing.T) {
 }
 
 func TestTheQueueIsListed(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	id := u.conversation("Queue")
@@ -124,6 +128,7 @@ func TestTheQueueIsListed(t *testing.T) {
 }
 
 func TestAnItemOfTheQueueIsChanged(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t)
 	c := m.owner
 	path := "/conversations/" + m.mine["conversation_id"] + "/follow-ups/" + m.mine["follow_up_id"]

@@ -12,6 +12,7 @@ import (
 
 // TestMetricsOfRequestsHaveOnlyLabelsFromTheCode sends what a client could try to create series with.
 func TestMetricsOfRequestsHaveOnlyLabelsFromTheCode(t *testing.T) {
+	t.Parallel()
 	registry := prometheus.NewRegistry()
 	w := newWorld(t, func(c *testConfig) {
 		c.Metrics = registry

@@ -58,6 +58,7 @@ func (c *client) oidc(query string) *reply {
 var person = oidctest.Person{Subject: "person-1", Email: "ada@example.com", EmailVerified: true, Name: "Ada"}
 
 func TestAProvidersIdentityMakesAnAccountAndFindsItAgain(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{})
 	c := w.client()
@@ -88,6 +89,7 @@ func TestAProvidersIdentityMakesAnAccountAndFindsItAgain(t *testing.T) {
 }
 
 func TestAnAddressThatMatchesNeverLinks(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	ada := w.client().register("ada@example.com")
 	provider.SignIn(person, oidctest.Faults{})
@@ -111,6 +113,7 @@ func TestAnAddressThatMatchesNeverLinks(t *testing.T) {
 }
 
 func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	squatter := w.client().register(person.Email)
 	provider.SignIn(person, oidctest.Faults{})
@@ -134,6 +137,7 @@ func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T)
 }
 
 func TestAnAccountOfAProviderLeavesItsAddressToAPassword(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{})
 	owner := w.client()
@@ -145,6 +149,7 @@ func TestAnAccountOfAProviderLeavesItsAddressToAPassword(t *testing.T) {
 }
 
 func TestOnlyASignedInAccountLinks(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{})
 	w.client().expect(401, "GET", "/auth/oidc/main/start?link=true", nil)
@@ -177,6 +182,7 @@ func TestOnlyASignedInAccountLinks(t *testing.T) {
 }
 
 func TestAnInvalidSignInAtAProviderIsRefused(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	for name, faults := range map[string]oidctest.Faults{
 		"the nonce differs":          {Nonce: "other"},
@@ -251,6 +257,7 @@ func TestAnInvalidSignInAtAProviderIsRefused(t *testing.T) {
 }
 
 func TestARefusedBrowserIsRedirectedToTheAppWithTheReason(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t)
 	provider.SignIn(person, oidctest.Faults{NoIDToken: true})
 	c := w.client()
@@ -275,6 +282,7 @@ func TestARefusedBrowserIsRedirectedToTheAppWithTheReason(t *testing.T) {
 }
 
 func TestClosedRegistrationHoldsForProvidersToo(t *testing.T) {
+	t.Parallel()
 	w, provider := oidcWorld(t, func(c *testConfig) { c.RegistrationOpen = false })
 	provider.SignIn(person, oidctest.Faults{})
 	if resp := w.client().oidc(""); resp.status != 403 || resp.Code != protocol.CodeRegistrationClosed {

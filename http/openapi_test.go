@@ -20,6 +20,7 @@ var update = stdflag.Bool("update", false, "rewrite the published documents")
 // TestThePublishedDocumentsMatchTheCode compares the files that clients and generators read with the output of the
 // code. A change of the contract is a change of these files.
 func TestThePublishedDocumentsMatchTheCode(t *testing.T) {
+	t.Parallel()
 	for path, make := range map[string]func() ([]byte, error){
 		"../protocol/openapi.json":       OpenAPI,
 		"../protocol/events.schema.json": EventSchema,
@@ -44,6 +45,7 @@ func TestThePublishedDocumentsMatchTheCode(t *testing.T) {
 }
 
 func TestEveryReferenceInTheDocumentIsDefined(t *testing.T) {
+	t.Parallel()
 	text, err := OpenAPI()
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +67,7 @@ func TestEveryReferenceInTheDocumentIsDefined(t *testing.T) {
 }
 
 func TestTheDocumentHasEveryRouteOfTheRouter(t *testing.T) {
+	t.Parallel()
 	s := documentServer(t)
 	for _, r := range s.Routes() {
 		if route.OperationAt(s.OpenAPI(), r.Method, r.Path) == nil {
@@ -102,6 +105,7 @@ func eachOperation(tree map[string]any, visit func(name string, op map[string]an
 // each body, the headers of each response, the codes of each error, and the CSRF token as a parameter if the method is
 // unsafe.
 func TestEveryOperationIsDescribed(t *testing.T) {
+	t.Parallel()
 	tree, groups := documentTree(t), map[string]bool{}
 	for _, tag := range tree["tags"].([]any) {
 		groups[toMap(tag)["name"].(string)] = toMap(tag)["description"] != ""
@@ -170,6 +174,7 @@ func toList(node any) []any {
 
 // TestExamplesAreValid validates every example of the document against the schema next to it.
 func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
 	text, err := OpenAPI()
 	if err != nil {
 		t.Fatal(err)

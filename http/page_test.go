@@ -56,6 +56,7 @@ func (u *user) allPages(path, field string) (found []string, pages [][]string) {
 }
 
 func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Long")
@@ -103,6 +104,7 @@ func TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce(t *testing.T)
 }
 
 func TestAQueueOfTheLargestFollowUpsIsPagedAndTheConversationShowsItsBeginning(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Queue")
@@ -129,6 +131,7 @@ func TestAQueueOfTheLargestFollowUpsIsPagedAndTheConversationShowsItsBeginning(t
 }
 
 func TestPagesOfTheLargestConversationsAreBounded(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	metadata := map[string]string{}

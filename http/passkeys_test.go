@@ -107,6 +107,7 @@ func (c *client) passkeys() []protocol.Passkey {
 }
 
 func TestAPasskeySignsIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
 	before := ada.token()
@@ -157,6 +158,7 @@ func TestAPasskeySignsIn(t *testing.T) {
 }
 
 func TestASignInWithAPasskeyEndsThePreviousSessionOfTheBrowser(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
 	ada.addPasskey(key, "Key")
@@ -172,6 +174,7 @@ func TestASignInWithAPasskeyEndsThePreviousSessionOfTheBrowser(t *testing.T) {
 }
 
 func TestAPasskeyConfirmsASession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
 	ada.expect(409, "POST", "/auth/passkeys/reauthenticate/start", nil)
@@ -208,6 +211,7 @@ func TestAPasskeyConfirmsASession(t *testing.T) {
 }
 
 func TestAPasskeyOfAnotherAccountDoesNotConfirm(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
 	key, other := newAuthenticator(t), newAuthenticator(t)
@@ -235,6 +239,7 @@ func TestAPasskeyOfAnotherAccountDoesNotConfirm(t *testing.T) {
 }
 
 func TestAnInvalidSignInWithAPasskeyIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
 	ada.addPasskey(key, "Key")
@@ -345,6 +350,7 @@ func TestAnInvalidSignInWithAPasskeyIsRefused(t *testing.T) {
 }
 
 func TestACopiedAuthenticatorIsRefusedAndAudited(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
 	ada.addPasskey(key, "Key")
@@ -367,6 +373,7 @@ func TestACopiedAuthenticatorIsRefusedAndAudited(t *testing.T) {
 }
 
 func TestAnInvalidPasskeyIsNotAdded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
 	for name, attempt := range map[string]func(a *authenticator, body route.Object) route.Object{
@@ -429,6 +436,7 @@ func TestAnInvalidPasskeyIsNotAdded(t *testing.T) {
 }
 
 func TestPasskeysAreRenamedAndRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, eve, key := w.client().register("ada@example.com"), w.client().register("eve@example.com"), newAuthenticator(t)
 	path := "/account/passkeys/" + ada.addPasskey(key, "Key").PasskeyID.String()
@@ -454,6 +462,7 @@ func TestPasskeysAreRenamedAndRemoved(t *testing.T) {
 }
 
 func TestAnAccountHasTwentyPasskeys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
 	late := newAuthenticator(t)
@@ -468,6 +477,7 @@ func TestAnAccountHasTwentyPasskeys(t *testing.T) {
 }
 
 func TestPasskeysAtALoopbackAddressAreThoseOfLocalhost(t *testing.T) {
+	t.Parallel()
 	for _, host := range []string{"127.0.0.1:8080", "[::1]:8080", "localhost:8080"} {
 		w := newWorld(t, func(c *testConfig) { c.BaseURL = &url.URL{Scheme: "http", Host: host} })
 		ada, key := w.client().register("ada@example.com"), newAuthenticator(t)
@@ -490,6 +500,7 @@ func TestPasskeysAtALoopbackAddressAreThoseOfLocalhost(t *testing.T) {
 }
 
 func TestSignInsWithAPasskeyAreLimited(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	ada, known, unknown := w.client().register("ada@example.com"), newAuthenticator(t), newAuthenticator(t)
 	ada.addPasskey(known, "Key")

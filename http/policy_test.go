@@ -26,6 +26,7 @@ func documentServer(t *testing.T) *Server {
 }
 
 func TestThePolicyOfEveryRouteIsThatOfTheContract(t *testing.T) {
+	t.Parallel()
 	for _, r := range documentServer(t).Routes() {
 		name, policy := nameOf(r), r.Policy
 		switch {
@@ -40,6 +41,7 @@ func TestThePolicyOfEveryRouteIsThatOfTheContract(t *testing.T) {
 }
 
 func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
+	t.Parallel()
 	s := documentServer(t)
 	own := map[string]string{
 		"POST /chat":                                "replays by the turn that it started",

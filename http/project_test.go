@@ -20,6 +20,7 @@ func (u *user) project(name string) string {
 }
 
 func TestAProjectIsCreatedChangedAndListed(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	made := u.do(201, "POST", "/projects", route.Object{"name": " " + strings.Repeat("ü", 200) + " "})
@@ -64,6 +65,7 @@ func TestAProjectIsCreatedChangedAndListed(t *testing.T) {
 }
 
 func TestSettingsAndInstructionsOfAProject(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	path := "/projects/" + u.project("Kitchen")
@@ -96,6 +98,7 @@ func TestSettingsAndInstructionsOfAProject(t *testing.T) {
 }
 
 func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
+	t.Parallel()
 	w, turns := conversationWorld(t)
 	u := signUp(t, w)
 	id := u.project("Kitchen")
@@ -152,6 +155,7 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 }
 
 func TestAConversationMovesBetweenProjects(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	id, project := u.conversation("A"), u.project("Kitchen")
@@ -171,6 +175,7 @@ func TestAConversationMovesBetweenProjects(t *testing.T) {
 }
 
 func TestARepeatedCreationInAProjectMakesNothingNew(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	u := signUp(t, w)
 	for _, path := range []string{"/projects", "/projects/" + u.project("Kitchen") + "/conversations"} {
@@ -185,6 +190,7 @@ func TestARepeatedCreationInAProjectMakesNothingNew(t *testing.T) {
 }
 
 func TestAnotherAccountsProjectIsAMissingOne(t *testing.T) {
+	t.Parallel()
 	w, _ := conversationWorld(t)
 	owner, stranger := signUp(t, w), signUp(t, w)
 	theirs, missing := owner.project("secret"), protocol.NewProjectID().String()
@@ -256,6 +262,7 @@ func (m *recordingModel) last() llm.Request {
 }
 
 func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
+	t.Parallel()
 	model := &recordingModel{}
 	w := newWorld(t, func(c *testConfig) { c.Turns = nodeOn(t, c, model, nil, func() { t.Error("the node was fenced") }) })
 	u := signUp(t, w)

@@ -19,6 +19,7 @@ import (
 func forgedToken(n byte) string { return tokenPrefix + encode(bytes.Repeat([]byte{n}, tokenBytes)) }
 
 func TestARefusalWritesNoRowOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	c.session()
@@ -54,6 +55,7 @@ func TestARefusalWritesNoRowOfItsOwn(t *testing.T) {
 }
 
 func TestARefusedRequestLeavesTheSessionAsItWas(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	c.session()
@@ -86,6 +88,7 @@ func refusalsWorld(t *testing.T, burst int) *world {
 }
 
 func TestRefusalsDrawFromTheBucketOfTheirAddress(t *testing.T) {
+	t.Parallel()
 	const burst = 4
 	w := refusalsWorld(t, burst)
 	ada := w.client().register("ada@example.com")
@@ -129,6 +132,7 @@ func TestRefusalsDrawFromTheBucketOfTheirAddress(t *testing.T) {
 }
 
 func TestAStolenTokenEndsItsSessionEvenOverTheLimitOfRefusals(t *testing.T) {
+	t.Parallel()
 	w := refusalsWorld(t, 1)
 	c := w.client().register("ada@example.com")
 	thief := c.twin()

@@ -15,6 +15,7 @@ import (
 func searchPath(q string) string { return "/search?q=" + url.QueryEscape(q) }
 
 func TestASearchFindsCommittedTextAtOnceAndItsResultsOpen(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Zoo plans")
@@ -48,6 +49,7 @@ func TestASearchFindsCommittedTextAtOnceAndItsResultsOpen(t *testing.T) {
 }
 
 func TestASearchRefusesWhatIsNoQuery(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	u.storeMessages(u.conversation("x"), "x")
@@ -70,6 +72,7 @@ func TestASearchRefusesWhatIsNoQuery(t *testing.T) {
 }
 
 func TestACursorOfASearchBelongsToItsQueryAndAccount(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("many")
@@ -86,6 +89,7 @@ func TestACursorOfASearchBelongsToItsQueryAndAccount(t *testing.T) {
 }
 
 func TestSearchesHaveALimitThatFailsClosed(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	s.localBucket(route.Bucket("search"), limits.Limit{Rate: 1, Period: time.Hour, Burst: 2})
@@ -105,6 +109,7 @@ func TestSearchesHaveALimitThatFailsClosed(t *testing.T) {
 }
 
 func TestASearchOfAProjectFindsOnlyWhatIsInItNow(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	project, id, outside := u.project("Zoo"), u.conversation("Zoo plans"), u.conversation("Zoo outside")

@@ -40,6 +40,7 @@ func (w *world) anybody(status int, path string, headers ...string) decodedReply
 }
 
 func TestAShareIsASnapshotThatEverybodyCanRead(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Six times seven")
@@ -115,6 +116,7 @@ func TestAShareIsASnapshotThatEverybodyCanRead(t *testing.T) {
 }
 
 func TestAShareThatHasEndedIsAsUnknownAsAnyOther(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	share := func() (id, conversation, token, page string) {
@@ -166,6 +168,7 @@ func TestAShareThatHasEndedIsAsUnknownAsAnyOther(t *testing.T) {
 }
 
 func TestTheTokenOfAShareIsRepeatedButNotStored(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	u := signUp(t, w)
 	id := u.conversation("Kept")
@@ -227,6 +230,7 @@ const privatePartsSQL = `
 	where message_id = $1`
 
 func TestAShareExposesOnlyItsTarget(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := &user{s.client()}
 	u.storeSession(u.expect(201, "POST", "/auth/register", route.Object{"email": "canary-mail@example.com", "password": testPassword, "display_name": "canary-name"}))
@@ -298,6 +302,7 @@ var (
 )
 
 func TestThePageOfAShareContainsNoHTMLOfItsMessages(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("</title><script>x</script>")
@@ -338,6 +343,7 @@ func TestThePageOfAShareContainsNoHTMLOfItsMessages(t *testing.T) {
 }
 
 func TestThePageOfAShareIsInTheLanguageOfItsReader(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("مرحبا")
@@ -355,6 +361,7 @@ func TestThePageOfAShareIsInTheLanguageOfItsReader(t *testing.T) {
 }
 
 func TestALongShareIsReadInPages(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Long")
@@ -388,6 +395,7 @@ func TestALongShareIsReadInPages(t *testing.T) {
 }
 
 func TestASnapshotThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Large")
@@ -412,6 +420,7 @@ func TestASnapshotThatIsTooLargeIsRefused(t *testing.T) {
 }
 
 func TestAnAccountHasALimitedNumberOfShares(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Many")
@@ -425,6 +434,7 @@ func TestAnAccountHasALimitedNumberOfShares(t *testing.T) {
 }
 
 func TestSharesHaveLimitsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Limited")
@@ -462,6 +472,7 @@ func (l *testLimiter) take() []string {
 }
 
 func TestOpenedSharesAreCountedAndAuditedOnceAnHour(t *testing.T) {
+	t.Parallel()
 	core, logs := observer.New(zapcore.DebugLevel)
 	s := newWorld(t, func(c *testConfig) { c.Log = zap.New(core) })
 	u := signUp(t, s)
@@ -513,6 +524,7 @@ func TestOpenedSharesAreCountedAndAuditedOnceAnHour(t *testing.T) {
 }
 
 func TestTwoSharesOfOneRequestAreOne(t *testing.T) {
+	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	id := u.conversation("Once")

@@ -50,6 +50,7 @@ func getPage(s *Server, path string, headers ...string) *httptest.ResponseRecord
 var nonceOf = regexp.MustCompile(`'nonce-([A-Za-z0-9+/]{22})'`)
 
 func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
+	t.Parallel()
 	s := shellServer(t, smallApp)
 	seen := map[string]bool{}
 	for _, path := range []string{"/", "/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "/p/anything", "/library", "/settings", "/?x=1"} {
@@ -80,6 +81,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 // TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp checks that the app shows its own page for an unknown address,
 // and that every other client gets a problem document there.
 func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
+	t.Parallel()
 	s := shellServer(t, smallApp)
 	const document = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, path := range []string{"/c", "/settings/", "/login", "/no/such/page", "/chat"} {
@@ -108,6 +110,7 @@ func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
 }
 
 func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
+	t.Parallel()
 	s := shellServer(t, smallApp)
 	for cookie, want := range map[string]string{
 		"":                         `<html lang="en" dir="ltr" data-theme="system">`,
@@ -126,6 +129,7 @@ func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 }
 
 func TestAssetsAreImmutableAndCompressedAsTheClientAccepts(t *testing.T) {
+	t.Parallel()
 	s := shellServer(t, smallApp)
 	for accepted, want := range map[string][2]string{
 		"gzip, deflate, br, zstd": {"br", "brotli"}, "gzip": {"gzip", "gzip"}, "": {"", "plain"},
@@ -156,6 +160,7 @@ func TestAssetsAreImmutableAndCompressedAsTheClientAccepts(t *testing.T) {
 }
 
 func TestABuildWithoutTheAppReportsIt(t *testing.T) {
+	t.Parallel()
 	for name, files := range map[string]fs.FS{"none": nil, "not built": fstest.MapFS{".gitkeep": {}}} {
 		w := getPage(shellServer(t, files), "/")
 		if w.Code != stdhttp.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "make build") {
@@ -165,6 +170,7 @@ func TestABuildWithoutTheAppReportsIt(t *testing.T) {
 }
 
 func TestRobotsTxtDisallowsEveryPath(t *testing.T) {
+	t.Parallel()
 	if w := getPage(shellServer(t, nil), "/robots.txt"); w.Code != stdhttp.StatusOK || w.Body.String() != "User-agent: *\nDisallow: /\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

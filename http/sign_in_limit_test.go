@@ -60,6 +60,7 @@ func (w *world) direct(n int) (*client, []string) {
 }
 
 func TestManyNetworksTogetherGuessSlowlyAtOneAccount(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	known := w.client().register("ada@example.com")
 	const networks = 12
@@ -85,6 +86,7 @@ func TestManyNetworksTogetherGuessSlowlyAtOneAccount(t *testing.T) {
 }
 
 func TestManyAttemptsFromTheSameAddressDoNotBlockAKnownDevice(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	known := w.client().register("ada@example.com")
 	w.attack("ada@example.com", 1, func(int) (*client, []string) { return w.client(), nil })
@@ -102,6 +104,7 @@ func TestManyAttemptsFromTheSameAddressDoNotBlockAKnownDevice(t *testing.T) {
 }
 
 func TestForwardedAddressesCountOnlyBehindATrustedProxy(t *testing.T) {
+	t.Parallel()
 	const networks = 10
 	forwarded := func(w *world) func(int) (*client, []string) {
 		return func(n int) (*client, []string) {
@@ -123,6 +126,7 @@ func TestForwardedAddressesCountOnlyBehindATrustedProxy(t *testing.T) {
 }
 
 func TestTheLimitsOfSigningInCountIPv6ByThe48(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	tried := w.attack("ada@example.com", 10, func(n int) (*client, []string) {
 		return w.client().at(fmt.Sprintf("2001:db8:1:%x::1", n)), nil
@@ -133,6 +137,7 @@ func TestTheLimitsOfSigningInCountIPv6ByThe48(t *testing.T) {
 }
 
 func TestRegisteringATakenAddressIsLimitedByNetwork(t *testing.T) {
+	t.Parallel()
 	w := signInLimitWorld(t)
 	w.client().at("203.0.113.9").register("ada@example.com")
 	var statuses []int
@@ -148,6 +153,7 @@ func TestRegisteringATakenAddressIsLimitedByNetwork(t *testing.T) {
 }
 
 func TestADeviceCookieIsNoSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	resp := c.expect(201, "POST", "/auth/register", route.Object{"email": "ada@example.com", "password": testPassword, "display_name": "A"})

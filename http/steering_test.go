@@ -15,6 +15,7 @@ import (
 )
 
 func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
 	w.limiter.refuse()
@@ -46,6 +47,7 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 }
 
 func TestATurnInAMissingProjectDoesNotStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	c.expect(404, "POST", "/chat", route.Object{
@@ -110,6 +112,7 @@ func (s *streamingTurn) chat(status int, busy, text, key string) *reply {
 }
 
 func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
+	t.Parallel()
 	s := startStreamingTurn(t, nil)
 	steered, queued := s.chat(202, "steer", "shorter", "steered"), s.chat(202, "queue", "later", "queued")
 	var first protocol.SteeringReceipt
@@ -169,6 +172,7 @@ func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.Accou
 }
 
 func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
+	t.Parallel()
 	ending := &endedBeforeCommand{}
 	s := startStreamingTurn(t, func(n *actors.Node) Turns {
 		ending.Node = n

@@ -277,6 +277,7 @@ var transports = []struct {
 }
 
 func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
+	t.Parallel()
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
 			s := newStreamServer(t, transport.start)
@@ -322,6 +323,7 @@ func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
 }
 
 func TestAStreamEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
 			s := newStreamServer(t, transport.start)
@@ -337,6 +339,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 }
 
 func TestAClientThatDisconnectsReleasesItsSlot(t *testing.T) {
+	t.Parallel()
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
 			s := newStreamServer(t, transport.start)
@@ -354,6 +357,7 @@ func TestAClientThatDisconnectsReleasesItsSlot(t *testing.T) {
 // TestOnlyTheSlowReaderIsDisconnected has one client that reads nothing. The server disconnects it, and the other
 // client is not affected.
 func TestOnlyTheSlowReaderIsDisconnected(t *testing.T) {
+	t.Parallel()
 	for _, transport := range transports[:2] {
 		t.Run(transport.name, func(t *testing.T) {
 			t.Parallel() // both wait for the same ten seconds
@@ -413,6 +417,7 @@ func (s *streamServer) connect(secure bool) net.Conn {
 }
 
 func TestClosingWaitsForStreamsAndThenEndsThem(t *testing.T) {
+	t.Parallel()
 	s := newStreamServer(t, nil)
 	ends, stays := s.openStream(), s.openStream()
 	ends.readUntil("turn.started")

@@ -84,6 +84,7 @@ func traceTo(t *testing.T, spans *tracedSpans, sampler sdktrace.Sampler) func(*t
 const traceCanary = "canary4e1b"
 
 func TestOneRequestIsOneTraceThroughMailboxCommitAndModelCall(t *testing.T) {
+	t.Parallel()
 	spans := newTracedSpans()
 	core, logs := observer.New(zapcore.InfoLevel)
 	w := newWorld(t, traceTo(t, spans, sdktrace.AlwaysSample()), func(c *testConfig) {
@@ -146,6 +147,7 @@ func wantTraceInLog(t *testing.T, logs *observer.ObservedLogs, span *tracetest.S
 }
 
 func TestARequestThatIsNotSampledHasNoSpanAndNoTraceInTheLog(t *testing.T) {
+	t.Parallel()
 	spans := newTracedSpans()
 	core, logs := observer.New(zapcore.InfoLevel)
 	w := newWorld(t, traceTo(t, spans, sdktrace.NeverSample()), func(c *testConfig) { c.Log = zap.New(core) })

@@ -9,6 +9,7 @@ import (
 )
 
 func TestUsageReportsTheTokenBudget(t *testing.T) {
+	t.Parallel()
 	const limit = 1000
 	var budget *limits.Budget
 	w := newWorld(t, func(c *testConfig) {

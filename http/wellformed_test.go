@@ -15,6 +15,7 @@ import (
 )
 
 func TestMalformedTextIsRefusedAtTheEntry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
 	conversation := protocol.NewConversationID().String()
@@ -65,6 +66,7 @@ func TestMalformedTextIsRefusedAtTheEntry(t *testing.T) {
 }
 
 func TestAnUncheckedHeaderMayBeLatin1(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.client().register("ada@example.com")
 	for _, header := range []string{"User-Agent", "Referer", "X-Something"} {
@@ -85,6 +87,7 @@ func TestAnUncheckedHeaderMayBeLatin1(t *testing.T) {
 
 // Every header field that the server reads is checked: those in the OpenAPI document, and those that the code reads.
 func TestEveryHeaderThatIsReadIsChecked(t *testing.T) {
+	t.Parallel()
 	read := map[string]string{"Origin": "CrossOriginProtection", "Sec-Fetch-Site": "CrossOriginProtection"}
 	server := newWorld(t)
 	for _, r := range server.Routes() {
