@@ -1,11 +1,12 @@
 import { defineConfig } from "vitest/config";
+import { hangGuard } from "./browser/hang-guard";
 
 /** Settings of the tests in a real Chromium against a running service; cmd/turnstone/browser starts both. */
 export const settings = {
   environment: "node",
-  testTimeout: 180_000,
-  hookTimeout: 60_000,
-  expect: { poll: { timeout: 40_000 } },
+  testTimeout: 3 * hangGuard, // longer than one wait, so that a failure names its condition
+  hookTimeout: hangGuard,
+  expect: { poll: { timeout: hangGuard } },
   chaiConfig: { truncateThreshold: 0 },
 } as const;
 

@@ -29,6 +29,12 @@ export const list: Section = {
   end: "<!-- End of the figures of the list of conversations. -->",
 };
 
+export const devices: Section = {
+  title: "The web app: changes of another browser",
+  start: "<!-- The web app's changes of another browser: written by make bench-web. -->",
+  end: "<!-- End of the figures of changes of another browser. -->",
+};
+
 export function publish({ title, start, end }: Section, figures: Figure[], heading: string): void {
   const rows = figures.map((f) => `| ${f.what} | ${f.measured} | ${f.budget} | ${f.holds ? "yes" : "**no**"} |`);
   const text = [

@@ -70,9 +70,7 @@ describe("announcements to screen readers", () => {
       await expect.poll(async () => (await pieces()).length).toBeGreaterThan(at);
       await release();
     }
-    await expect
-      .poll(async () => (await heard()).some(({ text }) => text.startsWith("Answered.")), { timeout: 30_000 })
-      .toBe(true);
+    await expect.poll(async () => (await heard()).some(({ text }) => text.startsWith("Answered."))).toBe(true);
     const announced = await pieces();
     expect(announced.length, "pieces").toBeGreaterThan(2);
     expect(announced[0]).toMatch(/^The ruddy turnstone .*\.$/);
@@ -94,7 +92,7 @@ describe("announcements to screen readers", () => {
     await waitForAnswerText(page);
     await composer(page).press("Escape");
     await expect
-      .poll(async () => (await heard()).filter(({ text }) => text.startsWith("You stopped")), { timeout: 20_000 })
+      .poll(async () => (await heard()).filter(({ text }) => text.startsWith("You stopped")))
       .toEqual([{ urgent: false, text: "You stopped this answer." }]);
     await waitForAnswerEnd(page);
     await page.goto(`${url}/settings`);

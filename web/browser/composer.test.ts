@@ -226,7 +226,7 @@ describe("the connection", () => {
     await banner.waitFor();
     expect(await page.getByText("The answer continues on the server").count()).toBe(0);
     network.restore();
-    await banner.waitFor({ state: "hidden", timeout: 30_000 });
+    await banner.waitFor({ state: "hidden" });
     await composer(page).press("Escape");
     await waitForAnswerEnd(page);
     await visit.close();

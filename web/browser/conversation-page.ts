@@ -55,7 +55,7 @@ export async function send(page: Page, text: string, keys = "Enter"): Promise<vo
 
 /** Waits until the page shows that the answer has ended. */
 export async function waitForAnswerEnd(page: Page): Promise<void> {
-  await stop(page).waitFor({ state: "hidden", timeout: 45_000 });
+  await stop(page).waitFor({ state: "hidden" });
   await page.getByText("Stopping…", { exact: true }).first().waitFor({ state: "hidden" });
 }
 

@@ -140,12 +140,12 @@ describe("writing", () => {
       .first()
       .waitFor();
     await answer.release();
-    await messages(visit.page).nth(1).getByText("Shorter, please.", { exact: true }).waitFor({ timeout: 45_000 });
+    await messages(visit.page).nth(1).getByText("Shorter, please.", { exact: true }).waitFor();
     await visit.page
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 45_000 });
-    await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
+      .waitFor();
+    await stop(visit.page).waitFor({ state: "hidden" });
     const all = await stored(account, conversation);
     expect(all.map((m) => `${m.role} ${m.status}`)).toEqual([
       "user complete",
@@ -163,7 +163,7 @@ describe("writing", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await stop(visit.page).waitFor();
     await composer(visit.page).press("Escape");
-    await stop(visit.page).waitFor({ state: "hidden", timeout: 20_000 });
+    await stop(visit.page).waitFor({ state: "hidden" });
     const last = (await stored(account, conversation)).at(-1)!;
     expect(last.status).toBe("cancelled");
     await messages(visit.page)
@@ -253,7 +253,7 @@ describe("reading", () => {
     await visit.page.reload();
     await stop(visit.page).waitFor();
     await answer.release();
-    await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
+    await stop(visit.page).waitFor({ state: "hidden" });
     const text = (await stored(account, conversation))[1]!.parts.map((part) => part.text ?? "").join("");
     const shown = await messages(visit.page).last().innerText();
     for (const sentence of text.split(/(?<=\.)\s+/).slice(0, 20))
@@ -280,7 +280,7 @@ describe("reading", () => {
     const length = async () => (await messages(visit.page).last().innerText()).length;
     const target = (await length()) + 80;
     await answer.release();
-    await expect.poll(length, { timeout: 20_000 }).toBeGreaterThan(target);
+    await expect.poll(length).toBeGreaterThan(target);
     expect(Math.abs((await scroller.evaluate((element) => element.scrollTop)) - before)).toBeLessThan(4);
     await pill.click();
     await expect
@@ -299,13 +299,10 @@ describe("reading", () => {
     await messages(visit.page).last().waitFor();
     const first = visit.page.getByText("The very first.").first();
     await expect
-      .poll(
-        async () => {
-          await visit.page.locator("[data-scroll]").evaluate((element) => element.scrollTo(0, 0));
-          return first.count();
-        },
-        { timeout: 40_000 },
-      )
+      .poll(async () => {
+        await visit.page.locator("[data-scroll]").evaluate((element) => element.scrollTo(0, 0));
+        return first.count();
+      })
       .toBeGreaterThan(0);
     expect(await visit.page.evaluate(() => document.querySelectorAll("*").length)).toBeLessThan(3_000);
     await visit.close();
@@ -322,13 +319,11 @@ describe("reading", () => {
       .getByText(/Coding/)
       .first()
       .waitFor();
-    await stop(visit.page).waitFor({ state: "hidden", timeout: 30_000 });
+    await stop(visit.page).waitFor({ state: "hidden" });
     const balanced = visit.page.getByRole("button", { name: /Balanced/ }).first();
     await balanced.click();
     const conversation = visit.page.url().split("/c/")[1]!;
-    await expect
-      .poll(async () => (await stored(account, conversation)).at(-1)?.sibling_count, { timeout: 20_000 })
-      .toBe(2);
+    await expect.poll(async () => (await stored(account, conversation)).at(-1)?.sibling_count).toBe(2);
     await visit.close();
   });
 
@@ -379,14 +374,14 @@ describe("reading", () => {
     await visit.page
       .getByText(/\b48\b/)
       .first()
-      .waitFor({ timeout: 20_000 });
+      .waitFor();
     await question.getByText("2/2").or(question.getByText("2 / 2")).first().waitFor();
     await question.getByRole("button", { name: /previous version/i }).click();
     await messages(visit.page)
       .last()
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 20_000 });
+      .waitFor();
     await expect.poll(async () => (await stored(account, conversation))[0]!.parts[0]!.text).toBe("What is 6*7?");
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
     await messages(mobile.page)
@@ -400,9 +395,7 @@ describe("reading", () => {
       .last()
       .getByRole("button", { name: /^regenerate$/i })
       .click();
-    await expect
-      .poll(async () => (await stored(account, conversation)).at(-1)!.sibling_count, { timeout: 20_000 })
-      .toBe(2);
+    await expect.poll(async () => (await stored(account, conversation)).at(-1)!.sibling_count).toBe(2);
     await visit.close();
   });
 });

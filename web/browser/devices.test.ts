@@ -4,12 +4,9 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { composer, messages, pausedAnswer, sidebar, stop, waiting } from "./conversation-page";
 import { FaultProxy } from "./fault-proxy";
-import { Account, BrowserWindow, checkDelay, phone, withBrowser } from "./harness";
+import { Account, BrowserWindow, phone, withBrowser } from "./harness";
 
 withBrowser();
-
-/** The time in milliseconds after which another browser must show a change. */
-const limit = 1_000;
 
 /** Waits until the feed of a new page is connected: from then on it shows changes without a request of its own. */
 async function openFollowing(path: string, account: Account, options = {}): Promise<BrowserWindow> {
@@ -20,13 +17,13 @@ async function openFollowing(path: string, account: Account, options = {}): Prom
   return visit;
 }
 
-/** Makes a change and waits until a page shows it; the time counts from the end of the change. */
-async function showsInTime(what: string, change: () => Promise<unknown>, shown: () => Promise<unknown>): Promise<void> {
-  const seen = shown();
+/** Makes a change and waits until a page shows it without being reloaded. `make bench-web` measures how long that takes. */
+async function shows(page: Page, change: () => Promise<unknown>, shown: () => Promise<unknown>): Promise<void> {
+  const loadedAt = () => page.evaluate(() => performance.timeOrigin);
+  const before = await loadedAt();
   await change();
-  const from = performance.now();
-  await seen;
-  checkDelay(`another browser shows ${what}`, performance.now() - from, limit);
+  await shown();
+  expect(await loadedAt()).toBe(before);
 }
 
 /** Waits for the response to a request of the page that its action causes. */
@@ -40,20 +37,20 @@ const draftShown = (page: Page, text: string) =>
   page.waitForFunction((wanted) => document.querySelector("textarea")?.value === wanted, text);
 
 describe("two browsers of one account", () => {
-  test("a draft, a title, a branch, the order of the queue and a deletion are shown in the other within a second", async () => {
+  test("a draft, a title, a branch, the order of the queue and a deletion are shown in the other without a reload", async () => {
     const account = await Account.register();
     const conversation = await account.chat("What is 6*7?");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Sums" });
     const laptop = await openFollowing(`/c/${conversation}`, account);
     const mobile = await openFollowing(`/c/${conversation}`, account);
     await messages(mobile.page).nth(1).waitFor();
-    await showsInTime(
-      "a draft",
+    await shows(
+      mobile.page,
       () => acting(laptop.page, "PUT", /\/draft$/, () => composer(laptop.page).fill("From the laptop")),
       () => draftShown(mobile.page, "From the laptop"),
     );
-    await showsInTime(
-      "a title",
+    await shows(
+      mobile.page,
       () => account.request("PUT", `/conversations/${conversation}/title`, { title: "Two tides a day" }),
       () =>
         sidebar(mobile.page)
@@ -70,8 +67,8 @@ describe("two browsers of one account", () => {
     });
     await mobile.page.getByText("What is 7*8?").first().waitFor();
     await laptop.page.getByText("What is 7*8?").first().waitFor();
-    await showsInTime(
-      "the other branch",
+    await shows(
+      mobile.page,
       () =>
         acting(laptop.page, "PUT", /\/active-branch$/, async () => {
           await messages(laptop.page).first().hover();
@@ -89,8 +86,8 @@ describe("two browsers of one account", () => {
     const { queue_version, data } = await account.read<{ queue_version: number; data: { follow_up_id: string }[] }>(
       `/conversations/${conversation}/follow-ups`,
     );
-    await showsInTime(
-      "the order of the queue",
+    await shows(
+      mobile.page,
       () =>
         account.request("PUT", `/conversations/${conversation}/follow-ups/order`, {
           order: data.map((one) => one.follow_up_id).reverse(),
@@ -105,8 +102,8 @@ describe("two browsers of one account", () => {
     await account.request("PUT", `/conversations/${other}/title`, { title: "To be deleted" });
     const row = sidebar(mobile.page).getByRole("link", { name: /^To be deleted/ });
     await row.waitFor();
-    await showsInTime(
-      "a deletion",
+    await shows(
+      mobile.page,
       () => account.request("DELETE", `/conversations/${other}`),
       () => row.waitFor({ state: "detached" }),
     );

@@ -104,7 +104,7 @@ describe("faults", () => {
     await visit.page
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 30_000 });
+      .waitFor();
     await waitForAnswerEnd(visit.page);
     const { data } = await account.read<{ data: { role: string }[] }>(`/conversations/${conversation}/messages`);
     expect(data.map((m) => m.role)).toEqual(["user", "assistant", "user", "assistant"]);
@@ -130,7 +130,6 @@ describe("faults", () => {
     await expect
       .poll(
         async () => (await account.read<{ data: unknown[] }>(`/conversations/${conversation}/messages`)).data.length,
-        { timeout: 40_000 },
       )
       .toBe(4);
     await waitForAnswerEnd(visit.page);
@@ -169,7 +168,7 @@ describe("faults", () => {
     await visit.page
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 30_000 });
+      .waitFor();
     await visit.close();
   });
 
@@ -204,7 +203,7 @@ describe("faults", () => {
     await page
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 30_000 });
+      .waitFor();
     expect(await page.getByRole("dialog").count()).toBe(0);
     await visit.close();
   });
@@ -266,7 +265,7 @@ describe("faults", () => {
     await visit.page
       .getByText(/\b42\b/)
       .first()
-      .waitFor({ timeout: 30_000 });
+      .waitFor();
     const { data } = await account.read<{ data: unknown[] }>(`/conversations/${conversation}/messages`);
     expect(data.length).toBe(4);
     await visit.close();
@@ -280,8 +279,7 @@ describe("faults", () => {
     const visit = await BrowserWindow.open(`/c/${turns[0]!.conversation}`, account);
     const tabs = [visit.page];
     for (let i = 1; i < 8; i++) tabs.push(await visit.tab(`/c/${turns[i % turns.length]!.conversation}`));
-    for (const tab of tabs)
-      await expect.poll(async () => (await lastAnswerText(tab)).length, { timeout: 30_000 }).toBeGreaterThan(20);
+    for (const tab of tabs) await expect.poll(async () => (await lastAnswerText(tab)).length).toBeGreaterThan(20);
     const fetched = await tabs[7]!.evaluate(() => fetch("/conversations?limit=1").then((response) => response.status));
     expect(fetched).toBe(200);
     for (const turn of turns) await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn.turn });

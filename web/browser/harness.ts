@@ -1,12 +1,11 @@
 // Chromium, test accounts and browser windows for the tests, with the checks that every window must pass.
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { hangGuard } from "./hang-guard";
 
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 const control = process.env["TURNSTONE_CONTROL"];
 const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
-/** When no further test starts, in milliseconds since 1970. The suite then reports the others as not run. */
-const deadline = Number(process.env["TURNSTONE_DEADLINE"] ?? Infinity);
 const flags =
   "--headless --no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
@@ -29,15 +28,13 @@ export async function quit(): Promise<void> {
 /** Starts the browser for the tests of a file. The service runs at the start and at the end of each test. */
 export function withBrowser(): void {
   beforeAll(launch);
-  beforeEach(async ({ skip }) => {
-    skip(Date.now() >= deadline, "the suite has no time left");
+  beforeEach(async () => {
     await sendCommand("running");
     faultInjected = false;
   });
   afterEach(async () => {
     await sendCommand("running");
     if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
-    if (late.length > 0) await sendCommand("late", late.splice(0).join("\n"));
   });
   afterAll(quit);
 }
@@ -54,18 +51,6 @@ const refused: string[] = [];
 
 function countRefusal(status: number, method: string, to: string): void {
   if (status === 503 && !faultInjected) refused.push(`${expect.getState().currentTestName ?? ""}: ${method} ${to}`);
-}
-
-/** What took longer in this test than its limit. */
-const late: string[] = [];
-
-/**
- * Reports that something took longer than its limit, in milliseconds. It fails the suite unless the machine was too slow
- * in that time.
- */
-export function checkDelay(what: string, took: number, limit: number): void {
-  const test = expect.getState().currentTestName ?? "";
-  if (took > limit) late.push(`${test}: ${what} took ${Math.ceil(took)} ms, the limit is ${limit} ms`);
 }
 
 async function injectFault(verb: string): Promise<void> {
@@ -107,12 +92,11 @@ export class Account {
   }
 
   /**
-   * Sends a request as this account; throws an error if it does not succeed. Every 503 that the test did not cause is
-   * counted: it fails the suite or is reported as inconclusive. After such a 503 the request is sent again for up to
-   * 10 s, unless its outcome is unknown, so that the rest of the test still runs.
+   * Sends a request as this account; throws an error if it does not succeed. A 503 that the test did not cause also fails
+   * the suite.
    */
   async request(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    const init = {
+    const response = await fetch(url + path, {
       method,
       headers: {
         "Content-Type": "application/json",
@@ -123,20 +107,8 @@ export class Account {
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    };
-    const giveUp = Date.now() + 10_000;
-    let response = await fetch(url + path, init);
+    });
     countRefusal(response.status, method, path);
-    while (
-      response.status === 503 &&
-      !faultInjected &&
-      Date.now() < giveUp &&
-      !(await response.clone().text()).includes("outcome_unknown")
-    ) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      response = await fetch(url + path, init);
-      countRefusal(response.status, method, path);
-    }
     for (const cookie of response.headers.getSetCookie()) {
       const pair = cookie.split(";")[0]!; // the service also sets a cookie that marks a known device
       if (/^(__Host-)?session=/.test(pair)) this.#cookie = pair;
@@ -207,6 +179,7 @@ async function newWindow(options: BrowserContextOptions): Promise<Window> {
   const at = closed.findIndex((one) => one.options === key);
   if (at >= 0) return closed.splice(at, 1)[0]!;
   const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
+  context.setDefaultTimeout(hangGuard);
   const page = await context.newPage();
   const window: Window = { context, page, options: key, altered: false };
   const { clock } = page;

@@ -105,7 +105,7 @@ describe("uploads", () => {
     await page.getByRole("progressbar", { name: "Uploading d.txt" }).waitFor();
     expect(await account.read(`/files/uploads/${upload_id}`)).toMatchObject({ state: "cancelled" });
     network.release();
-    await uploads(page).waitFor({ state: "detached", timeout: 30_000 });
+    await uploads(page).waitFor({ state: "detached" });
     await expect
       .poll(() => names(page).then((found) => found.sort()))
       .toEqual(["a.txt", "b.txt", "c.txt", "d.txt"].filter((name) => name !== filename));
@@ -132,7 +132,7 @@ describe("uploads", () => {
     network.release();
     network.restore();
     await upload(page, "tides.txt").getByRole("button", { name: "Try again" }).press("Enter");
-    await row(page, "tides.txt").waitFor({ timeout: 30_000 });
+    await row(page, "tides.txt").waitFor();
     expect(sessions.length).toBe(2);
     expect(sessions[1]).toBe(sessions[0]);
     expect((await listed(account)).length).toBe(1);

@@ -107,7 +107,7 @@ async function readAll({ page }: Listed): Promise<void> {
             }
           })
           .then(() => last.count()),
-      { timeout: 60_000, interval: 0 },
+      { interval: 0 },
     )
     .toBe(1);
 }

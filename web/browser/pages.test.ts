@@ -38,13 +38,11 @@ describe("the sidebar", () => {
     await visit.page.getByRole("menuitem", { name: "Delete" }).press("Enter");
     await visit.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await expect
-      .poll(
-        () =>
-          account.read(`/conversations/${other}`).then(
-            () => "there",
-            () => "gone",
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        account.read(`/conversations/${other}`).then(
+          () => "there",
+          () => "gone",
+        ),
       )
       .toBe("gone");
     await visit.close();
@@ -62,7 +60,7 @@ describe("the sidebar", () => {
     await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn });
     await sidebar(visit.page)
       .getByRole("link", { name: /Busy.*new answer/ })
-      .waitFor({ timeout: 40_000 });
+      .waitFor();
     await visit.close();
   });
 });

@@ -112,7 +112,7 @@ describe("concurrent changes", () => {
       await localOnly.waitFor({ state: "hidden" });
       await expectFocus(composer(mobile.page));
       expect(await composer(mobile.page).inputValue()).toBe(text);
-      await expect.poll(() => composer(laptop.page).inputValue(), { timeout: 30_000 }).toBe(text);
+      await expect.poll(() => composer(laptop.page).inputValue()).toBe(text);
       expect(await draftOf(account, conversation)).toBe(text);
     };
 

@@ -189,7 +189,7 @@ describe("the queue", () => {
     expect((await account.read<{ state: string }>(`/chat/turns/${turn}`)).state).toBe("running");
     await answer.release();
     await expect
-      .poll(() => states(account, conversation), { timeout: 50_000 })
+      .poll(() => states(account, conversation))
       .toEqual(Array(3).fill(["user complete", "assistant complete"]).flat());
     const all = await stored(account, conversation);
     expect([2, 4].map((at) => textOf(all[at]!))).toEqual(["What is 6*7?", "What is 6*8?"]);
@@ -347,7 +347,7 @@ describe("tabs and networks", () => {
     await banner.waitFor();
     network.restore();
     await clock.resume();
-    await banner.waitFor({ state: "hidden", timeout: 30_000 });
+    await banner.waitFor({ state: "hidden" });
     const length = (await lastAnswerText(page)).length;
     await expect.poll(async () => (await lastAnswerText(page)).length).toBeGreaterThan(length);
     await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn });

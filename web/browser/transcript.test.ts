@@ -81,7 +81,7 @@ describe("the tail of a streaming answer", () => {
     const before = await height();
     const note = answer.getByText("The model is still working…", { exact: true });
     expect(await note.count()).toBe(0);
-    await note.waitFor({ timeout: 30_000 });
+    await note.waitFor();
     await page
       .getByRole("status")
       .getByText("The model is still working…", { exact: true })
@@ -114,7 +114,7 @@ describe("the tail of a streaming answer", () => {
       const release = await hold(question);
       await send(page, question);
       const answer = messages(page).nth(3);
-      await expect.poll(() => tails(answer), { timeout: 10_000 }).toEqual([tail]);
+      await expect.poll(() => tails(answer)).toEqual([tail]);
       await release();
       await waitForAnswerEnd(page);
       await visit.close();

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,13 +39,9 @@ func TestBrowserSuiteWithOutages(t *testing.T) {
 func runSuite(t *testing.T, config string, settings ...string) {
 	t.Helper()
 	k := newController(t, append(settings, generous...)...)
-	began := time.Now()
 	environment := []string{
 		"TURNSTONE_URL=http://" + k.site.Public, "TURNSTONE_INTERNAL=http://" + k.site.Internal,
 		"TURNSTONE_CONTROL=" + k.listen(), "TURNSTONE_FOLDER=" + k.site.Folder,
-	}
-	if limit, ok := t.Deadline(); ok {
-		environment = append(environment, fmt.Sprintf("TURNSTONE_DEADLINE=%d", limit.Add(-reserve).UnixMilli()))
 	}
 	run := func(only []string) results {
 		tests := start(t, config, only, environment...)
@@ -56,7 +52,6 @@ func runSuite(t *testing.T, config string, settings ...string) {
 	if names := first.failed(); secondTries.allow(len(names)) {
 		first.replace(t, names, run(names))
 	}
-	first.reportUnstarted(t, began)
 	first.report(t)
 }
 
@@ -108,24 +103,23 @@ func TestASecondTryIsNamedAndCountsForItsTestOnly(t *testing.T) {
 	}
 }
 
-func TestTestsWithoutTimeAreInconclusiveOnlyOnASlowMachine(t *testing.T) {
-	partly := results{{"a", "passed", nil, 1}, {"b", "skipped", nil, 0}, {"c", "failed", nil, 1}}
-	for _, c := range []struct {
-		all          results
-		slow         bool
-		inconclusive bool
-	}{
-		{partly, true, true},
-		{partly, false, false},
-		{results{{"b", "skipped", nil, 0}}, true, false}, // no test ran
-	} {
-		finding, inconclusive := c.all.judge(time.Minute, time.Millisecond, c.slow)
-		if inconclusive != c.inconclusive || !strings.Contains(finding, "such as: b;") {
-			t.Errorf("%v, slow: %t: %q, inconclusive: %t", c.all, c.slow, finding, inconclusive)
+func TestATestThatDidNotPassIsAFailure(t *testing.T) {
+	for status, failed := range map[string]bool{"passed": false, "failed": true, "skipped": true, "pending": true, "todo": true} {
+		if finding := (result{FullName: "a", Status: status}).finding(); (finding != "") != failed {
+			t.Errorf("a %s test: %q", status, finding)
 		}
 	}
-	if notices := partly.merge(results{{"c", "skipped", nil, 0}}, []string{"c"}); len(notices) > 0 || partly[2].Status != "failed" {
+	first := results{{"c", "failed", nil, 1}}
+	if notices := first.merge(results{{"c", "skipped", nil, 0}}, []string{"c"}); len(notices) > 0 || first[0].Status != "failed" {
 		t.Error("a second try that did not start replaced a failure")
+	}
+}
+
+func TestEveryUnexpectedRefusalIsAFinding(t *testing.T) {
+	got := describeRefusals("b: GET /files\na: POST /chat\nb: GET /files\n")
+	want := []string{"1 unexpected 503 responses: a: POST /chat", "2 unexpected 503 responses: b: GET /files"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

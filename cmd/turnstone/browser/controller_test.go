@@ -18,17 +18,12 @@ import (
 // program is the variant with failpoints, in which a test can hold an answer; see package protocol/failpoint.
 var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
 
-const (
-	// maxCommand bounds the body of a request, in bytes.
-	maxCommand = 64 << 10
-	// refusedWithin is the time before the end of a test in which a refusal or a delay is assumed to have happened: about
-	// as long as a test takes.
-	refusedWithin = time.Minute
-)
+// maxCommand bounds the body of a request, in bytes.
+const maxCommand = 64 << 10
 
 // command is a request of a browser test to change the state of the service. down kills it with kill -9, up starts it,
 // freeze stops the process with its connections open, thaw continues it, and running makes it run whatever was done to
-// it. refused reports unexpected 503s, one per line of the body, and late what took longer than its limit, as well.
+// it. refused reports unexpected 503s, one per line of the body.
 type command struct {
 	verb, body string
 	done       chan struct{}
@@ -48,7 +43,6 @@ func newController(t *testing.T, settings ...string) *controller {
 	t.Helper()
 	k := &controller{t: t, site: sitetest.NewDevelopment(t, settings...), commands: make(chan command)}
 	k.site.Build = program
-	sitetest.Meter() // starts measuring
 	k.process = k.site.Start(t)
 	t.Cleanup(func() {
 		for _, log := range k.ended {
@@ -64,12 +58,11 @@ func (k *controller) serve(done <-chan struct{}) {
 	for {
 		select {
 		case c := <-k.commands:
-			switch c.verb {
-			case "refused":
-				k.checkRefusals(c.body)
-			case "late":
-				k.checkDelays(c.body)
-			default:
+			if c.verb == "refused" {
+				for _, finding := range describeRefusals(c.body) { // they fail the suite even if their test passes at a second try
+					k.t.Error(finding)
+				}
+			} else {
 				k.do(c.verb)
 			}
 			close(c.done)
@@ -79,27 +72,16 @@ func (k *controller) serve(done <-chan struct{}) {
 	}
 }
 
-// checkRefusals fails the suite for each unexpected 503, unless the machine was too slow for the service.
-func (k *controller) checkRefusals(refused string) {
-	k.t.Helper()
-	now := time.Now()
+// describeRefusals returns a finding for each different request in the lines of refused.
+func describeRefusals(refused string) (findings []string) {
 	counts := map[string]int{}
 	for request := range strings.SplitSeq(strings.TrimSpace(refused), "\n") {
 		counts[request]++
 	}
 	for _, request := range slices.Sorted(maps.Keys(counts)) {
-		finding := fmt.Sprintf("%d unexpected 503 responses: %s", counts[request], request)
-		sitetest.Meter().Between(now.Add(-refusedWithin), now).Report(k.t, finding)
+		findings = append(findings, fmt.Sprintf("%d unexpected 503 responses: %s", counts[request], request))
 	}
-}
-
-// checkDelays fails the suite for each delay, unless the machine was too slow. The delays happened shortly before.
-func (k *controller) checkDelays(late string) {
-	k.t.Helper()
-	now := time.Now()
-	for line := range strings.SplitSeq(strings.TrimSpace(late), "\n") {
-		sitetest.Meter().Between(now.Add(-refusedWithin), now).Report(k.t, line)
-	}
+	return findings
 }
 
 func (k *controller) do(verb string) {
@@ -127,8 +109,7 @@ func (k *controller) do(verb string) {
 	}
 }
 
-// listen starts an HTTP server for commands (POST /down, /up, /freeze, /thaw, /running, /refused and /late) and returns its
-// URL.
+// listen starts an HTTP server for commands (POST /down, /up, /freeze, /thaw, /running and /refused) and returns its URL.
 func (k *controller) listen() string {
 	k.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

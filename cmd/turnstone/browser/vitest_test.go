@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,17 +15,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"turnstone/cmd/machine"
-	"turnstone/cmd/turnstone/sitetest"
 )
 
 const (
 	webFolder = "../../../web"
-	// reserve is the time before the limit of the package in which no further test starts. It is enough for a test and its
-	// hooks to reach their own limits, which web/vitest.faults.config.ts sets.
-	reserve = 5*time.Minute + killReserve
-	// killReserve is the time before the limit of the package at which a run that hangs is killed.
+	// killReserve is the time before the limit of the package at which a run that hangs is killed. The suites then fail.
 	killReserve = 30 * time.Second
 	// maxRetries is the number of tests of a run that get a second try if CI is set; otherwise none does. `make test`
 	// prints a notice of each next to its summary.
@@ -114,69 +109,48 @@ func (r result) why() string {
 func (all results) replace(t *testing.T, names []string, second results) {
 	t.Helper()
 	for _, text := range all.merge(second, names) {
-		if err := machine.AddNotice(t.Name() + ": " + text); err != nil {
+		if err := addNotice(t.Name() + ": " + text); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// unstarted returns the names of the tests that did not start because no time was left. No test is skipped otherwise.
-func (all results) unstarted() (names []string) {
-	for _, one := range all {
-		if one.Status == "skipped" || one.Status == "pending" {
-			names = append(names, one.FullName)
-		}
+// noticeFile receives a line for each notice; `make test` prints it above its summary.
+const noticeFile = "../../../tmp/notices"
+
+// addNotice appends a line to the notices of `make test`.
+func addNotice(text string) error {
+	if err := os.MkdirAll(filepath.Dir(noticeFile), 0o711); err != nil {
+		return err
 	}
-	return names
+	file, err := os.OpenFile(noticeFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, text)
+	return errors.Join(err, file.Close())
 }
 
-// named is the number of tests that the notice of a suite without time names. Its output names all of them.
-const named = 10
-
-// reportUnstarted fails the suite if tests did not start, unless the machine was slow on the average since it began: then
-// these tests are inconclusive.
-func (all results) reportUnstarted(t *testing.T, began time.Time) {
-	t.Helper()
-	names := all.unstarted()
-	mean, slow := sitetest.Meter().SlowFor(began, time.Now())
-	t.Logf("a computation of 5ms took %s on average", mean)
-	if len(names) == 0 {
-		return
-	}
-	t.Logf("not run:\n%s", strings.Join(names, "\n"))
-	finding, inconclusive := all.judge(time.Since(began), mean, slow)
-	if !inconclusive {
-		t.Error(finding)
-		return
-	}
-	if err := machine.AddNotice("inconclusive: " + t.Name() + ": " + finding); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// judge describes the tests that did not start in a time. They are inconclusive if the machine was slow and a test ran.
-func (all results) judge(took, mean time.Duration, slow bool) (finding string, inconclusive bool) {
-	names := all.unstarted()
-	finding = fmt.Sprintf("%d of %d tests did not start in %s, such as: %s; 5ms of processor time took %s on average",
-		len(names), len(all), took.Round(time.Second), strings.Join(names[:min(named, len(names))], ", "), mean)
-	return finding, slow && len(names) < len(all)
-}
-
-// report reports each test of the app that started as a subtest.
+// report reports each test of the app as a subtest.
 func (all results) report(t *testing.T) {
 	t.Helper()
-	unstarted := all.unstarted()
 	for _, one := range all {
-		if slices.Contains(unstarted, one.FullName) {
-			continue
-		}
 		t.Run(one.FullName, func(t *testing.T) {
 			t.Logf("%.1f s", one.Duration/1000)
-			if one.Status != "passed" {
-				t.Errorf("%s: %s", one.Status, strings.Join(one.FailureMessages, "\n"))
+			if finding := one.finding(); finding != "" {
+				t.Error(finding)
 			}
 		})
 	}
+}
+
+// finding describes why the test did not pass, or is empty. No test is skipped on purpose: one that did not start, for
+// example because a hook of its file failed, is a failure.
+func (r result) finding() string {
+	if r.Status == "passed" {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", r.Status, strings.Join(r.FailureMessages, "\n"))
 }
 
 // vitest is a run of the app's own tests.
