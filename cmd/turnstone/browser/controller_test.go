@@ -15,8 +15,9 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// program is the variant with failpoints, in which a test can hold an answer; see package protocol/failpoint.
-var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
+// program is the variant with failpoints, in which a test can hold an answer; see package protocol/failpoint. The race
+// detector would double its processor time; the suites http, crash and e2e search for races in the same code.
+var program = sitetest.NewPlainBuild("turnstone-browser", "-tags=failpoint")
 
 // maxCommand bounds the body of a request, in bytes.
 const maxCommand = 64 << 10

@@ -31,6 +31,11 @@ type Build struct {
 // its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug must not be mistaken for
 // the unmodified one.
 func NewBuild(name string, flags ...string) *Build {
+	return NewPlainBuild(name, append([]string{"-race"}, flags...)...)
+}
+
+// NewPlainBuild is NewBuild without the race detector, for a suite that does not search for races.
+func NewPlainBuild(name string, flags ...string) *Build {
 	b := &Build{name: name, flags: flags}
 	b.made = sync.OnceValues(b.make)
 	return b
@@ -59,7 +64,7 @@ func (b *Build) make() (string, error) {
 		return "", err
 	}
 	defer unlock()
-	build := exec.Command("go", append(append([]string{"build", "-race", "-buildvcs=false", "-ldflags=-w " + timelimit.LinkerFlag()}, b.flags...), "-o", path, "./cmd/turnstone")...)
+	build := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-ldflags=-w " + timelimit.LinkerFlag()}, b.flags...), "-o", path, "./cmd/turnstone")...)
 	build.Dir = root
 	output, err := build.CombinedOutput()
 	if err != nil {
