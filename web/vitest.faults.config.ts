@@ -4,6 +4,7 @@ import { hangGuard } from "./browser/hang-guard";
 /** Settings of the tests in a real Chromium against a running service; cmd/turnstone/browser starts both. */
 export const settings = {
   environment: "node",
+  isolate: false, // the files that run in one process use one browser
   testTimeout: 3 * hangGuard, // longer than one wait, so that a failure names its condition
   hookTimeout: hangGuard,
   expect: { poll: { timeout: hangGuard } },

@@ -1,6 +1,6 @@
 // Chromium, test accounts and browser windows for the tests, with the checks that every window must pass.
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { hangGuard } from "./hang-guard";
 
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
@@ -12,20 +12,24 @@ const flags =
 export const desktop = { width: 1280, height: 800 };
 export const phone = { width: 390, height: 844 };
 
-let browser: Browser;
+let browser: Browser | undefined;
 
-export async function launch(): Promise<void> {
-  browser = await chromium.launch({
+export async function launch(): Promise<Browser> {
+  return (browser ??= await chromium.launch({
     executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell",
     args: flags.split(" "),
-  });
+  }));
 }
 
 export async function quit(): Promise<void> {
-  await browser.close();
+  await browser?.close();
+  browser = undefined;
 }
 
-/** Starts the browser for the tests of a file. The service runs at the start and at the end of each test. */
+/**
+ * Prepares the tests of a file. The service runs at the start and at the end of each test. All files that run in the same
+ * process use its browser, which ends with the process.
+ */
 export function withBrowser(): void {
   beforeAll(launch);
   beforeEach(async () => {
@@ -35,8 +39,9 @@ export function withBrowser(): void {
   afterEach(async () => {
     await sendCommand("running");
     if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
+    for (const { context } of opened) await context.close(); // a test that failed has left them open
+    opened.clear();
   });
-  afterAll(quit);
 }
 
 /** Sends a command to the process that runs the service. Does nothing without one, for example in a benchmark. */
@@ -168,17 +173,28 @@ interface Window {
   altered: boolean;
 }
 
+/** The windows that the current test has open. */
+const opened = new Set<Window>();
+
 /**
- * The windows that tests of this file have closed. Later tests with the same options use them again: loading a page takes
- * 0.6 s of processor time in a used context, which still has its process and its cached scripts, and 1.5 s in a new one.
+ * Windows that tests have closed, the last one at the end. Later tests with the same options use them again: loading a
+ * page takes 0.6 s of processor time in a used context, which still has its process and its cached scripts, and 1.5 s in a
+ * new one.
  */
 const closed: Window[] = [];
+const maxClosed = 8;
 
 async function newWindow(options: BrowserContextOptions): Promise<Window> {
   const key = JSON.stringify(options);
-  const at = closed.findIndex((one) => one.options === key);
-  if (at >= 0) return closed.splice(at, 1)[0]!;
-  const context = await browser.newContext({ viewport: desktop, locale: "en", timezoneId: "UTC", ...options });
+  const at = closed.findLastIndex((one) => one.options === key);
+  const window = at >= 0 ? closed.splice(at, 1)[0]! : await createWindow(options, key);
+  opened.add(window);
+  return window;
+}
+
+async function createWindow(options: BrowserContextOptions, key: string): Promise<Window> {
+  const defaults = { viewport: desktop, locale: "en", timezoneId: "UTC" };
+  const context = await (await launch()).newContext({ ...defaults, ...options });
   context.setDefaultTimeout(hangGuard);
   const page = await context.newPage();
   const window: Window = { context, page, options: key, altered: false };
@@ -202,6 +218,7 @@ async function newWindow(options: BrowserContextOptions): Promise<Window> {
 /** Returns a window to its first state, without cookies and stored data, or closes it where that is not possible. */
 async function recycle(window: Window): Promise<void> {
   const { context, page } = window;
+  opened.delete(window);
   const { viewport, storageState } = JSON.parse(window.options) as BrowserContextOptions;
   if (window.altered || page.isClosed() || storageState !== undefined) return context.close();
   // Playwright needs its own listeners of other events.
@@ -226,6 +243,7 @@ async function recycle(window: Window): Promise<void> {
   await page.setViewportSize(viewport ?? desktop);
   window.altered = false;
   closed.push(window);
+  if (closed.length > maxClosed) await closed.shift()!.context.close();
 }
 
 /** A separate browser window, signed in if an account is given. */
