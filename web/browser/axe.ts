@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { desktop, phone } from "./harness";
 
 const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -28,8 +29,8 @@ interface Axe {
 }
 
 const allRules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-// The rules that depend on colours; the other rules give the same result in both colour schemes.
-const colourRules = { type: "rule", values: ["color-contrast", "link-in-text-block"] };
+/** The rules that depend on colours; the other rules give the same result in every colour scheme. */
+export const colourRules: object = { type: "rule", values: ["color-contrast", "link-in-text-block"] };
 
 /** Expects no violation on the page and no contrast that could not be decided. */
 export async function expectAccessible(page: Page, what: string, rules: object = allRules): Promise<void> {
@@ -92,8 +93,22 @@ export async function inBothColorSchemes(
 }
 
 /** Expects no violation on the page in either colour scheme. */
-export async function expectAccessibleInBothColorSchemes(page: Page, what: string): Promise<void> {
+export async function expectAccessibleInBothColorSchemes(
+  page: Page,
+  what: string,
+  rules: object = allRules,
+): Promise<void> {
   await inBothColorSchemes(page, (scheme) =>
-    expectAccessible(page, `${what}, ${scheme}`, scheme === "dark" ? colourRules : allRules),
+    expectAccessible(page, `${what}, ${scheme}`, scheme === "dark" ? colourRules : rules),
   );
+}
+
+/** Expects that the page fits the width of a desktop and of a phone without a violation in either colour scheme. */
+export async function expectAccessibleOnDesktopAndPhone(page: Page, what: string): Promise<void> {
+  for (const [kind, viewport] of Object.entries({ phone, desktop })) {
+    await page.setViewportSize(viewport);
+    await expectAccessibleInBothColorSchemes(page, `${what}, on a ${kind}`);
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(wider, `${what} is wider than a ${kind}`).toBeLessThanOrEqual(0);
+  }
 }

@@ -29,8 +29,8 @@ export const focusedMessage = (page: Page) =>
 
 /** A directive for an answer without delays. */
 export const fast = (tokens: number) => `[[script tokens=${tokens} ttft=0ms interval=0ms]]`;
-/** A question whose answer outlasts every test: a token every 30 ms for ten minutes. */
-export const endless = "Something long. [[script tokens=20000 ttft=10ms interval=30ms]]";
+/** A question whose answer outlasts every test: ten tokens a second for half an hour. */
+export const endless = "Something long. [[script tokens=20000 ttft=10ms interval=100ms]]";
 
 /** A question whose answer pauses after its fortieth token until release, so that it lasts as long as a test needs. */
 export interface PausedAnswer {
