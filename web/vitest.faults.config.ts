@@ -5,7 +5,7 @@ import { hangGuard } from "./browser/hang-guard";
 export const settings = {
   environment: "node",
   isolate: false, // the files that run in one process use one browser
-  testTimeout: 7 * hangGuard, // a test waits for several conditions
+  testTimeout: 7 * hangGuard, // a test waits for several conditions; see hang-guard.ts
   hookTimeout: hangGuard,
   expect: { poll: { timeout: hangGuard } },
   chaiConfig: { truncateThreshold: 0 },

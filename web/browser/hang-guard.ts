@@ -1,5 +1,5 @@
 /**
- * Ends a test that waits for a condition that never becomes true, in milliseconds. It is more than ten times the slowest wait
- * seen, and judges nothing: no test depends on how fast something happens.
+ * Ends a wait for a condition that never becomes true, in milliseconds. Seven times as long is the limit of a whole test: ten
+ * times the slowest run seen. It judges nothing, because no test depends on how fast something happens.
  */
 export const hangGuard = 120_000;
