@@ -54,6 +54,7 @@ const (
 	TakeoverLimit = "limits takeover"
 	DrainLimit    = "limits drain"
 	CancelLimit   = "limits cancel"
+	ResponseLimit = "limits response"
 )
 
 // goals are all goals, in the order of the document.
@@ -103,6 +104,7 @@ var goals = []goal{
 	{TakeoverLimit, "pause of a turn for its reader after `kill -9` of its node, p99", "longest pause in a second before that", atMost(5000, "ms"), atMost(2500, "ms")},
 	{DrainLimit, "pause of a turn for its reader while its node is drained, longest", "longest pause in a second before that", atMost(2000, "ms"), atMost(1000, "ms")},
 	{CancelLimit, "time from a cancel to the end of the turn while the model is frozen, longest", "with a model that runs", atMost(5000, "ms"), atMost(2500, "ms")},
+	{ResponseLimit, "time until a response begins while nothing fails, for each kind of request that the app sends, longest", "`GET /health`", atMost(1000, "ms"), atMost(250, "ms")},
 }
 
 // IDs returns the identifiers of all goals. The part before a space names the measurement.

@@ -24,7 +24,7 @@ const (
 
 // promises are the goals, in the order of the table.
 var promises = []string{
-	goals.RedisLimit, goals.PostgresLimit, goals.ReadyLimit, goals.RecoveryLimit, goals.TakeoverLimit, goals.DrainLimit, goals.CancelLimit,
+	goals.RedisLimit, goals.PostgresLimit, goals.ReadyLimit, goals.RecoveryLimit, goals.TakeoverLimit, goals.DrainLimit, goals.CancelLimit, goals.ResponseLimit,
 }
 
 // run is one run of the measurements.
@@ -77,7 +77,7 @@ func Measure(ctx context.Context, s *site.Site, quick bool, report *goals.Report
 		r.via = append(r.via, via)
 	}
 	r.cluster = cluster
-	for _, part := range []func(context.Context) error{r.outages, r.departures, r.cancels} {
+	for _, part := range []func(context.Context) error{r.responses, r.outages, r.departures, r.cancels} {
 		if err := part(ctx); err != nil {
 			return err
 		}
