@@ -254,8 +254,19 @@ func (e *receivedValues) versionOf(of *conversationIDs) int64 {
 	return of.version
 }
 
+// seldom lists the routes that random requests seldom satisfy: each needs several objects of the caller, or one in a
+// certain state.
+var seldom = []string{
+	"POST /conversations/{conversation_id}/attachments", "POST /projects/{project_id}/files", "DELETE /projects/{project_id}/files/{file_id}",
+	"DELETE /projects/{project_id}", "POST /projects/{project_id}/restore", "POST /conversations/{conversation_id}/branches",
+	"POST /conversations/{conversation_id}/shares", "DELETE /shares/{share_id}", "PUT /conversations/{conversation_id}/feedback",
+	"DELETE /conversations/{conversation_id}/feedback", "PUT /conversations/{conversation_id}/read",
+	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}", "POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote",
+}
+
 // weightedRoutes lists each route as many times as its weight: most for reads, less for routes that create
-// conversations and turns, and least for routes that end sessions that other walkers use.
+// conversations and turns, least for routes that end sessions that other walkers use, and more for those that seldom
+// succeed.
 func (iso *isolation) weightedRoutes() []route.Route {
 	var list []route.Route
 	for _, r := range iso.Server.Routes() {
@@ -267,6 +278,8 @@ func (iso *isolation) weightedRoutes() []route.Route {
 		case r.Path == "/chat": // one in a hundred starts a turn, which costs as much as twenty reads
 			weight = 10
 		case strings.HasPrefix(r.Path, "/files/uploads") && r.Method != "DELETE": // all files come from them
+		case slices.Contains(seldom, nameOf(r)):
+			weight = 150
 		case len(op.Parameters) == 0:
 			weight = 20
 		case !route.Safe(r.Method):

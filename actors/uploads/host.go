@@ -142,13 +142,13 @@ func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id proto
 	r := newReception(body)
 	e := h.spawn(claim, receive{r})
 	if e == nil {
-		return nil, h.gone(ctx, account, id)
+		return nil, h.gone(ctx, claim)
 	}
 	switch err = r.wait(e.done); {
 	case errors.Is(err, errEnded):
 		return nil, h.conflictNow(ctx, account, id)
 	case errors.Is(err, errGone):
-		return nil, h.gone(ctx, account, id)
+		return nil, h.gone(ctx, claim)
 	case err != nil:
 		return nil, err
 	}
@@ -186,15 +186,15 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 // errGone means that the session's actor has ended: the outcome is in the store.
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
-// gone returns the error for a content whose actor has ended or could not start. If a cancel has taken the session over,
-// it is the conflict with the session's end.
-func (h *Host) gone(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
-	current, err := h.await(ctx, account, id, verdictWait, func(u *protocol.Upload) bool { return u.State != protocol.UploadReceiving })
-	switch {
-	case err != nil:
-		return err
-	case current.State == protocol.UploadCancelled || current.State == protocol.UploadExpired:
-		return uploadlog.Conflict(current)
+// gone returns the error for a content whose actor has ended or could not start. If another command has taken the session
+// over since the claim, it is the conflict with what that command did.
+func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
+	h.mu.Lock()
+	later := h.running[claim.UploadID]
+	overtaken := later != nil && later.epoch > claim.Epoch
+	h.mu.Unlock()
+	if overtaken {
+		return h.conflictNow(ctx, claim.AccountID, claim.UploadID)
 	}
 	return errGone
 }
