@@ -42,8 +42,8 @@ release: go web/dist/index.html ## build the stripped binaries of a release and 
 	cd bin/release && sha256sum turnstone-* > SHA256SUMS
 
 test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, or those of TESTS=./package, on real servers, with the race detector
-	rm -f tmp/notices
-	bin/gotestsum --format pkgname --format-hide-empty-pkg --raw-command -- tools/test.sh $(TESTS) \
+	mkdir -p tmp && rm -f tmp/notices
+	bin/gotestsum --format pkgname --format-hide-empty-pkg --jsonfile tmp/tests.json --raw-command -- tools/test.sh $(TESTS) \
 		| { failed=(); while IFS= read -r line; do \
 			case $$line in \
 			"=== FAIL: "*) failed+=("$${line#=== FAIL: }") ;; \

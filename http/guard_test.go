@@ -17,6 +17,7 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 )
 
 // blockingHandler is the handler of a route. It can wait for the test, so that two requests are in flight at the same
@@ -222,7 +223,7 @@ func wantEnded(t *testing.T, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(clocktest.HangGuard):
 		t.Error("the stream goes on after five seconds")
 	}
 }

@@ -27,11 +27,12 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
 )
 
 // testTimeout limits the wait for an expected event.
-const testTimeout = 30 * time.Second
+const testTimeout = clocktest.HangGuard
 
 // memoryTurns is a store for one turn, in memory. It stores only the log of the turn.
 type memoryTurns struct {

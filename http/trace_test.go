@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnstone/http/route"
+	"turnstone/protocol/clocktest"
 )
 
 // tracedSpans exports spans into memory, and lets a test await them.
@@ -48,7 +49,7 @@ func (s *tracedSpans) exported() <-chan struct{} {
 // await waits until a span with this name is exported. It returns the spans of its trace by name.
 func (s *tracedSpans) await(t *testing.T, name string) map[string]tracetest.SpanStub {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(clocktest.HangGuard)
 	for {
 		more := s.exported()
 		for _, span := range s.GetSpans() {

@@ -33,7 +33,7 @@ func TestDevRunsAClusterWhoseTurnsOutliveANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var events []sitetest.Event
-	if err := u.Watch(sitetest.Within(t, sitetest.ProcessTimeout), s.Turn, nil, func(e sitetest.Event) { events = append(events, e) }); err != nil {
+	if err := u.Watch(sitetest.Within(t, sitetest.HangGuard), s.Turn, nil, func(e sitetest.Event) { events = append(events, e) }); err != nil {
 		t.Fatal(err)
 	}
 	end := events[len(events)-1].Payload().(*protocol.TurnFinished)

@@ -94,7 +94,7 @@ func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
 	p.Kill()
 
 	d.Start(t)
-	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), turn, 0, "")
+	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("resuming: %v %+v", err, refused)
 	}

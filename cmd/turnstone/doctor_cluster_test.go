@@ -76,7 +76,7 @@ func TestDoctorConnectsToTheAdvertisedAddressOfARunningNode(t *testing.T) {
 		{"a name that does not resolve", "no..name:7946", checks, false, "WRONG cluster address no..name:7946"},
 	} {
 		c.checks.config.Cluster.Advertise, c.checks.isRunning = c.address, c.isRunning
-		if out := printed(c.checks.advertised(sitetest.Within(t, sitetest.ProcessTimeout))); !strings.HasPrefix(out, c.want) {
+		if out := printed(c.checks.advertised(sitetest.Within(t, sitetest.HangGuard))); !strings.HasPrefix(out, c.want) {
 			t.Errorf("%s: %s", c.name, out)
 		}
 	}

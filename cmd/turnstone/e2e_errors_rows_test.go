@@ -217,7 +217,7 @@ func live(t *testing.T, u *sitetest.User, conversation string) *sitetest.Stream 
 	t.Helper()
 	s := u.Live(t, conversation, heldTurn)
 	t.Cleanup(func() {
-		ctx, done := context.WithTimeout(context.WithoutCancel(t.Context()), sitetest.ConditionTimeout)
+		ctx, done := context.WithTimeout(context.WithoutCancel(t.Context()), sitetest.HangGuard)
 		defer done()
 		got, err := u.Request(ctx, "POST", "/chat/steering", sitetest.CancelBody(s.Turn))
 		if err != nil || got.Status != 202 {
@@ -299,7 +299,7 @@ func created(got *sitetest.Response, err error) error {
 func concurrently(t *testing.T, count int, f func(ctx context.Context, n int) error) {
 	t.Helper()
 	const atOnce = 4
-	ctx := sitetest.Within(t, sitetest.ConditionTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	failures := make([]error, atOnce)
 	var group sync.WaitGroup
 	for first := range atOnce {

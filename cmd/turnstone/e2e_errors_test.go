@@ -138,7 +138,7 @@ func dialWire(t *testing.T, base string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(sitetest.ConditionTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(sitetest.HangGuard)); err != nil {
 		t.Fatal(err)
 	}
 	return &wire{conn, bufio.NewReader(conn)}

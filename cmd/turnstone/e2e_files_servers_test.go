@@ -352,7 +352,7 @@ func (s *fileSite) sendGated(u *protocol.Upload) gated {
 	s.t.Helper()
 	body, feed := io.Pipe()
 	done := make(chan *sitetest.Response, 1)
-	ctx := sitetest.Within(s.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(s.t, sitetest.HangGuard)
 	context.AfterFunc(ctx, func() { _ = feed.CloseWithError(ctx.Err()) }) // net/http waits for a body that it reads
 	go func() {
 		response, err := s.user.Request(ctx, http.MethodPut, u.Path()+"/content", client.Body{Reader: body, Size: u.Size}, "Content-Type", u.MediaType)
@@ -569,7 +569,7 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 		id := s.sendReady(s.create("tides.wav", "audio/wav", len(large)), large)
 		path := "/files/" + id.String() + "/content"
 		over := s.user.Ledger.Plan()
-		download, err := s.user.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodGet, path, nil)
+		download, err := s.user.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodGet, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

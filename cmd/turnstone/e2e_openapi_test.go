@@ -438,7 +438,7 @@ func (w *walk) cancel() {
 	w.finish(s, protocol.TurnCancelled)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(sitetest.ConditionTimeout):
+	case <-time.After(sitetest.HangGuard):
 		w.t.Error("the request to the vendor was not aborted")
 	}
 	if again := w.call("steerTurn", nil, cancel).Text(w.t, http.StatusAccepted, "steering_id"); again != receipt {
@@ -812,7 +812,7 @@ func (w *walk) delete() {
 	w.call("deleteConversation", args{"conversation_id": w.conversation, "X-Confirm": token}, nil).Want(w.t, http.StatusNoContent, nil)
 	select {
 	case <-w.model.Aborted():
-	case <-time.After(sitetest.ConditionTimeout):
+	case <-time.After(sitetest.HangGuard):
 		w.t.Error("the request to the vendor was not aborted")
 	}
 	for _, id := range []string{"getConversation", "listMessages", "listBranches", "listFollowUps", "listUsage"} {

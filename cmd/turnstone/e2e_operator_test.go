@@ -149,7 +149,7 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 	live := u.Live(t, conversation, endlessTurn)
 	queueBehind(t, u, conversation)
 	untouched := other.Live(t, other.NewConversation(t), endlessTurn)
-	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
+	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -172,7 +172,7 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(sitetest.ProcessTimeout):
+		case <-time.After(sitetest.HangGuard):
 			t.Fatal("a stream did not end")
 		}
 	}
@@ -208,7 +208,7 @@ func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
 	var devices protocol.List[protocol.Device]
 	lost.Get(t, "/auth/sessions", &devices)
 	session := devices.Data[slices.IndexFunc(devices.Data, func(d protocol.Device) bool { return d.Current })].SessionID
-	feed, err := lost.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodGet, "/events", nil)
+	feed, err := lost.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodGet, "/events", nil)
 	if err != nil || feed.StatusCode != http.StatusOK {
 		t.Fatalf("%+v, %v", feed, err)
 	}
@@ -230,7 +230,7 @@ func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(sitetest.ProcessTimeout):
+	case <-time.After(sitetest.HangGuard):
 		t.Fatal("the feed did not end")
 	}
 	lost.Do(t, http.MethodGet, "/conversations", nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)

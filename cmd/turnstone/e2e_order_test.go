@@ -28,7 +28,7 @@ func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 		t.Fatal(err)
 	}
 	address.User = url.User(embedded.Superuser)
-	conn, err := pgx.Connect(sitetest.Within(t, sitetest.ProcessTimeout), address.String())
+	conn, err := pgx.Connect(sitetest.Within(t, sitetest.HangGuard), address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
 // lockRow locks the row that a statement selects and reads its only column.
 func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol.NodeID) *lockedRow {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	l := &lockedRow{t: t, conn: superuser(t, s)}
 	var err error
 	if l.tx, err = l.conn.Begin(ctx); err != nil {
@@ -53,7 +53,7 @@ func lockRow(t *testing.T, s *sitetest.Site, column any, sql string, id protocol
 
 func (l *lockedRow) release() {
 	l.t.Helper()
-	if err := l.tx.Rollback(sitetest.Within(l.t, sitetest.ProcessTimeout)); err != nil {
+	if err := l.tx.Rollback(sitetest.Within(l.t, sitetest.HangGuard)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 
 	row.release()
 	over()
-	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), u, sitetest.CancelBody(turn)); err != nil {
+	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), u, sitetest.CancelBody(turn)); err != nil {
 		t.Error(err)
 	}
 	sitetest.AwaitEnd(t, ended)

@@ -34,7 +34,7 @@ func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) 
 	s.Start()
 	postgres := embeddedtest.Postgres(t)
 	t.Cleanup(func() { // the next test needs the server, even if this one fails
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 		defer cancel()
 		if err := postgres.Start(ctx); err != nil {
 			t.Error(err)
@@ -57,7 +57,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	otherEnded := u.FollowInBackground(t, other)
 
 	over := u.Ledger.Plan()
-	if err := inject(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
+	if err := inject(sitetest.Within(t, sitetest.HangGuard)); err != nil {
 		t.Fatal(err)
 	}
 	failed := time.Now()
@@ -77,7 +77,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	}
 	sitetest.AwaitDown(t, s.Internal, "persistence", failed)
 
-	if err := postgres.Start(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
+	if err := postgres.Start(sitetest.Within(t, sitetest.HangGuard)); err != nil {
 		t.Fatal(err)
 	}
 	repaired := time.Now()
@@ -112,7 +112,7 @@ func wantUntouched(t *testing.T, u *sitetest.User, conversations int) {
 // input was used at most once.
 func settleSteering(t *testing.T, u *sitetest.User, turn, conversation, clientID string) {
 	t.Helper()
-	r, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), u, sitetest.SteeringBody(turn, clientID, "half done", "next_step"))
+	r, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), u, sitetest.SteeringBody(turn, clientID, "half done", "next_step"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 	redis := embeddedtest.Redis(t)
 	t.Cleanup(func() {
 		_ = redis.Resume() // it may be stopped
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 		defer cancel()
 		if err := redis.Start(ctx); err != nil {
 			t.Error(err)
@@ -151,7 +151,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 			live := u.Chat(t, sitetest.NewChatBody(longTurn).In(conversation))
 			live.AwaitKind(t, "answer.delta")
 			over := u.Ledger.Plan()
-			if err := outage.inject(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
+			if err := outage.inject(sitetest.Within(t, sitetest.HangGuard)); err != nil {
 				t.Fatal(err)
 			}
 			failed := time.Now()
@@ -174,7 +174,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 			if status, checks := sitetest.Readiness(t, s.Internal); status != http.StatusServiceUnavailable || checks["cache"] != "down" {
 				t.Errorf("ready, %s after the failure: %d %v", time.Since(failed), status, checks)
 			}
-			if err := outage.repair(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
+			if err := outage.repair(sitetest.Within(t, sitetest.HangGuard)); err != nil {
 				t.Fatal(err)
 			}
 			sitetest.Eventually(t, "the limiter decides again", func() bool {
@@ -241,7 +241,7 @@ func TestADrainHandsTheTurnAndItsReadersOverToTheNextProcess(t *testing.T) {
 	conversation := u.NewConversation(t)
 	started := u.Chat(t, sitetest.NewChatBody(longTurn).In(conversation))
 	started.AwaitKind(t, "answer.delta")
-	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), started.Turn, 2, "")
+	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), started.Turn, 2, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -263,7 +263,7 @@ func TestADrainHandsTheTurnAndItsReadersOverToTheNextProcess(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, p.Stderr())
 	}
 	s.Start()
-	if err := u.Watch(sitetest.Within(t, sitetest.ProcessTimeout), started.Turn, nil, nil); err != nil {
+	if err := u.Watch(sitetest.Within(t, sitetest.HangGuard), started.Turn, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	over()

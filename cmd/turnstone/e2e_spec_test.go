@@ -144,7 +144,7 @@ func (g *specClient) send(t *testing.T, id string, parameters args, body any) (*
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.ProcessTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), sitetest.HangGuard)
 	t.Cleanup(cancel)
 	after, _ := strconv.ParseInt(cmp.Or(parameters["Last-Event-ID"], parameters["after"], "0"), 10, 64) // 0 if the test sends garbage
 	if _, raw := body.(client.Content); raw {

@@ -140,7 +140,7 @@ func resume(t *testing.T, s *sitetest.Site) {
 	for _, malformed := range []string{malformedCursor, "?after=-1", "?after=1.5"} {
 		u.Do(t, http.MethodGet, events+malformed, nil).WantProblem(t, http.StatusUnprocessableEntity, protocol.CodeInvalid)
 	}
-	both, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 2, "?after=1") // the header takes precedence
+	both, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 2, "?after=1") // the header takes precedence
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -151,7 +151,7 @@ func resume(t *testing.T, s *sitetest.Site) {
 	u.Cancel(t, live)
 	whole, end := u.WholeLog(t, live.Turn)
 	for _, after := range []int64{0, 1, end.LastSequence / 2, end.LastSequence - 1} {
-		tail, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, after, "")
+		tail, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, after, "")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
@@ -174,7 +174,7 @@ func snapshot(t *testing.T, s *sitetest.Site) {
 	live := u.Live(t, conversation, longTurn)
 	from := func() (*protocol.TurnSnapshot, []sitetest.Event, *protocol.TurnFinished) {
 		t.Helper()
-		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "?mode=snapshot")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "?mode=snapshot")
 		if err != nil || refused != nil {
 			t.Fatalf("%v %+v", err, refused)
 		}
@@ -291,7 +291,7 @@ func revoked(t *testing.T, s *sitetest.Site) {
 	lost := u.Device(t)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
-	reader, refused, err := lost.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
+	reader, refused, err := lost.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}
@@ -326,7 +326,7 @@ func tooManyStreams(t *testing.T, s *sitetest.Site) {
 	live := u.Live(t, conversation, endlessTurn)
 	readers := []*sitetest.Stream{live}
 	for len(readers) < openStreams {
-		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
+		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "")
 		if err != nil || refused != nil {
 			t.Fatalf("stream %d: %v %+v", len(readers)+1, err, refused)
 		}
@@ -344,7 +344,7 @@ func tooManyStreams(t *testing.T, s *sitetest.Site) {
 	}
 	readers[openStreams-1].Close()
 	sitetest.Eventually(t, "a stream slot is free again", func() bool {
-		reader, _, err := u.Follow(sitetest.Within(t, sitetest.ProcessTimeout), live.Turn, 0, "")
+		reader, _, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "")
 		if err != nil || reader == nil {
 			return false
 		}

@@ -37,12 +37,12 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	redis := embeddedtest.Redis(t)
-	postgres, err := embedded.StartPostgres(sitetest.Within(t, sitetest.ProcessTimeout), embedded.PostgresOptions{DataDir: filepath.Join(folder, "postgres")})
+	postgres, err := embedded.StartPostgres(sitetest.Within(t, sitetest.HangGuard), embedded.PostgresOptions{DataDir: filepath.Join(folder, "postgres")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 		defer cancel()
 		if err := postgres.Close(ctx); err != nil {
 			t.Error(err)
@@ -75,8 +75,8 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	if err := os.Symlink(turnstone.Path, filepath.Join(folder, "turnstone")); err != nil {
 		t.Fatal(err)
 	}
-	const programs = 3 // that may each take sitetest.ProcessTimeout: migrate, doctor and serve
-	command := exec.CommandContext(sitetest.Within(t, programs*sitetest.ProcessTimeout), "bash", "-c", script.String())
+	const programs = 3 // that may each take sitetest.HangGuard: migrate, doctor and serve
+	command := exec.CommandContext(sitetest.Within(t, programs*sitetest.HangGuard), "bash", "-c", script.String())
 	command.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "HOME=" + folder, "TMPDIR=" + folder}
 	output, err := command.CombinedOutput()
 	printed := string(output)
@@ -128,7 +128,7 @@ func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
 			t.Fatalf("%s: %d\n%s", command, code, printed)
 		}
 	}
-	psql := exec.CommandContext(sitetest.Within(t, sitetest.ProcessTimeout), "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", superuser)
+	psql := exec.CommandContext(sitetest.Within(t, sitetest.HangGuard), "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", superuser)
 	psql.Stdin = strings.NewReader(remedy)
 	if output, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s\n%s", err, output, remedy)

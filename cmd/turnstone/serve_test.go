@@ -91,7 +91,7 @@ func TestDoctorAndMigratePrintTheSQLThatHelps(t *testing.T) {
 func TestServeStartsAlthoughTheDatabaseIsBusyAtFirst(t *testing.T) {
 	i := sitetest.NewHosted(t)
 	i.Migrate(t)
-	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	conn, err := pgx.Connect(ctx, i.Owner)
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 	u := sitetest.NewGuest(t, "https://"+d.Public)
 	u.HTTP.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	t.Cleanup(u.HTTP.CloseIdleConnections)
-	response, err := u.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodGet, "/health", nil)
+	response, err := u.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodGet, "/health", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
 		t.Errorf("%s %s", response.Proto, response.Status)
 	}
-	signedIn, err := u.Open(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodPost, "/auth/login", map[string]string{"email": demoEmail, "password": passwordOf(p)})
+	signedIn, err := u.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/auth/login", map[string]string{"email": demoEmail, "password": passwordOf(p)})
 	if err != nil {
 		t.Fatal(err)
 	}

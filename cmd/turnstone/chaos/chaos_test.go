@@ -138,7 +138,7 @@ func (r *run) during(kind string, id uuid.UUID, fault func()) {
 	}
 	r.mu.Unlock()
 	const more = 3 // events, so that the pause is over
-	err := r.await(sitetest.Within(r.t, sitetest.ProcessTimeout), func() bool {
+	err := r.await(sitetest.Within(r.t, sitetest.HangGuard), func() bool {
 		for known, last := range before {
 			if known.last < last+more && known.end == nil {
 				return false

@@ -147,7 +147,7 @@ func (s *site) liveTurns() []owned {
 // query reads rows of all accounts, under the role of the engine.
 func query[T any](s *site, row pgx.RowToFunc[T], sql string, args ...any) []T {
 	s.t.Helper()
-	ctx := sitetest.Within(s.t, sitetest.ConditionTimeout)
+	ctx := sitetest.Within(s.t, sitetest.HangGuard)
 	conn, err := pgx.Connect(ctx, s.site.Login)
 	if err != nil {
 		s.t.Fatal(err)

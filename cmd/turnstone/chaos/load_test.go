@@ -108,7 +108,7 @@ func (l *load) finish() {
 
 // turn starts a turn, follows it with two readers on different nodes, and steers or cancels it.
 func (l *load) turn(u *user, random *rand.Rand) error {
-	ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 	defer cancel()
 	r := &record{user: u, random: random}
 	first, at, err := l.begin(ctx, r)

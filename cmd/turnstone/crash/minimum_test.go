@@ -15,7 +15,7 @@ import (
 // TestEveryKindOfFaultIsInjectedInARound checks that a round injects a rare kind, and a kind whose first faults took no
 // effect.
 func TestEveryKindOfFaultIsInjectedInARound(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), sitetest.HangGuard)
 	defer cancel()
 	tried := map[string]int{}
 	kind := func(name string, weight, idle int) faultKind {
@@ -43,7 +43,7 @@ func TestEveryKindOfFaultIsInjectedInARound(t *testing.T) {
 func TestKindsThatAreMissingFollowAfterARound(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	overtime, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
+	overtime, cancel := context.WithTimeout(t.Context(), sitetest.HangGuard)
 	defer cancel()
 	tried := map[string]int{}
 	kind := func(name string, weight, idle int) faultKind {
@@ -79,7 +79,7 @@ func always() bool { return true }
 func TestARoundLastsUntilItHasItsMinimums(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	overtime, cancel := context.WithTimeout(t.Context(), sitetest.ConditionTimeout)
+	overtime, cancel := context.WithTimeout(t.Context(), sitetest.HangGuard)
 	defer cancel()
 	injected := 0
 	kind := faultKind{"common", 1, func(*injector, context.Context, *rand.Rand) (bool, error) {

@@ -39,7 +39,7 @@ const (
 // step ends within longGrace, and the process does not wait for the rest of it.
 const (
 	shortGrace = 300 * time.Millisecond
-	longGrace  = 2 * sitetest.ProcessTimeout
+	longGrace  = 2 * sitetest.HangGuard
 )
 
 // installation runs a group of cells. It has one database, one program at a time, a model and a tool with a side effect
@@ -185,7 +185,7 @@ func (s *installation) endPlan() {
 func (s *installation) arm(spec string) {
 	s.t.Helper()
 	s.plan()
-	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.ConditionTimeout), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
+	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.HangGuard), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func (s *installation) launch(more ...string) {
 // queryOne runs a query and returns its only value.
 func queryOne[T any](s *installation, sql string, args ...any) (value T) {
 	s.t.Helper()
-	if err := s.db.QueryRow(sitetest.Within(s.t, sitetest.ConditionTimeout), sql, args...).Scan(&value); err != nil {
+	if err := s.db.QueryRow(sitetest.Within(s.t, sitetest.HangGuard), sql, args...).Scan(&value); err != nil {
 		s.t.Fatal(err)
 	}
 	return value
@@ -262,7 +262,7 @@ func queryOne[T any](s *installation, sql string, args ...any) (value T) {
 
 func (s *installation) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.db.Exec(sitetest.Within(s.t, sitetest.ConditionTimeout), sql, args...); err != nil {
+	if _, err := s.db.Exec(sitetest.Within(s.t, sitetest.HangGuard), sql, args...); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -323,7 +323,7 @@ func (s *installation) newLiveTurn(text string) *liveTurn {
 func (k *liveTurn) start(s *installation) {
 	s.t.Helper()
 	began := make(chan string, 1)
-	ctx, key := sitetest.Within(s.t, sitetest.ProcessTimeout), newKey()
+	ctx, key := sitetest.Within(s.t, sitetest.HangGuard), newKey()
 	go func() {
 		defer close(began)
 		for {
@@ -358,7 +358,7 @@ func (k *liveTurn) start(s *installation) {
 func (k *liveTurn) awaitText(s *installation) {
 	s.t.Helper()
 	<-k.known
-	stream, refused, err := s.user.Follow(sitetest.Within(s.t, sitetest.ProcessTimeout), k.turn, 0, "")
+	stream, refused, err := s.user.Follow(sitetest.Within(s.t, sitetest.HangGuard), k.turn, 0, "")
 	if err != nil || refused != nil {
 		s.t.Fatalf("following %s: %v %+v", k.turn, err, refused)
 	}

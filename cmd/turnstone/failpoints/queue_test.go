@@ -40,7 +40,7 @@ func (want queueScenario) play(t *testing.T, s *installation, c cell) {
 	q := want.prepare(s, k.conversation)
 	s.user.HTTP.CloseIdleConnections()
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ProcessTimeout), q.method, q.path, q.body, q.headers...)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), q.method, q.path, q.body, q.headers...)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
 	if want.does == promotesItem {
@@ -131,7 +131,7 @@ func (want queueScenario) checkPromoted(s *installation, k *liveTurn, q queueCas
 	if _, end := s.user.WholeLog(s.t, k.turn); end.Status != protocol.TurnCancelled {
 		s.t.Errorf("the interrupted turn ended %s", end.Status)
 	}
-	if err := s.user.Watch(sitetest.Within(s.t, sitetest.ProcessTimeout), item.TurnID.String(), nil, nil); err != nil {
+	if err := s.user.Watch(sitetest.Within(s.t, sitetest.HangGuard), item.TurnID.String(), nil, nil); err != nil {
 		s.t.Error(err)
 	}
 	if _, end := s.user.WholeLog(s.t, item.TurnID.String()); end.Status != protocol.TurnCompleted {

@@ -26,12 +26,12 @@ func (want startScenario) play(t *testing.T, s *installation, c cell) {
 	body := sitetest.NewChatBody(text).In(conversation)
 	s.user.HTTP.CloseIdleConnections() // on a new connection Go's client does not repeat the request by itself
 	s.arm(c.spec())
-	stream, refused, err := s.user.TryChat(sitetest.Within(t, sitetest.ProcessTimeout), body, "Idempotency-Key", key)
+	stream, refused, err := s.user.TryChat(sitetest.Within(t, sitetest.HangGuard), body, "Idempotency-Key", key)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, refused, stream, err)
 	if stream != nil {
 		// If the turn is handed over, it does not end in this response.
-		if err := s.user.Watch(sitetest.Within(t, sitetest.ProcessTimeout), stream.Turn, stream, nil); err != nil {
+		if err := s.user.Watch(sitetest.Within(t, sitetest.HangGuard), stream.Turn, stream, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -158,10 +158,10 @@ func (want steerScenario) play(t *testing.T, s *installation, c cell) {
 	k.awaitText(s)
 	body := sitetest.SteeringBody(k.turn, id, "steered by "+id, "next_step")
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/chat/steering", body)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/chat/steering", body)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
-	receipt, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), s.user, body)
+	receipt, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), s.user, body)
 	if err != nil || receipt.Status != http.StatusAccepted {
 		t.Fatalf("the repeat got %d (%v)", receipt.Status, err)
 	}
@@ -208,10 +208,10 @@ func (want cancelScenario) play(t *testing.T, s *installation, c cell) {
 	k.start(s)
 	k.awaitText(s)
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn))
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn))
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
-	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.ConditionTimeout), s.user, sitetest.CancelBody(k.turn)); err != nil {
+	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), s.user, sitetest.CancelBody(k.turn)); err != nil {
 		t.Errorf("the repeat: %v", err)
 	}
 	events, end := k.awaitEnd(s)
@@ -237,7 +237,7 @@ func (want revokeScenario) play(t *testing.T, s *installation, c cell) {
 		}
 	}
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodDelete, path, nil)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodDelete, path, nil)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
 	after, repeat := http.StatusUnauthorized, http.StatusNotFound
@@ -268,7 +268,7 @@ func (want createScenario) play(t *testing.T, s *installation, c cell) {
 	body := map[string]string{"title": "Made with " + key}
 	s.user.HTTP.CloseIdleConnections() // on a new connection Go's client does not repeat the request by itself
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPost, "/conversations", body, "Idempotency-Key", key)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/conversations", body, "Idempotency-Key", key)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
 	if made := queryOne[int](s, madeSQL, body["title"]); made != want.made {
@@ -300,7 +300,7 @@ func (want writeScenario) play(t *testing.T, s *installation, c cell) {
 	field := map[string]string{"draft": "content", "title": "title"}[want.path]
 	body := map[string]string{field: text}
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ConditionTimeout), http.MethodPut, "/conversations/"+conversation+"/"+want.path, body)
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPut, "/conversations/"+conversation+"/"+want.path, body)
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
 	wanted := before
@@ -390,7 +390,7 @@ func (staleNodeScenario) play(t *testing.T, s *installation, c cell) {
 
 	s.arm(c.spec())
 	s.awaitFailpoint(c)
-	stream, refused, err := otherUser.Follow(sitetest.Within(t, sitetest.ProcessTimeout), k.turn, 0, "")
+	stream, refused, err := otherUser.Follow(sitetest.Within(t, sitetest.HangGuard), k.turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("%v %+v", err, refused)
 	}

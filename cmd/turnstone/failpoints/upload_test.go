@@ -53,7 +53,7 @@ func (want uploadScenario) play(t *testing.T, s *installation, c cell) {
 	}).Want(t, http.StatusCreated, &u)
 	s.user.HTTP.CloseIdleConnections()
 	s.arm(c.spec())
-	response, err := s.user.Request(sitetest.Within(t, sitetest.ProcessTimeout), http.MethodPut, u.Path()+"/content", content, "Content-Type", "application/zip")
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPut, u.Path()+"/content", content, "Content-Type", "application/zip")
 	if c.ends() {
 		s.awaitExit(c)
 		left := queryOne[string](s, uploadStateSQL, uuid.UUID(u.UploadID).String())

@@ -75,7 +75,7 @@ func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing 
 // may not report an error.
 func (w *row) watchFrom(viaLink *sitetest.User) <-chan error {
 	ended := make(chan error, 1)
-	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	go func() {
 		for after := int64(0); ; {
 			finished, err := followFor(ctx, viaLink, w.turn, &after)
@@ -122,7 +122,7 @@ func (w *row) readOverBrokenLink(viaLink *sitetest.User) {
 // requestUntilSuccess repeats a request until it succeeds. A connection from before the fault may be dead without an
 // error.
 func requestUntilSuccess(t *testing.T, u *sitetest.User, path string) (*sitetest.Response, error) {
-	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, clientTimeout)
 		a, err := u.Request(attempt, http.MethodGet, path, nil)

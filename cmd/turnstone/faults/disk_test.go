@@ -38,7 +38,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Cleanup(func() { r.print(t) })
 	filler := filepath.Join(folder, "filler")
 	w := newRow(t, site, r, "disk", "full")
-	writers := startWriters(t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(mixed, a) })
+	writers := startWriters(t, w.User, sitetest.HangGuard, func(a *sitetest.Response) { w.check(mixed, a) })
 	sitetest.Eventually(t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	planned := w.Ledger.Plan()
 	fill(t, filler)
@@ -49,7 +49,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(sitetest.Within(t, sitetest.ProcessTimeout)); err != nil {
+	if err := server.Start(sitetest.Within(t, sitetest.HangGuard)); err != nil {
 		t.Fatal(err)
 	}
 	w.recover()
@@ -83,7 +83,7 @@ func fill(t *testing.T, path string) {
 // one and ends.
 func exhaustLog(t *testing.T, site *sitetest.Site, ended <-chan struct{}) {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	for {
 		select {
 		case <-ended:
@@ -108,7 +108,7 @@ func exhaustLog(t *testing.T, site *sitetest.Site, ended <-chan struct{}) {
 // fillWithDrafts writes large drafts until one is refused. It returns the number of saved drafts.
 func (w *row) fillWithDrafts() (saved int) {
 	body := map[string]any{"content": bulk()}
-	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	for {
 		a, err := w.Request(ctx, http.MethodPut, "/conversations/"+w.renamed+"/draft", body)
 		if err != nil {

@@ -128,7 +128,7 @@ func (l lane) run(t *testing.T, r *report) {
 // during injects a fault into a row.
 func (l lane) during(w *row, e expectation, broken *link) *storm {
 	// A request in flight when the fault starts may still succeed.
-	writers := startWriters(w.t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(mixed, a) })
+	writers := startWriters(w.t, w.User, sitetest.HangGuard, func(a *sitetest.Response) { w.check(mixed, a) })
 	sitetest.Eventually(w.t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	over := time.NewTimer(e.lasts)
 	planned := w.Ledger.Plan()

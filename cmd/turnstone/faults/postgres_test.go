@@ -31,14 +31,14 @@ const (
 // ownServer starts a Postgres that no other test uses. The server's account must be able to reach folder.
 func ownServer(t *testing.T, folder string, settings map[string]string) *embedded.Postgres {
 	t.Helper()
-	server, err := embedded.StartPostgres(sitetest.Within(t, sitetest.ProcessTimeout), embedded.PostgresOptions{
+	server, err := embedded.StartPostgres(sitetest.Within(t, sitetest.HangGuard), embedded.PostgresOptions{
 		DataDir: filepath.Join(folder, "postgres"), ExtraSettings: settings,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 		defer cancel()
 		_ = server.Resume() // it may be stopped
 		if err := server.Close(ctx); err != nil {
@@ -76,7 +76,7 @@ func TestTheServiceRecoversFromPostgresCrashesAndFreezes(t *testing.T) {
 		inject, repair func() error
 		allowed        want
 	}
-	start := func() error { return server.Start(sitetest.Within(t, sitetest.ProcessTimeout)) }
+	start := func() error { return server.Start(sitetest.Within(t, sitetest.HangGuard)) }
 	var serverFaults []serverFault
 	for n := range restarts {
 		serverFaults = append(serverFaults, serverFault{fmt.Sprintf("crash %d", n+1), server.Kill, start, refuses})
@@ -94,7 +94,7 @@ func TestTheServiceRecoversFromPostgresCrashesAndFreezes(t *testing.T) {
 // during injects a fault of the server into a row and checks the promises to its clients.
 func during(w *row, allowed want, inject, repair func() error) {
 	w.t.Helper()
-	writers := startWriters(w.t, w.User, sitetest.ConditionTimeout, func(a *sitetest.Response) { w.check(mixed, a) })
+	writers := startWriters(w.t, w.User, sitetest.HangGuard, func(a *sitetest.Response) { w.check(mixed, a) })
 	sitetest.Eventually(w.t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })
 	planned := w.Ledger.Plan()
 	if err := inject(); err != nil {
@@ -307,7 +307,7 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 func (w *row) startInStorm(conversation string, n int) {
 	body := sitetest.NewChatBody("[[script tokens=3 ttft=0 interval=0s]]").In(conversation)
 	key := fmt.Sprintf("%s-%d", conversation, n)
-	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	for {
 		s, refused, err := w.TryChat(ctx, body, "Idempotency-Key", key)
 		if err != nil {

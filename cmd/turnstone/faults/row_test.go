@@ -62,7 +62,7 @@ func (w *row) startLiveTurn() {
 	first := w.Chat(w.t, sitetest.NewChatBody(longTurn).In(w.liveConversation))
 	first.AwaitKind(w.t, "answer.delta")
 	w.turn = first.Turn
-	second, refused, err := w.FollowAgain(sitetest.Within(w.t, sitetest.ProcessTimeout), w.turn, 0, "")
+	second, refused, err := w.FollowAgain(sitetest.Within(w.t, sitetest.HangGuard), w.turn, 0, "")
 	if err != nil || refused != nil {
 		w.t.Fatalf("following: %v %+v", err, refused)
 	}
@@ -109,7 +109,7 @@ func (w *row) sendAll(read, write want) {
 // requestAndCheck sends a request and checks its response. The table does not distinguish between statuses of success:
 // it contains 200 for 200, 201 and 202.
 func (w *row) requestAndCheck(allowed want, method, path string, body any, headers ...string) *sitetest.Response {
-	ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
+	ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.HangGuard)
 	defer cancel()
 	a, err := w.Request(ctx, method, path, body, headers...)
 	if err != nil {
@@ -150,7 +150,7 @@ func pathless(request string) string {
 
 // startDuringFault starts a turn in a new conversation and closes its stream.
 func (w *row) startDuringFault(allowed want) *sitetest.Response {
-	ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
+	ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.HangGuard)
 	defer cancel()
 	began := time.Now()
 	s, refused, err := w.TryChat(ctx, w.startBody(), "Idempotency-Key", w.key("start"))
@@ -197,7 +197,7 @@ func (w *row) recover() {
 // requestUntilDecided repeats a request until the response is neither 503 nor idempotency_busy.
 func (w *row) requestUntilDecided(method, path string, body any, headers ...string) *sitetest.Response {
 	w.t.Helper()
-	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	for {
 		a, err := w.Request(ctx, method, path, body, headers...)
 		if err != nil {
@@ -267,7 +267,7 @@ func (w *row) checkStarted() {
 // startUntilDecided repeats the start of the turn until the response is neither 503 nor idempotency_busy.
 func (w *row) startUntilDecided() *sitetest.Stream {
 	w.t.Helper()
-	ctx := sitetest.Within(w.t, sitetest.ProcessTimeout)
+	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	for {
 		s, refused, err := w.ChatAgain(ctx, w.startBody(), "Idempotency-Key", w.key("start"))
 		if err != nil {

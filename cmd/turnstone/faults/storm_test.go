@@ -139,7 +139,7 @@ func titles(t *testing.T, dsn, email string) map[string]int {
 // asSuperuser calls work with a new connection to dsn, a URL for the superuser.
 func asSuperuser(t *testing.T, dsn string, work func(ctx context.Context, conn *pgx.Conn) error) {
 	t.Helper()
-	ctx := sitetest.Within(t, sitetest.ConditionTimeout)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Error(err)
@@ -159,7 +159,7 @@ func (w *row) wantNoRefusals() {
 	var running sync.WaitGroup
 	for range burst {
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.ConditionTimeout)
+			ctx, cancel := context.WithTimeout(w.t.Context(), sitetest.HangGuard)
 			defer cancel()
 			a, err := w.Request(ctx, http.MethodPost, "/conversations", map[string]string{"title": newTitle})
 			switch {

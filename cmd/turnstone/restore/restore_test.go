@@ -187,7 +187,7 @@ func (d *drill) fail(server *embedded.Postgres) time.Time {
 	}
 	d.process.Kill()
 	d.readers.Wait()
-	if err := server.Close(sitetest.Within(d.t, sitetest.ProcessTimeout)); err != nil {
+	if err := server.Close(sitetest.Within(d.t, sitetest.HangGuard)); err != nil {
 		d.t.Fatal(err)
 	}
 	for _, gone := range []string{server.Folder(), d.site.Folder} {
@@ -289,7 +289,7 @@ func (d *drill) reader(users []*sitetest.User, turn string) *sitetest.User {
 func (d *drill) checkCursors(users []*sitetest.User) {
 	d.t.Helper()
 	for _, turn := range d.live {
-		s, refused, err := d.reader(users, turn).FollowAgain(sitetest.Within(d.t, sitetest.ProcessTimeout), turn, d.last(turn), "")
+		s, refused, err := d.reader(users, turn).FollowAgain(sitetest.Within(d.t, sitetest.HangGuard), turn, d.last(turn), "")
 		switch {
 		case err != nil:
 			d.t.Fatal(err)
@@ -308,7 +308,7 @@ func (d *drill) checkCursors(users []*sitetest.User) {
 // feedEvent returns the first event of the account feed after a cursor.
 func (d *drill) feedEvent(u *sitetest.User, after string) (e struct{ ID, Type string }) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), sitetest.ConditionTimeout)
+	ctx, cancel := context.WithTimeout(d.t.Context(), sitetest.HangGuard)
 	defer cancel()
 	response, err := u.Open(ctx, http.MethodGet, "/events?after="+after, nil)
 	if err != nil {
@@ -365,7 +365,7 @@ func (d *drill) stop(process *sitetest.Process, server *embedded.Postgres) {
 	d.t.Helper()
 	process.Kill()
 	sitetest.CheckLog(d.t, process.Stderr()+process.Stdout())
-	if err := server.Close(sitetest.Within(d.t, sitetest.ProcessTimeout)); err != nil {
+	if err := server.Close(sitetest.Within(d.t, sitetest.HangGuard)); err != nil {
 		d.t.Error(err)
 	}
 }

@@ -97,7 +97,7 @@ func (i *installation) run(heading string, variables ...string) {
 	if len(blocks) != 1 {
 		i.t.Fatalf("the section %q of the page has %d blocks of commands", heading, len(blocks))
 	}
-	command := exec.CommandContext(sitetest.Within(i.t, sitetest.ProcessTimeout), "bash", "-c", "set -euo pipefail\n"+blocks[0][1])
+	command := exec.CommandContext(sitetest.Within(i.t, sitetest.HangGuard), "bash", "-c", "set -euo pipefail\n"+blocks[0][1])
 	command.Env = append([]string{"PATH=" + i.programs + ":" + os.Getenv("PATH"), "BACKUPS=" + i.backups("")}, variables...)
 	if output, err := command.CombinedOutput(); err != nil {
 		i.t.Fatalf("%s: %v\n%s", heading, err, output)
@@ -112,12 +112,12 @@ func logSettings() map[string]string {
 // start starts a Postgres on a folder of its own.
 func (i *installation) start(folder string, settings map[string]string) *embedded.Postgres {
 	i.t.Helper()
-	server, err := embedded.StartPostgres(sitetest.Within(i.t, sitetest.ProcessTimeout), embedded.PostgresOptions{DataDir: folder, ExtraSettings: settings})
+	server, err := embedded.StartPostgres(sitetest.Within(i.t, sitetest.HangGuard), embedded.PostgresOptions{DataDir: folder, ExtraSettings: settings})
 	if err != nil {
 		i.t.Fatal(err)
 	}
 	i.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sitetest.ProcessTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 		defer cancel()
 		if err := server.Close(ctx); err != nil {
 			i.t.Error(err)
@@ -170,7 +170,7 @@ func (i *installation) restore(base string, target time.Time) *embedded.Postgres
 // asSuperuser runs a query that returns one text.
 func (i *installation) asSuperuser(server *embedded.Postgres, sql string) (text string) {
 	i.t.Helper()
-	ctx := sitetest.Within(i.t, sitetest.ConditionTimeout)
+	ctx := sitetest.Within(i.t, sitetest.HangGuard)
 	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
 	if err != nil {
 		i.t.Fatal(err)

@@ -13,12 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/protocol/clocktest"
 	"turnstone/protocol/timelimit"
 )
-
-// ProcessTimeout is how long a test waits for a program before it reports a hang.
-const ProcessTimeout = clocktest.HangGuard
 
 // Build is a variant of the program. It is built once per test process, when it is first needed.
 type Build struct {
@@ -192,7 +188,7 @@ func (p *Process) AwaitLog(text string) {
 // Await waits for a text in one of the two buffers. It fails the test if the program ends first.
 func (p *Process) Await(text string, in *bytes.Buffer) {
 	p.T.Helper()
-	timeout := time.After(ProcessTimeout)
+	timeout := time.After(HangGuard)
 	for {
 		p.mu.Lock()
 		found, wrote := strings.Contains(in.String(), text), p.wrote
@@ -223,7 +219,7 @@ func (p *Process) Exit() int {
 	p.T.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(ProcessTimeout):
+	case <-time.After(HangGuard):
 		p.T.Fatal("the program did not end")
 	}
 	return p.cmd.ProcessState.ExitCode()

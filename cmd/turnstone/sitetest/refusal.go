@@ -37,7 +37,7 @@ func (u *User) WantRefused(t *testing.T, attempts []Attempt) {
 func (u *User) FollowInBackground(t *testing.T, s *Stream) (ended <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
-	ctx := Within(t, ProcessTimeout)
+	ctx := Within(t, HangGuard)
 	go func() { done <- u.Watch(ctx, s.Turn, s, nil) }()
 	return done
 }
@@ -50,7 +50,7 @@ func AwaitEnd(t *testing.T, ended <-chan error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(ProcessTimeout):
+	case <-time.After(HangGuard):
 		t.Fatal("the turn did not end")
 	}
 }

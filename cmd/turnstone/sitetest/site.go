@@ -17,8 +17,8 @@ import (
 const (
 	// Canary is part of every text that a test writes as a user. No log may contain it.
 	Canary = "canary-7f3a91c2"
-	// ConditionTimeout is how long a test waits for a condition or a response before it reports a hang.
-	ConditionTimeout = clocktest.HangGuard
+	// HangGuard is how long a test waits for a condition, a response or a program before it reports a hang.
+	HangGuard = clocktest.HangGuard
 	// PollEvery is the interval at which a condition is checked.
 	PollEvery = 10 * time.Millisecond
 )
@@ -87,10 +87,10 @@ func CheckLog(t *testing.T, log string) {
 	}
 }
 
-// Eventually calls done until it returns true. It fails the test after ConditionTimeout.
+// Eventually calls done until it returns true. It fails the test after HangGuard.
 func Eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(ConditionTimeout)
+	deadline := time.After(HangGuard)
 	ticker := time.NewTicker(PollEvery)
 	defer ticker.Stop()
 	for !done() {

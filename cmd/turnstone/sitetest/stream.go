@@ -208,7 +208,7 @@ func (s *Stream) Drain(seen func(Event)) error {
 // WholeLog reads a turn from its first event to its end.
 func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
 	t.Helper()
-	s, refused, err := u.FollowAgain(Within(t, ProcessTimeout), turn, 0, "")
+	s, refused, err := u.FollowAgain(Within(t, HangGuard), turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("following %s: %v %+v", turn, err, refused)
 	}

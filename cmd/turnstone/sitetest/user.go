@@ -159,7 +159,7 @@ func (u *User) Request(ctx context.Context, method, path string, body any, heade
 // Do is RequestAgain for the goroutine of the test.
 func (u *User) Do(t *testing.T, method, path string, body any, headers ...string) *Response {
 	t.Helper()
-	a, err := u.RequestAgain(Within(t, ConditionTimeout), method, path, body, headers...)
+	a, err := u.RequestAgain(Within(t, HangGuard), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func (b ChatBody) With(name string, value any) ChatBody {
 // Chat starts a turn, or fails the test.
 func (u *User) Chat(t *testing.T, body ChatBody, headers ...string) *Stream {
 	t.Helper()
-	s, refused, err := u.ChatAgain(Within(t, ProcessTimeout), body, headers...)
+	s, refused, err := u.ChatAgain(Within(t, HangGuard), body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
