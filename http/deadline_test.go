@@ -46,7 +46,7 @@ func TestReadingTheBodyDoesNotCountTowardsTheTimeout(t *testing.T) {
 		}))
 	synctest.Test(t, func(t *testing.T) {
 		text := `{"text":"` + strings.Repeat("x", 9) + `"}`
-		const pause = time.Second // of each byte: more than the timeout for all of them
+		pause := timelimit.Of(time.Second) // of each byte: more than the timeout for all of them
 		request := httptest.NewRequestWithContext(t.Context(), stdhttp.MethodPost, "http://localhost/echo",
 			io.NopCloser(&slowBody{strings.NewReader(text), pause}))
 		request.Header.Set("Content-Type", "application/json")
@@ -55,7 +55,7 @@ func TestReadingTheBodyDoesNotCountTowardsTheTimeout(t *testing.T) {
 		if recorder.Code != stdhttp.StatusOK {
 			t.Fatalf("%d %s", recorder.Code, recorder.Body)
 		}
-		const timeout = 10 * time.Second // of a public route
+		timeout := timelimit.Of(10 * time.Second) // of a public route
 		if remaining := <-left; remaining != timeout {
 			t.Errorf("after the body %s were left, want %s", remaining, timeout)
 		}

@@ -14,6 +14,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
 // drawn returns the buckets that requests drew from since the last call.
@@ -157,7 +158,7 @@ func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
 	s.expect(201, "POST", "/conversations", route.Object{"title": "One"})
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > 250*time.Millisecond {
+	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > timelimit.Of(250*time.Millisecond) {
 		t.Errorf("the limiter had %v to decide", s.limiter.waits)
 	}
 }

@@ -11,7 +11,7 @@ set -uo pipefail
 # A package that takes this long hangs: the slowest takes less than a tenth of it.
 timeout=45m
 test=(go test -count=1 -json -timeout "$timeout")
-factor=-ldflags=-X=turnstone/protocol/timelimit.factor=6
+factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
 suites=(
 	./cmd/turnstone/browser ./http ./cmd/turnstone ./cmd/turnstone/crash ./cmd/turnstone/faults ./cmd/turnstone/failpoints

@@ -3,7 +3,7 @@
 // build sets a larger one with the linker, so that a slow machine does not make a healthy service refuse a request, and every
 // refusal in a test is a finding:
 //
-//	go test -ldflags=-X=turnstone/protocol/timelimit.factor=6 ./...
+//	go test -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./...
 //
 // Neither a setting nor the environment can change it. Limits of ten seconds and more are not multiplied, nor are intervals,
 // pauses and the lease of a node. This package imports nothing of this module.
