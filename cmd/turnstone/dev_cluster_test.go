@@ -17,6 +17,7 @@ var nodeLine = regexp.MustCompile(`(?m)^ +(\d) +process (\d+), http://(\S+) `)
 // TestDevRunsAClusterWhoseTurnsOutliveANode starts a turn on a cluster of three, kills the node that runs it, and reads the
 // turn to its end through the balancer.
 func TestDevRunsAClusterWhoseTurnsOutliveANode(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_SIGNIN=1000/1m burst 1000", "TURNSTONE_LIMIT_CHAT=1000/1m burst 1000")
 	d.Environment = append(d.Environment, "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddresses(t, 3))
 	p := d.Build.Start(t, d.Environment, "dev", "--nodes", "3")

@@ -85,6 +85,7 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 // TestATurnGoesOnAfterKillNineAndARestart checks that the events from before kill -9 are still there after it, and that
 // the turn continues at once and ends.
 func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t)
 	p := d.Start(t)
 	u := signInToDemo(t, d, p)
@@ -123,6 +124,7 @@ func TestATurnGoesOnAfterKillNineAndARestart(t *testing.T) {
 }
 
 func TestOperatorsSeeAndCancelATurn(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t)
 	p := d.Start(t)
 	stream := signInToDemo(t, d, p).Chat(t, sitetest.NewChatBody("[[script tokens=100000 ttft=10ms interval=50ms]]"))
@@ -150,6 +152,7 @@ func TestOperatorsSeeAndCancelATurn(t *testing.T) {
 }
 
 func TestOperatorsMakeAndChangeAccountsWhileTheServiceRuns(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t)
 	d.Start(t)
 	guest := func() *sitetest.User { return sitetest.NewGuest(t, "http://"+d.Public) }
@@ -192,6 +195,7 @@ func lastWord(text string) string {
 // TestABadStartIsOneLineAndExitCodeOne checks that each error at startup causes exit code 1 and a last line on stderr
 // that names the cause.
 func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -228,6 +232,7 @@ func TestABadStartIsOneLineAndExitCodeOne(t *testing.T) {
 }
 
 func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
+	t.Parallel()
 	d := sitetest.NewDevelopment(t)
 	d.Start(t)
 	second := *d
@@ -238,6 +243,7 @@ func TestTwoProcessesDoNotShareADataFolder(t *testing.T) {
 }
 
 func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
+	t.Parallel()
 	for path, arguments := range map[string][]string{
 		"../../protocol/openapi.json":       {"openapi"},
 		"../../protocol/events.schema.json": {"openapi", "--events"},

@@ -18,6 +18,7 @@ func untilTomorrow(now time.Time) int {
 }
 
 func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=1000")
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -53,6 +54,7 @@ func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds
 
 // TestATitleThatTheBudgetRefusesDoesNoHarm runs a turn that leaves less of the budget than a title needs.
 func TestATitleThatTheBudgetRefusesDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_TOKENS_PER_DAY=400")
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)

@@ -44,6 +44,7 @@ func readBundle(t *testing.T, path string) map[string]string {
 }
 
 func TestASupportBundleHasNoSecretsAndNothingThatUsersWrote(t *testing.T) {
+	t.Parallel()
 	const databasePassword, apiKey, header = "canary-of-the-database", "canary-of-the-model", "canary-of-a-header"
 	s := sitetest.NewSite(t)
 	login, err := url.Parse(s.Login)

@@ -56,6 +56,7 @@ func quotingModel(request modeltest.Request) modeltest.Step {
 }
 
 func TestAQuestionAboutALargePDFIsAnsweredWithItsPage(t *testing.T) {
+	t.Parallel()
 	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: quotingModel})
 	t.Cleanup(server.Close)
 	for name, environment := range map[string][]string{

@@ -34,6 +34,7 @@ func answerOf(t *testing.T, u *sitetest.User, conversation, question string) []p
 }
 
 func TestAModelSearchesTheFilesInTheScopeOfTheConversation(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u, stranger := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
@@ -83,6 +84,7 @@ func readingModel(file *protocol.FileID) func(modeltest.Request) modeltest.Step 
 }
 
 func TestAModelReadsAPageThatItWasNotShown(t *testing.T) {
+	t.Parallel()
 	var file protocol.FileID
 	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: readingModel(&file)})
 	t.Cleanup(server.Close)

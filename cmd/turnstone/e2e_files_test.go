@@ -62,6 +62,7 @@ func uploaded(t *testing.T, u *sitetest.User, name, mediaType, content string) *
 }
 
 func TestAnEncryptedArchiveIsRejected(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -76,6 +77,7 @@ func TestAnEncryptedArchiveIsRejected(t *testing.T) {
 }
 
 func TestTheTextOfAnUploadedFileIsReadByAChildOfTheService(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -127,6 +129,7 @@ func seenBy(request modeltest.Request) modeltest.Step {
 }
 
 func TestAPictureReachesAModelThatAcceptsPictures(t *testing.T) {
+	t.Parallel()
 	configured := func(wire string, more ...string) []string {
 		server := modeltest.NewServer(wire, modeltest.Script{Respond: seenBy})
 		t.Cleanup(server.Close)

@@ -15,6 +15,7 @@ import (
 // TestAnOperatorDrainsANodeThroughAnotherOne drains a node whose turn never ends. The node hands the turn over, and
 // stays up without being ready.
 func TestAnOperatorDrainsANodeThroughAnotherOne(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE=100ms")
 	first := s.Start()
 	u := sitetest.NewUser(t, s.Base)

@@ -60,6 +60,7 @@ func wantRepairedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Ev
 }
 
 func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -93,6 +94,7 @@ func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation
 }
 
 func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -142,6 +144,7 @@ func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
 }
 
 func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
@@ -201,6 +204,7 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 }
 
 func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)

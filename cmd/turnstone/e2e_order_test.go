@@ -69,6 +69,7 @@ func turnOfText(t *testing.T, text string) (id protocol.TurnID) {
 // TestNothingIsSeenOrAcknowledgedBeforeItIsDurable checks that while the row of a live turn is locked, no reader sees
 // further events and no command is acknowledged. Once the row is free, the outcome of the commands can be read.
 func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
@@ -108,6 +109,7 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 // TestATurnThatCannotBeStoredDoesNotBegin checks that a turn that cannot be stored is refused before its first event
 // and that nothing of it is stored.
 func TestATurnThatCannotBeStoredDoesNotBegin(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)

@@ -61,6 +61,7 @@ var endings = []ending{
 // refused and never used, or accepted and then in exactly one place: in a model step of this turn, or returned to the
 // user as a held follow-up.
 func TestSteeringAtTheEndIsAppliedOrReturnedOnceOrRefused(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	ctx := sitetest.Within(t, racesTime)

@@ -28,6 +28,7 @@ const (
 
 // TestLiveTurnsKeepTheContract checks what live turns promise to their clients, in one run of the program.
 func TestLiveTurnsKeepTheContract(t *testing.T) {
+	t.Parallel()
 	s := sitetest.NewSite(t)
 	s.Start()
 	for name, test := range map[string]func(*testing.T, *sitetest.Site){

@@ -110,6 +110,7 @@ func printedSQL(t *testing.T, printed string) string {
 // created the cluster. Postgres refuses REASSIGN OWNED for that role, and policies name their role. The printed SQL
 // transfers everything to the owner, and sign-ins find their accounts.
 func TestThePrintedSQLHandsOverWhatTheSuperuserMigrated(t *testing.T) {
+	t.Parallel()
 	i := sitetest.NewHosted(t)
 	address, err := url.Parse(i.Owner)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestServeRunsWithConfiguredServersAfterMigrate(t *testing.T) {
+	t.Parallel()
 	i := sitetest.NewHosted(t)
 	if code, _, stderr := sitetest.Finish(t, i.Environment, "serve"); code != 1 || !strings.Contains(stderr, "run `turnstone migrate`") {
 		t.Fatalf("without a schema: %d %s", code, stderr)
@@ -67,6 +68,7 @@ func TestServeRunsWithConfiguredServersAfterMigrate(t *testing.T) {
 
 // TestDoctorAndMigratePrintTheSQLThatHelps uses a login role that does not exist, and an owner that may not create it.
 func TestDoctorAndMigratePrintTheSQLThatHelps(t *testing.T) {
+	t.Parallel()
 	i := sitetest.NewHosted(t)
 	login, err := url.Parse(i.Login)
 	if err != nil {
@@ -116,6 +118,7 @@ func TestServeStartsAlthoughTheDatabaseIsBusyAtFirst(t *testing.T) {
 // and that the process is not ready in the meantime. The model's answer ends only after /ready was checked, so the test
 // does not depend on timing.
 func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
+	t.Parallel()
 	checked := make(chan struct{})
 	model := modeltest.NewServer(modeltest.Chat, modeltest.Script{Steps: []modeltest.Step{{Text: []string{"One, ", "two."}, Gate: checked}}})
 	t.Cleanup(model.Close)
@@ -138,6 +141,7 @@ func TestSIGTERMLetsLiveTurnsEnd(t *testing.T) {
 }
 
 func TestATurnThatExceedsTheDrainGraceIsContinuedByTheNextProcess(t *testing.T) {
+	t.Parallel()
 	i := sitetest.NewHosted(t)
 	i.Migrate(t)
 	p := i.Serve(t, "TURNSTONE_DRAIN_GRACE=100ms")

@@ -56,6 +56,7 @@ func certificate(t *testing.T) (certFile, keyFile string, trust *x509.CertPool) 
 }
 
 func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, trust := certificate(t)
 	d := sitetest.NewDevelopment(t, "TURNSTONE_TLS_CERT_FILE="+certFile, "TURNSTONE_TLS_KEY_FILE="+keyFile)
 	p := d.Start(t)

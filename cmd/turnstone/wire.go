@@ -36,6 +36,7 @@ import (
 	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 	"turnstone/providers/extract"
 	"turnstone/providers/media"
 	"turnstone/providers/model/scripted"
@@ -276,12 +277,13 @@ func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime, live
 	return s.uploads
 }
 
+// busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
+// deadline: the machine is busy, or everything on it starts at the same time. Giving up earlier would only repeat
+// the whole start.
+var busyTimeout = timelimit.Of(15 * time.Second)
+
 const (
-	// busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
-	// deadline: the machine is busy, or everything on it starts at the same time. Giving up earlier would only repeat
-	// the whole start.
-	busyTimeout = 15 * time.Second
-	busyPause   = 100 * time.Millisecond
+	busyPause = 100 * time.Millisecond
 	// tracingGrace is how long a shutdown waits for the last traces.
 	tracingGrace = 2 * time.Second
 )

@@ -5,8 +5,8 @@
 //
 //	go test -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./...
 //
-// Neither a setting nor the environment can change it. Limits of ten seconds and more are not multiplied, nor are intervals,
-// pauses and the lease of a node. This package imports nothing of this module.
+// Neither a setting nor the environment can change it. Limits of ten seconds and more are not multiplied, unless they contain
+// one that is; nor are intervals, pauses and the lease of a node. This package imports nothing of this module.
 package timelimit
 
 import (

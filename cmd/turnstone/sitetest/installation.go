@@ -1,6 +1,7 @@
 package sitetest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,8 @@ import (
 const (
 	databaseOwner = pgtest.Owner
 	databaseLogin = pgtest.Login
+	// redisDatabases is the number of databases of a Redis.
+	redisDatabases = 16
 	// GivenSecret is the secret of the installation.
 	GivenSecret = "vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"
 )
@@ -90,7 +93,9 @@ func newHosted(t *testing.T, owner, login string) *ServeInstallation {
 		t.Fatal(err)
 	}
 	i := &ServeInstallation{Owner: owner, Login: login}
-	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+embeddedtest.Redis(t).URL(), "TURNSTONE_SECRET_FILE="+secret)
+	// Each installation counts in a database of its own: addresses have the same keys, but the limits may differ.
+	redis := fmt.Sprintf("%s?db=%d", embeddedtest.Redis(t).URL(), hostedCount.Add(1)%redisDatabases)
+	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis, "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }
 
