@@ -272,6 +272,31 @@ func TestAFollowUpHasFiles(t *testing.T) {
 	}
 }
 
+// A file may be deleted from the library before its text was read, while a follow-up with it waits.
+func TestTheTextOfADeletedFileIsReadForAQueuedMessage(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("The spring tide rises by twelve metres.")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	queue := "/conversations/" + made.ConversationID.String() + "/follow-ups"
+	c.createFollowUp(queue, endless)
+	var item protocol.FollowUp
+	c.expect(202, "POST", "/chat", asking("How high is the spring tide?", []*protocol.File{file}, "conversation_id", made.ConversationID, "if_busy", "queue")).into(t, &item)
+	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
+	w.readTexts(readAsIs)
+	c.expect(200, "POST", queue+"/"+item.FollowUpID.String()+"/promote", route.Object{"mode": "interrupt"})
+	var messages []protocol.Message
+	storetest.Eventually(t, func() bool {
+		messages = c.newestFirst(made.ConversationID)
+		return len(messages) == 4 && messages[0].Status == protocol.MessageComplete
+	})
+	if !strings.Contains(messages[0].Parts[0].Text, "twelve metres") {
+		t.Errorf("%+v", messages[:2])
+	}
+}
+
 func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})

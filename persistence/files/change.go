@@ -32,6 +32,9 @@ const (
 	used = `(exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id)
 		or exists (select from follow_ups q where q.account_id = f.account_id and q.state in ('queued', 'held') and q.attachments <> '{}'
 			and f.file_id = any (q.attachments)))`
+	// needed selects the files whose text a turn may still need: those of the library, and those that a message has or will
+	// have.
+	needed = `(f.deleted_at is null or ` + used + `)`
 )
 
 // Rename changes the name of a file. version is the one that the change is based on; nil: any.

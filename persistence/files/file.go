@@ -88,6 +88,11 @@ func (s *Store) Open(ctx context.Context, account protocol.AccountID, id protoco
 	if err != nil {
 		return nil, fmt.Errorf("reading a file: %w", err)
 	}
+	return s.get(ctx, account, id, name, offset, length)
+}
+
+// get reads the object of a file whose row exists.
+func (s *Store) get(ctx context.Context, account protocol.AccountID, id protocol.FileID, name string, offset, length int64) (io.ReadCloser, error) {
 	content, err := s.objects.Get(ctx, uploadlog.ObjectKey(account, name), offset, length)
 	if code := protocol.CodeOf(err); code == protocol.CodeNotFound || code == protocol.CodeInvalid { // the row exists, so this is a loss
 		s.db.Log.Error("the content of a file is missing or cut", zap.Stringer("file", id), zap.Error(err))

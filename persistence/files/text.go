@@ -194,7 +194,7 @@ const (
 	update file_texts t set attempts = attempts + 1
 	from files f
 	where t.account_id = @account and t.file_id = @file and t.state = 'pending'
-	  and f.account_id = t.account_id and f.file_id = t.file_id and ` + readable + `
+	  and f.account_id = t.account_id and f.file_id = t.file_id and ` + needed + `
 	returning f.media_type, t.attempts`
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
@@ -299,12 +299,18 @@ func (c *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+const neededContentSQL = `select f.object_name, f.size from files f where f.account_id = @account and f.file_id = @file and ` + needed
+
 func (s *Texts) open(ctx context.Context, job ExtractArgs) (io.ReadCloser, error) {
-	file, err := s.files.File(ctx, job.AccountID, job.FileID)
-	if err != nil {
-		return nil, err
+	type object struct {
+		Name string
+		Size int64
 	}
-	return s.files.Open(ctx, job.AccountID, job.FileID, 0, file.Size)
+	stored, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowToStructByPos[object], neededContentSQL, pgx.NamedArgs{"account": job.AccountID, "file": job.FileID})
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return s.files.get(ctx, job.AccountID, job.FileID, stored.Name, 0, stored.Size)
 }
 
 // storeText stores what was read, unless another run of the job has stored it.
