@@ -23,8 +23,9 @@ const (
 )
 
 var (
-	probeTimeout   = timelimit.Of(1500 * time.Millisecond)
-	SessionTimeout = timelimit.Of(time.Second) // for looking up the session of a caller of /ready
+	probeTimeout = timelimit.Of(1500 * time.Millisecond)
+	// SessionTimeout limits the lookup of the session of a caller of /ready.
+	SessionTimeout = timelimit.Of(time.Second)
 )
 
 // CheckPersistence is the check of the database. While the database is down, no session can be verified.

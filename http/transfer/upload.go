@@ -12,13 +12,13 @@ import (
 
 	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 )
 
-const (
-	// readStall is the time that a client has for each readStep bytes of a body.
-	readStall = 15 * time.Second
-	readStep  = 32 << 10
-)
+// readStall is the time that a client has for each readStep bytes of a body. On a slow machine a test is a slow client too.
+var readStall = timelimit.Of(15 * time.Second)
+
+const readStep = 32 << 10
 
 // CheckUncompressed returns an error if the body of a request is compressed by its Content-Encoding.
 func CheckUncompressed(r *stdhttp.Request) error {
