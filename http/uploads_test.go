@@ -658,3 +658,18 @@ func TestAContentThatACancelOvertakesGetsTheEndOfItsUpload(t *testing.T) {
 		t.Errorf("the content of a cancelled upload: %s", refused.body)
 	}
 }
+
+// The cancel may run on another node, or its actor may have ended.
+func TestAContentThatACancelOvertakesElsewhereGetsTheEndOfItsUpload(t *testing.T) {
+	t.Parallel()
+	store := &overtakenStore{}
+	w := uploadWorld(t, uploads.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
+	c := w.client().register("a@example.com")
+	u := c.startUpload(10)
+	store.then = func() {
+		w.database.Admin(t, `update uploads set state = 'cancelled', owner = null, owner_epoch = owner_epoch + 1, finished_at = now() where account_id = $1`, c.account.AccountID)
+	}
+	if refused := c.send(409, u, "0123456789"); refused.Code != protocol.CodeUploadFinished {
+		t.Errorf("the content of a cancelled upload: %s", refused.body)
+	}
+}

@@ -187,7 +187,8 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
 // gone returns the error for a content whose actor has ended or could not start. If another command has taken the session
-// over since the claim, it is the conflict with what that command did.
+// over since the claim, or has ended it, it is the conflict with what that command did. The actor of that command may be gone
+// as well. A session that is ready may have this content, so its outcome stays unknown to the client until it reads it.
 func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	h.mu.Lock()
 	later := h.running[claim.UploadID]
@@ -195,6 +196,10 @@ func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	h.mu.Unlock()
 	if overtaken {
 		return h.conflictNow(ctx, claim.AccountID, claim.UploadID)
+	}
+	current, err := h.Store.Upload(context.WithoutCancel(ctx), claim.AccountID, claim.UploadID)
+	if err == nil && current.State.Terminal() && current.State != protocol.UploadReady {
+		return uploadlog.Conflict(current)
 	}
 	return errGone
 }
