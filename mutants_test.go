@@ -239,7 +239,8 @@ func runTests(t *testing.T, m mutant, names []string, flags string) (outcome map
 		arguments = append(append(arguments, "-args"), m.arguments...)
 	}
 	command := exec.CommandContext(t.Context(), "go", arguments...)
-	command.Env = append(os.Environ(), "GOFLAGS="+flags, "TURNSTONE_TEST_PROGRAMS="+t.TempDir())
+	// A prepared cluster would have the schema without the bug.
+	command.Env = append(os.Environ(), "GOFLAGS="+flags, "TURNSTONE_TEST_PROGRAMS="+t.TempDir(), "TURNSTONE_TEST_PREPARED=")
 	var text strings.Builder
 	command.Stderr = &text
 	stdout, err := command.Output()
