@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -28,8 +29,9 @@ const (
 
 // RedisOptions configure a Redis. Logger may be nil.
 type RedisOptions struct {
-	DataDir string // a folder for this server only; created if missing
-	Logger  *zap.Logger
+	DataDir   string // a folder for this server only; created if missing
+	Databases int    // 0: as many as Redis has by default
+	Logger    *zap.Logger
 }
 
 // Redis is a private server on a unix socket, without persistence: it stores limits and hints, and no data that must
@@ -127,6 +129,9 @@ func (r *Redis) start(ctx context.Context) error {
 	cmd := exec.Command(redisComm, "--port", "0", "--unixsocket", r.socket(), "--unixsocketperm", "700",
 		"--save", "", "--appendonly", "no", "--dir", r.data(), "--daemonize", "no",
 		"--maxmemory", "256mb", "--maxmemory-policy", "noeviction")
+	if r.options.Databases > 0 {
+		cmd.Args = append(cmd.Args, "--databases", strconv.Itoa(r.options.Databases))
+	}
 	cmd.Dir = r.data()
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
 	cmd.Stdout, cmd.Stderr = log, log

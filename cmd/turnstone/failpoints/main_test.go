@@ -11,7 +11,7 @@ import (
 )
 
 // program is the variant with failpoints.
-var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
+var program = sitetest.NewPlainBuild("turnstone-failpoint", "-tags=failpoint")
 
 // atOnce is the number of groups of cells that run in parallel. They spend more time waiting, for a process or for a
 // lease, than working. With eight of them, two processors were busy all the time, and Redis missed the limiter's 200 ms.

@@ -18,8 +18,6 @@ import (
 const (
 	databaseOwner = pgtest.Owner
 	databaseLogin = pgtest.Login
-	// redisDatabases is the number of databases of a Redis.
-	redisDatabases = 16
 	// GivenSecret is the secret of the installation.
 	GivenSecret = "vG3x0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd"
 )
@@ -60,7 +58,7 @@ func (d *DevInstallation) Start(t *testing.T) *Process {
 	return p
 }
 
-var hostedCount atomic.Int64
+var hostedCount, redisCount atomic.Int64
 
 // ServeInstallation is an installation for serve: a database, a Redis, a secret and a folder.
 type ServeInstallation struct {
@@ -94,7 +92,7 @@ func newHosted(t *testing.T, owner, login string) *ServeInstallation {
 	}
 	i := &ServeInstallation{Owner: owner, Login: login}
 	// Each installation counts in a database of its own: addresses have the same keys, but the limits may differ.
-	redis := fmt.Sprintf("%s?db=%d", embeddedtest.Redis(t).URL(), hostedCount.Add(1)%redisDatabases)
+	redis := fmt.Sprintf("%s?db=%d", embeddedtest.Redis(t).URL(), redisCount.Add(1))
 	i.DevInstallation = NewDevelopment(t, "DATABASE_URL="+i.Login, "REDIS_URL="+redis, "TURNSTONE_SECRET_FILE="+secret)
 	return i
 }

@@ -61,6 +61,9 @@ func Postgres(t testing.TB) *embedded.Postgres {
 	return shared.postgres
 }
 
+// RedisDatabases is the number of databases of the Redis of a package: more than its tests have installations.
+const RedisDatabases = 1024
+
 // Redis returns the private server of the process.
 func Redis(t testing.TB) *embedded.Redis {
 	t.Helper()
@@ -75,7 +78,7 @@ func Redis(t testing.TB) *embedded.Redis {
 	if err != nil {
 		t.Fatalf("folder of the test's servers: %v", err)
 	}
-	shared.redis, err = embedded.StartRedis(ctx, embedded.RedisOptions{DataDir: filepath.Join(folder, "redis")})
+	shared.redis, err = embedded.StartRedis(ctx, embedded.RedisOptions{DataDir: filepath.Join(folder, "redis"), Databases: RedisDatabases})
 	if err != nil {
 		t.Fatalf("Redis for tests: %v", err)
 	}
