@@ -1,9 +1,11 @@
 // Tests of the token budget of a day: what is shown when it is used up, and that no text is lost. The figures of a budget are
 // those of the service's configuration, so the test replaces its responses.
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { expectAccessibleOnDesktopAndPhone } from "./axe";
 import { composer, fast, intercept, messages, refusal, send } from "./conversation-page";
 import { Account, BrowserWindow, withBrowser } from "./harness";
+import { openInApp } from "./in-app";
 
 withBrowser();
 
@@ -14,11 +16,20 @@ const resetTime = () => {
 };
 const secondsUntilReset = () => Math.ceil((86_400_000 - (Date.now() % 86_400_000)) / 1000);
 
-test("37 a message that the budget refuses keeps its text and says when tokens are available again", async () => {
+test("37 a message that the budget refuses and an answer that it ends keep their text and say when tokens are available again", async () => {
   const account = await Account.register();
-  const conversation = await account.chat(`Which tide is this? ${fast(5)}`);
-  const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+  const refused = await account.chat(`Which tide is this? ${fast(5)}`);
+  const ended = await account.chat(`Which tide is this? ${fast(30)}`);
+  const visit = await BrowserWindow.open(`/c/${refused}`, account);
   const { page } = visit;
+  await expectRefusedMessage(page);
+  await endSecondMessageByBudget(page);
+  await openInApp(page, `/c/${ended}`);
+  await expectEndedAnswer(page);
+  await visit.close();
+});
+
+async function expectRefusedMessage(page: Page): Promise<void> {
   await messages(page).nth(1).waitFor();
   const requests = await intercept(page, "POST", /\/chat$/);
   await send(page, "And the next one?");
@@ -35,14 +46,10 @@ test("37 a message that the budget refuses keeps its text and says when tokens a
   // Another text can be written and is stored meanwhile.
   await page.getByText("Edit", { exact: true }).press("Enter");
   await expect.poll(() => composer(page).inputValue()).toBe("And the next one?");
-  await visit.close();
-});
+}
 
-test("an answer that the budget ends keeps its text and says when tokens are available again", async () => {
-  const account = await Account.register();
-  const conversation = await account.chat(`Which tide is this? ${fast(30)}`);
-  const visit = await BrowserWindow.open("/settings", account);
-  const { page } = visit;
+/** Returns the second message of a conversation as one that the budget ended. */
+async function endSecondMessageByBudget(page: Page): Promise<void> {
   await page.route(/\/conversations\/conv_\w+\/messages/, async (route) => {
     const response = await route.fetch();
     const list = (await response.json()) as { data: object[] };
@@ -54,7 +61,9 @@ test("an answer that the budget ends keeps its text and says when tokens are ava
     const turn = (await response.json()) as object;
     await route.fulfill({ response, json: { ...turn, state: "incomplete", stop_reason: "budget_reached" } });
   });
-  await page.goto(new URL(`/c/${conversation}`, page.url()).href);
+}
+
+async function expectEndedAnswer(page: Page): Promise<void> {
   const answer = messages(page).nth(1);
   const text = `You've used today's tokens, so the answer stops here. They reset on ${resetTime()}.`;
   await page.getByText(text, { exact: true }).waitFor();
@@ -66,5 +75,4 @@ test("an answer that the budget ends keeps its text and says when tokens are ava
   await page.reload();
   await page.getByText("The day's tokens were used up, so the answer stops here.", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Continue" }).waitFor();
-  await visit.close();
-});
+}

@@ -19,11 +19,18 @@ function requestsOf(page: Page): Map<string, number> {
 const titles = (page: Page) => sidebar(page).locator("a[data-conversation]").allInnerTexts();
 const resources = ["/auth/session", "/events", "/account/settings", "/projects", "/conversations"];
 
-test("a page load requests each resource once", async () => {
+test("a page load requests each resource once and misses no change, and the page always has one main heading", async () => {
   const account = await Account.register();
   await account.request("POST", "/conversations", { title: "Tides" });
   const visit = await BrowserWindow.open("/health", account);
   const { page } = visit;
+  await expectEachResourceOnce(page, account);
+  await expectLoadedAgainAfterFeed(page, account);
+  await expectOneHeadingWhileLoading(page);
+  await visit.close();
+});
+
+async function expectEachResourceOnce(page: Page, account: Account): Promise<void> {
   const counts = requestsOf(page);
   // The feed has started when the session is known.
   const sessions = await intercept(page, "GET", /\/auth\/session$/);
@@ -44,28 +51,22 @@ test("a page load requests each resource once", async () => {
     "/projects": 2,
     "/conversations": 2, // an item about a project makes it outdated
   });
-  await visit.close();
-});
+  await page.unrouteAll();
+}
 
-test("what was loaded before the feed has started is loaded again, so that no change is missed", async () => {
-  const account = await Account.register();
-  await account.request("POST", "/conversations", { title: "Tides" });
-  const visit = await BrowserWindow.open("/health", account);
-  const { page } = visit;
+/** What was loaded before the feed has started is loaded again, so that no change is missed. */
+async function expectLoadedAgainAfterFeed(page: Page, account: Account): Promise<void> {
   const feeds = await intercept(page, "GET", /\/events$/);
-  await page.goto(new URL("/", page.url()).href);
+  await page.reload();
   await expect.poll(() => titles(page)).toEqual(["Tides"]);
   await account.request("POST", "/conversations", { title: "Charts" });
   expect(await titles(page)).toEqual(["Tides"]);
   await feeds[0]!.continue();
   await expect.poll(() => titles(page)).toEqual(["Charts", "Tides"]);
-  await visit.close();
-});
+}
 
-test("a page has one main heading while its conversation loads, and after that", async () => {
-  const account = await Account.register();
-  const visit = await BrowserWindow.open("/", account);
-  const { page } = visit;
+/** A page has one main heading while its conversation loads, and after that. */
+async function expectOneHeadingWhileLoading(page: Page): Promise<void> {
   await composer(page).waitFor();
   let release!: () => void;
   const released = new Promise<void>((resolve) => (release = resolve));
@@ -79,5 +80,4 @@ test("a page has one main heading while its conversation loads, and after that",
   await expect.poll(headings).toEqual(["Loading the conversation…"]);
   release();
   await expect.poll(headings).toEqual(["New conversation"]);
-  await visit.close();
-});
+}
