@@ -10,7 +10,7 @@ withBrowser();
 
 /** Waits until the feed of a new page is connected: from then on it shows changes without a request of its own. */
 async function openFollowing(path: string, account: Account, options = {}): Promise<BrowserWindow> {
-  const visit = await BrowserWindow.open("/nowhere", account, options);
+  const visit = await BrowserWindow.open("/robots.txt", account, options);
   const connected = visit.page.waitForResponse((response) => new URL(response.url()).pathname === "/events");
   await visit.page.goto(new URL(path, visit.page.url()).href);
   expect((await connected).status()).toBe(200);
@@ -37,76 +37,19 @@ const draftShown = (page: Page, text: string) =>
   page.waitForFunction((wanted) => document.querySelector("textarea")?.value === wanted, text);
 
 describe("two browsers of one account", () => {
-  test("a draft, a title, a branch, the order of the queue and a deletion are shown in the other without a reload", async () => {
+  test("each shows the changes of the other without a reload, also in a second tab and on a phone", async () => {
     const account = await Account.register();
     const conversation = await account.chat("What is 6*7?");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Sums" });
     const laptop = await openFollowing(`/c/${conversation}`, account);
     const mobile = await openFollowing(`/c/${conversation}`, account);
     await messages(mobile.page).nth(1).waitFor();
-    await shows(
-      mobile.page,
-      () => acting(laptop.page, "PUT", /\/draft$/, () => composer(laptop.page).fill("From the laptop")),
-      () => draftShown(mobile.page, "From the laptop"),
-    );
-    await shows(
-      mobile.page,
-      () => account.request("PUT", `/conversations/${conversation}/title`, { title: "Two tides a day" }),
-      () =>
-        sidebar(mobile.page)
-          .getByRole("link", { name: /^Two tides a day/ })
-          .waitFor(),
-    );
-    // Another version of the question, on the other browser.
-    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "" });
-    const question = (await account.read<{ data: { message_id: string }[] }>(`/conversations/${conversation}/messages`))
-      .data[0]!;
-    await account.chat("What is 7*8?", {
-      conversation_id: conversation,
-      branch: { message_id: question.message_id, mode: "edit" },
-    });
-    await mobile.page.getByText("What is 7*8?").first().waitFor();
-    await laptop.page.getByText("What is 7*8?").first().waitFor();
-    await shows(
-      mobile.page,
-      () =>
-        acting(laptop.page, "PUT", /\/active-branch$/, async () => {
-          await messages(laptop.page).first().hover();
-          await messages(laptop.page).first().getByRole("button", { name: "Previous version" }).click();
-        }),
-      () => mobile.page.getByText("What is 6*7?").first().waitFor(),
-    );
-    const answer = await pausedAnswer();
-    const { turn } = await account.startTurn(answer.text, { conversation_id: conversation });
-    await stop(mobile.page).waitFor();
-    for (const text of ["first", "second"])
-      await account.request("POST", `/conversations/${conversation}/follow-ups`, { content: text });
-    const queued = () => waiting(mobile.page).getByRole("listitem");
-    await expect.poll(() => queued().count()).toBe(2);
-    const { queue_version, data } = await account.read<{ queue_version: number; data: { follow_up_id: string }[] }>(
-      `/conversations/${conversation}/follow-ups`,
-    );
-    await shows(
-      mobile.page,
-      () =>
-        account.request("PUT", `/conversations/${conversation}/follow-ups/order`, {
-          order: data.map((one) => one.follow_up_id).reverse(),
-          queue_version,
-        }),
-      () => queued().first().getByText("second").waitFor(),
-    );
-    await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn, scope: "turn_and_follow_ups" });
-    await stop(mobile.page).waitFor({ state: "hidden" });
-    await answer.release();
-    const other = await account.chat("Hello!");
-    await account.request("PUT", `/conversations/${other}/title`, { title: "To be deleted" });
-    const row = sidebar(mobile.page).getByRole("link", { name: /^To be deleted/ });
-    await row.waitFor();
-    await shows(
-      mobile.page,
-      () => account.request("DELETE", `/conversations/${other}`),
-      () => row.waitFor({ state: "detached" }),
-    );
+    await showDraftAndTitle(account, conversation, laptop.page, mobile.page);
+    await showBranch(account, conversation, laptop.page, mobile.page);
+    await showOrderOfQueue(account, conversation, mobile.page);
+    await showDeletion(account, mobile.page);
+    await mobile.page.setViewportSize(phone);
+    await followWithoutFirstTab(account, conversation, laptop, mobile.page);
     await laptop.close();
     await mobile.close();
   });
@@ -150,20 +93,95 @@ describe("two browsers of one account", () => {
     await visit.close();
     await network.close();
   });
-
-  test("a second tab and a phone follow too, and the feed continues when the first tab closes", async () => {
-    const account = await Account.register();
-    const conversation = await account.chat("Hello!");
-    const visit = await openFollowing(`/c/${conversation}`, account);
-    const second = await visit.tab(`/c/${conversation}`);
-    const mobile = await openFollowing(`/c/${conversation}`, account, { viewport: phone });
-    await messages(second).nth(1).waitFor();
-    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "one" });
-    for (const page of [visit.page, second, mobile.page]) await draftShown(page, "one");
-    await visit.page.close();
-    await account.request("PUT", `/conversations/${conversation}/draft`, { content: "two" });
-    for (const page of [second, mobile.page]) await draftShown(page, "two");
-    await visit.close();
-    await mobile.close();
-  });
 });
+
+async function showDraftAndTitle(account: Account, conversation: string, laptop: Page, mobile: Page): Promise<void> {
+  await shows(
+    mobile,
+    () => acting(laptop, "PUT", /\/draft$/, () => composer(laptop).fill("From the laptop")),
+    () => draftShown(mobile, "From the laptop"),
+  );
+  await shows(
+    mobile,
+    () => account.request("PUT", `/conversations/${conversation}/title`, { title: "Two tides a day" }),
+    () =>
+      sidebar(mobile)
+        .getByRole("link", { name: /^Two tides a day/ })
+        .waitFor(),
+  );
+}
+
+/** Another version of the question, on the other browser. */
+async function showBranch(account: Account, conversation: string, laptop: Page, mobile: Page): Promise<void> {
+  await account.request("PUT", `/conversations/${conversation}/draft`, { content: "" });
+  const question = (await account.read<{ data: { message_id: string }[] }>(`/conversations/${conversation}/messages`))
+    .data[0]!;
+  await account.chat("What is 7*8?", {
+    conversation_id: conversation,
+    branch: { message_id: question.message_id, mode: "edit" },
+  });
+  await mobile.getByText("What is 7*8?").first().waitFor();
+  await laptop.getByText("What is 7*8?").first().waitFor();
+  await shows(
+    mobile,
+    () =>
+      acting(laptop, "PUT", /\/active-branch$/, async () => {
+        await messages(laptop).first().hover();
+        await messages(laptop).first().getByRole("button", { name: "Previous version" }).click();
+      }),
+    () => mobile.getByText("What is 6*7?").first().waitFor(),
+  );
+}
+
+async function showOrderOfQueue(account: Account, conversation: string, mobile: Page): Promise<void> {
+  const answer = await pausedAnswer();
+  const { turn } = await account.startTurn(answer.text, { conversation_id: conversation });
+  await stop(mobile).waitFor();
+  for (const text of ["first", "second"])
+    await account.request("POST", `/conversations/${conversation}/follow-ups`, { content: text });
+  const queued = () => waiting(mobile).getByRole("listitem");
+  await expect.poll(() => queued().count()).toBe(2);
+  const { queue_version, data } = await account.read<{ queue_version: number; data: { follow_up_id: string }[] }>(
+    `/conversations/${conversation}/follow-ups`,
+  );
+  await shows(
+    mobile,
+    () =>
+      account.request("PUT", `/conversations/${conversation}/follow-ups/order`, {
+        order: data.map((one) => one.follow_up_id).reverse(),
+        queue_version,
+      }),
+    () => queued().first().getByText("second").waitFor(),
+  );
+  await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn, scope: "turn_and_follow_ups" });
+  await stop(mobile).waitFor({ state: "hidden" });
+  await answer.release();
+}
+
+async function showDeletion(account: Account, mobile: Page): Promise<void> {
+  const other = await account.chat("Hello!");
+  await account.request("PUT", `/conversations/${other}/title`, { title: "To be deleted" });
+  const row = sidebar(mobile).getByRole("link", { name: /^To be deleted/ });
+  await row.waitFor();
+  await shows(
+    mobile,
+    () => account.request("DELETE", `/conversations/${other}`),
+    () => row.waitFor({ state: "detached" }),
+  );
+}
+
+/** A second tab and a phone follow too, and the feed continues when the first tab closes. */
+async function followWithoutFirstTab(
+  account: Account,
+  conversation: string,
+  laptop: BrowserWindow,
+  mobile: Page,
+): Promise<void> {
+  const second = await laptop.tab(`/c/${conversation}`);
+  await messages(second).nth(1).waitFor();
+  await account.request("PUT", `/conversations/${conversation}/draft`, { content: "one" });
+  for (const page of [laptop.page, second, mobile]) await draftShown(page, "one");
+  await laptop.page.close();
+  await account.request("PUT", `/conversations/${conversation}/draft`, { content: "two" });
+  for (const page of [second, mobile]) await draftShown(page, "two");
+}
