@@ -5,8 +5,9 @@ import { describe, expect, test } from "vitest";
 import type { Message, Part, TurnEvent } from "../src/generated/events";
 import { payloads } from "./hostile";
 import { intercept, messages, send, sidebar } from "./conversation-page";
-import { Account, hold, phone, url, BrowserWindow, withBrowser } from "./harness";
 import { FaultProxy } from "./fault-proxy";
+import { Account, BrowserWindow, desktop, hold, phone, url, withBrowser } from "./harness";
+import { openInApp } from "./in-app";
 
 withBrowser();
 
@@ -30,57 +31,14 @@ const shown = (text: string) => text.replace(/\s+/g, " ").trim();
 describe("hostile content", () => {
   test("there are at least eighty payloads", () => expect(new Set(payloads).size).toBeGreaterThanOrEqual(80));
 
-  for (const [size, options] of [
-    ["desktop", {}],
-    ["phone", { viewport: phone }],
-  ] as const) {
-    test(`in messages, tools, code, models and languages is rendered and inert, on a ${size}`, async () => {
-      const account = await Account.register();
-      const conversation = await account.chat("What is 6*7?");
-      const visit = await openRecordingDialogs(account, options);
-      for (let first = 0; first < payloads.length; first += batch) {
-        const indexes = payloads.map((_, at) => at).slice(first, first + batch);
-        await visit.page.unrouteAll();
-        await poisonMessages(visit.page, indexes);
-        await visit.page.goto(`${url}/c/${conversation}`);
-        await expect.poll(() => messages(visit.page).count()).toBe(2 * indexes.length);
-        await unfold(visit.page);
-        await expectRendered(visit.page, indexes);
-        await expectInert(visit);
-      }
-      await visit.close();
-    });
-  }
-
-  test("in titles is rendered in the list and inert", async () => {
+  test("in messages, tools, code, models, languages and titles is rendered and inert, on a desktop and on a phone", async () => {
     const account = await Account.register();
-    const conversation = await account.chat("Hello!");
+    const conversation = await account.chat("What is 6*7?");
     const visit = await openRecordingDialogs(account);
-    const { page } = visit;
-    await poisonTitles(page);
-    await page.goto(`${url}/c/${conversation}`);
-    const heading = page.getByRole("heading", { level: 1 });
-    await expect.poll(async () => shown((await heading.textContent())!)).toBe(shown(marked("title", 0, 200)));
-    const seen = new Set<string>();
-    const countMissing = async () => {
-      for (const text of await sidebar(page).getByRole("link").allTextContents()) seen.add(shown(text));
-      return payloads
-        .map((_, at) => shown(marked("title", at, 150)))
-        .filter((title) => ![...seen].some((text) => text.startsWith(title))).length;
-    };
-    // Only rows near the visible area are in the document.
-    const list = sidebar(page).getByRole("link").last();
-    for (let screens = 0; screens < payloads.length && (await countMissing()) > 0; screens++) {
-      await list.evaluate(async (link) => {
-        let scroller = link.parentElement!;
-        while (scroller.scrollHeight <= scroller.clientHeight || getComputedStyle(scroller).overflowY === "visible")
-          scroller = scroller.parentElement!;
-        scroller.scrollBy(0, scroller.clientHeight / 2);
-        await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
-      });
-    }
-    expect(await countMissing(), "titles that were not rendered").toBe(0);
-    await expectInert(visit);
+    for (let first = 0; first < payloads.length; first += batch)
+      await showMessages(visit, conversation, payloads.map((_, at) => at).slice(first, first + batch));
+    await visit.page.unrouteAll();
+    await showTitles(visit, conversation);
     await visit.close();
   });
 
@@ -95,7 +53,7 @@ describe("hostile content", () => {
       const holds = [`${crypto.randomUUID()}`, `${crypto.randomUUID()}`] as const;
       const releases = [await hold(holds[0]), await hold(holds[1])] as const;
       network.change(poisonedEvents(at));
-      await page.goto(`${url}/`);
+      await (at === 0 ? page.goto(`${url}/`) : openInApp(page, "/"));
       await send(
         page,
         `Stream. [[script tokens=60 ttft=0ms interval=5ms reasoning=4 tool=calculate:0:ok hold=10:${holds[0]} hold=40:${holds[1]}]]`,
@@ -117,6 +75,55 @@ describe("hostile content", () => {
     await network.close();
   });
 });
+
+/** Shows payloads in messages, on a desktop and on a phone. */
+async function showMessages(
+  visit: BrowserWindow & { dialogs: string[] },
+  conversation: string,
+  indexes: readonly number[],
+): Promise<void> {
+  const { page } = visit;
+  await page.unrouteAll();
+  await poisonMessages(page, indexes);
+  await page.setViewportSize(phone);
+  await page.goto(`${url}/c/${conversation}`);
+  for (const viewport of [phone, desktop]) {
+    await page.setViewportSize(viewport);
+    await expect.poll(() => messages(page).count()).toBe(2 * indexes.length);
+    await unfold(page);
+    await expectRendered(page, indexes);
+    await expectInert(visit);
+  }
+}
+
+/** Shows payloads as titles, in the list and above a conversation. */
+async function showTitles(visit: BrowserWindow & { dialogs: string[] }, conversation: string): Promise<void> {
+  const { page } = visit;
+  await poisonTitles(page);
+  await page.goto(`${url}/c/${conversation}`);
+  const heading = page.getByRole("heading", { level: 1 });
+  await expect.poll(async () => shown((await heading.textContent())!)).toBe(shown(marked("title", 0, 200)));
+  const seen = new Set<string>();
+  const countMissing = async () => {
+    for (const text of await sidebar(page).getByRole("link").allTextContents()) seen.add(shown(text));
+    return payloads
+      .map((_, at) => shown(marked("title", at, 150)))
+      .filter((title) => ![...seen].some((text) => text.startsWith(title))).length;
+  };
+  // Only rows near the visible area are in the document.
+  const list = sidebar(page).getByRole("link").last();
+  for (let screens = 0; screens < payloads.length && (await countMissing()) > 0; screens++) {
+    await list.evaluate(async (link) => {
+      let scroller = link.parentElement!;
+      while (scroller.scrollHeight <= scroller.clientHeight || getComputedStyle(scroller).overflowY === "visible")
+        scroller = scroller.parentElement!;
+      scroller.scrollBy(0, scroller.clientHeight / 2);
+      await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
+    });
+  }
+  expect(await countMissing(), "titles that were not rendered").toBe(0);
+  await expectInert(visit);
+}
 
 /** Opens a window that records the dialogs that content opens. */
 async function openRecordingDialogs(
