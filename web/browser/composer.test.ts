@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import {
   composer,
   expectFocus,
+  fast,
   intercept,
   messages,
   pausedAnswer,
@@ -423,11 +424,12 @@ async function sendAllHeld(page: Page, account: Account): Promise<void> {
 
 /** A queued message can steer the answer instead. */
 async function steerWithQueued(page: Page, account: Account): Promise<void> {
-  const { answer, conversation } = await openWithQueue(page, account, ["Mention the moon.", "Two."]);
+  const next = `Two. ${fast(3)}`;
+  const { answer, conversation } = await openWithQueue(page, account, ["Mention the moon.", next]);
   await waiting(page).getByRole("button", { name: "Steer now: Mention the moon." }).press("Enter");
   await expectFocus(composer(page));
   await waiting(page).getByText("Steering · applies at the next step").waitFor();
-  await expect.poll(() => queue(account, conversation)).toEqual(["cancelled: Mention the moon.", "queued: Two."]);
+  await expect.poll(() => queue(account, conversation)).toEqual(["cancelled: Mention the moon.", `queued: ${next}`]);
   await answer.release();
   await messages(page)
     .nth(1)
