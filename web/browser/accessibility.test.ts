@@ -226,12 +226,12 @@ async function keepFocusInComposer(page: Page): Promise<void> {
   const expectComposerFocus = () => expectFocus(composer(page));
   await messages(page).last().waitFor();
   await expectComposerFocus();
-  await composer(page).fill("Hello!");
+  await composer(page).fill(`Hello! ${fast(20)}`);
   await page.getByRole("button", { name: "Send", exact: true }).press("Enter");
   await expectComposerFocus();
   await messages(page)
     .nth(3)
-    .getByText(/It is good to hear from you/)
+    .getByText(/^The ruddy turnstone/)
     .waitFor();
   await waitForAnswerEnd(page);
   await expectComposerFocus();

@@ -389,7 +389,7 @@ async function shareDraft(page: Page, second: Page, account: Account): Promise<v
   await expectAccessibleInBothColorSchemes(page, "a message with a deleted file");
   await page.getByRole("button", { name: "Remove: moon.txt" }).press("Enter");
   await expect.poll(() => attached(second).allInnerTexts()).toEqual(["tides.txt"]);
-  await send(page, "Which tide?");
+  await send(page, `Which tide? ${fast(5)}`);
   await waitForAnswerEnd(page);
   await expect.poll(() => attached(second).count()).toBe(0);
   expect(await attached(page).count()).toBe(0);
@@ -517,7 +517,7 @@ async function mentionByTap(page: Page): Promise<void> {
 async function waitForUploads(page: Page, account: Account, network: FaultProxy): Promise<void> {
   const conversation = await newConversation(account);
   await openInApp(page, `/c/${conversation}`);
-  await composer(page).fill("Which tide?");
+  await composer(page).fill(`Which tide? ${fast(5)}`);
   network.holdBodies();
   await add(page, textFile("tides.txt", "The tide comes in.\n".repeat(50_000)));
   await uploads(page).filter({ hasText: "tides.txt" }).waitFor();

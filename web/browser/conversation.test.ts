@@ -1,7 +1,7 @@
 // Tests of a conversation through the user interface, by keyboard and accessible names.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { atEnd, composer, pausedAnswer, messages, stop, stored } from "./conversation-page";
+import { atEnd, composer, fast, pausedAnswer, messages, stop, stored } from "./conversation-page";
 import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
 import { openInApp } from "./in-app";
 
@@ -222,7 +222,8 @@ async function readLongConversation(page: Page, account: Account): Promise<void>
 
 /** The routing notice names the profile and the reason, and offers Balanced instead. */
 async function answerWithBalanced(page: Page, account: Account): Promise<void> {
-  await composer(page).fill("Please fix the bug in src/main.go, the unit test panics with a nil pointer dereference");
+  const text = "Please fix the bug in src/main.go, the unit test panics with a nil pointer dereference";
+  await composer(page).fill(`${text} ${fast(20)}`);
   await composer(page).press("Enter");
   await page
     .getByText(/Coding/)
