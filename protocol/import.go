@@ -24,8 +24,9 @@ const (
 	ImportMessagesUnlinked  ImportReason = "messages_unlinked"   // messages whose parent is missing start a branch of their own
 	ImportMessagesSkipped   ImportReason = "messages_skipped"    // messages were left out: repeated identifiers, or in a circle
 	ImportBranchesCut       ImportReason = "branches_cut"        // branches nested too deeply were left out
-	ImportTextCut           ImportReason = "text_cut"            // texts longer than 1 MiB were cut
+	ImportTextCut           ImportReason = "text_cut"            // texts were shortened: they are over a limit
 	ImportTextChanged       ImportReason = "text_changed"        // characters that cannot be stored were replaced
+	ImportMessagesSplit     ImportReason = "messages_split"      // messages longer than 1 MiB became several
 	ImportTitleCut          ImportReason = "title_cut"           // a title was shortened
 	ImportAttachmentsAbsent ImportReason = "attachments_absent"  // attachments that the export names but does not have
 	ImportFollowUpsSkipped  ImportReason = "follow_ups_skipped"  // follow-ups are not imported
@@ -36,7 +37,7 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportFollowUpsSkipped, ImportArchiveLimit, ImportFilesSkipped,
+	ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportFollowUpsSkipped, ImportArchiveLimit, ImportFilesSkipped,
 }
 
 // MaxImportEntries limits the entries of a report; the reasons of all are counted.

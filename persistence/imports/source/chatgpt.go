@@ -95,16 +95,7 @@ func (c *Conversation) absent(name string) protocol.Part {
 	if name == "" {
 		name = "a file"
 	}
-	return protocol.Part{Type: protocol.PartNotice, Kind: protocol.NoticeAttachmentAbsent, Text: clipRunes(name)}
-}
-
-// clipRunes shortens a name of a file.
-func clipRunes(name string) string {
-	const limit = 200
-	if runes := []rune(name); len(runes) > limit {
-		return string(runes[:limit])
-	}
-	return name
+	return protocol.Part{Type: protocol.PartNotice, Kind: protocol.NoticeAttachmentAbsent, Text: clipRunes(name, maxName)}
 }
 
 // chatGPTParts converts the content of a message. Unknown types have texts in the same members, or nothing to show.

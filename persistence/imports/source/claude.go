@@ -73,7 +73,7 @@ func (c *Conversation) claudeMessage(from *claudeMessage) Message {
 	}
 	for _, file := range from.Attachments {
 		if file.Content != "" { // the text of the attachment is in the export
-			m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartCode, Filename: clipRunes(string(file.Name)), Code: string(file.Content)})
+			m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartCode, Filename: clipRunes(string(file.Name), maxName), Code: string(file.Content)})
 			continue
 		}
 		m.Parts = append(m.Parts, c.absent(string(file.Name)))

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -27,24 +28,26 @@ type decoder struct {
 	now   time.Time
 
 	mismatches int // values that had another type than expected
+
+	copied bytes.Buffer // the last value
+	to     *jsontext.Encoder
 }
 
 func newDecoder(from io.Reader, now time.Time) *decoder {
 	limit := newLimiter(from)
-	return &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now}
+	return &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now, to: &jsontext.Encoder{}}
 }
 
 // each calls yield with every conversation of the file: the elements of an array, or the file itself. An error of the
 // file is returned after the conversations before it; the one in which it occurred is passed on as far as it was read.
 func (d *decoder) each(yield func(*Conversation) error) error {
-	d.limit.next()
 	if d.PeekKind() != '[' {
 		return d.one(yield)
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	for d.limit.next(); d.PeekKind() != ']'; d.limit.next() {
+	for d.PeekKind() != ']' {
 		if err := d.one(yield); err != nil {
 			return err
 		}
@@ -87,7 +90,6 @@ func (d *decoder) members(member func(name string) error) error {
 		return err
 	}
 	for {
-		d.limit.next()
 		token, err := d.ReadToken()
 		if err != nil {
 			return err
@@ -110,7 +112,6 @@ func (d *decoder) elements(element func() error) error {
 		return err
 	}
 	for {
-		d.limit.next()
 		switch d.PeekKind() {
 		case ']':
 			_, err := d.ReadToken()
@@ -129,24 +130,81 @@ func (d *decoder) elements(element func() error) error {
 func (d *decoder) skip() error {
 	depth := d.StackDepth()
 	for {
-		d.limit.next()
 		if _, err := d.ReadToken(); err != nil || d.StackDepth() <= depth {
 			return err
 		}
 	}
 }
 
-// value reads one value, of at most maxValue bytes, into v. What has another type than expected stays as it is.
+// value reads one value into v, as far as the limits allow. What has another type than expected stays as it is.
 func (d *decoder) value(v any) error {
-	d.limit.next()
-	text, err := d.ReadValue()
-	if err != nil {
+	d.copied.Reset()
+	d.to.Reset(&d.copied, lenient)
+	c := copying{decoder: d}
+	if err := c.value(); err != nil {
 		return err
 	}
-	if json.Unmarshal(text, v, lenient) != nil {
+	if json.Unmarshal(d.copied.Bytes(), v, lenient) != nil {
 		d.mismatches++
 	}
 	return nil
+}
+
+// copying copies one value up to maxValue bytes and maxValues values: the memory that is needed for millions of small
+// values is a hundred times that of their text.
+type copying struct {
+	*decoder
+	values int
+	full   bool
+}
+
+func (c *copying) value() error {
+	kind := c.PeekKind()
+	if kind != '{' && kind != '[' {
+		return c.token()
+	}
+	if err := c.token(); err != nil {
+		return err
+	}
+	for {
+		switch c.PeekKind() {
+		case '}', ']', 0: // 0: the text ends or is damaged
+			return c.token()
+		}
+		if err := c.element(kind == '{'); err != nil {
+			return err
+		}
+	}
+}
+
+// element copies the next element of an array or member of an object, or skips it when a limit is reached.
+func (c *copying) element(member bool) error {
+	if c.values++; !c.full && (c.values > maxValues || c.to.OutputOffset() > maxValue) {
+		c.full = true
+		c.limit.cut++
+	}
+	if c.full {
+		if member {
+			if _, err := c.ReadToken(); err != nil {
+				return err
+			}
+		}
+		return c.skip()
+	}
+	if member {
+		if err := c.token(); err != nil {
+			return err
+		}
+	}
+	return c.value()
+}
+
+func (c *copying) token() error {
+	token, err := c.ReadToken()
+	if err != nil {
+		return err
+	}
+	return c.to.WriteToken(token)
 }
 
 // conversation reads an object of any of the formats. Its members can be in any order.
@@ -192,7 +250,8 @@ func (d *decoder) text(to *string) error {
 	var value text
 	err := d.value(&value)
 	if value != "" {
-		*to = string(value)
+		const most = 64 << 10 // more than any of these fields may have
+		*to = prefix(string(value), most)
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
 // brief describes an error without the content of the file.
 func brief(err error) string {
 	switch {
-	case errors.Is(err, errValueTooLarge), errors.Is(err, errLiteral):
+	case errors.Is(err, errLiteral):
 		return err.Error()
 	case errors.Is(err, errUnpacked):
 		return errUnpacked.Error()

@@ -12,23 +12,32 @@ const (
 	maxMessages  = 20_000  // as for a fork
 	maxNodes     = 100_000 // including those without a visible message
 	maxText      = 32 << 20
-	maxString    = 1 << 20 // bytes of one text in the file; the rest is cut
-	maxValue     = 8 << 20 // bytes of one node or message in the file; a larger one ends the import
-	maxLiteral   = 256     // bytes of a number or a name like true
-	maxID        = 200     // bytes of an identifier
-	maxModelName = 100
+	maxMemory    = 64 << 20  // bytes of everything that is kept of a conversation, see the overheads
+	maxMessage   = 1 << 20   // bytes of the parts of a message, as JSON; a longer one becomes several
+	maxString    = 8 << 20   // bytes of one string of the file
+	maxValue     = 8 << 20   // bytes of one node or message of the file
+	maxValues    = 20_000    // JSON values in one node or message of the file
+	maxLiteral   = 256       // bytes of a number or a name like true
+	maxID        = 200       // bytes of an identifier
+	maxModelName = 100       // bytes
+	maxName      = 200       // characters of the name of a file or a tool, of a language or of a kind
+	maxOutput    = 256 << 10 // bytes of the output of a tool
+	maxDetails   = 64 << 10  // bytes of the input, the error, the citations and the sources of a part, as JSON
+	maxReason    = 1000      // bytes of the reason of a routing
+
+	// The memory that a message, a part and the name of a branch need besides their texts.
+	messageOverhead = 500
+	partOverhead    = 500
+	branchOverhead  = 100
 )
 
-var (
-	errValueTooLarge = protocol.Errorf(protocol.CodeInvalid, "a value of the file is larger than %d MiB", maxValue>>20)
-	errLiteral       = protocol.Errorf(protocol.CodeInvalid, "the file is not JSON")
-)
+// errLiteral ends the reading of a file.
+var errLiteral = protocol.Errorf(protocol.CodeInvalid, "the file is not JSON")
 
-// limiter passes JSON through. It cuts each string to maxString bytes, and fails when a value has more than maxValue
-// bytes, so that a decoder, which buffers strings and values, needs bounded memory.
+// limiter passes JSON through and cuts each string to maxString bytes. It fails at a number or name that is too long, so
+// that a decoder, which buffers them, needs bounded memory.
 type limiter struct {
 	from *bufio.Reader
-	left int // bytes that the current value may still have
 	err  error
 	cut  int // strings that were cut
 
@@ -39,11 +48,8 @@ type limiter struct {
 
 func newLimiter(from io.Reader) *limiter {
 	const size = 64 << 10
-	return &limiter{from: bufio.NewReaderSize(from, size), left: maxValue}
+	return &limiter{from: bufio.NewReaderSize(from, size)}
 }
-
-// next starts a new value.
-func (l *limiter) next() { l.left = maxValue }
 
 // Read implements io.Reader.
 func (l *limiter) Read(p []byte) (n int, err error) {
@@ -55,9 +61,6 @@ func (l *limiter) Read(p []byte) (n int, err error) {
 		if c, l.err = l.from.ReadByte(); l.err == nil && l.keep(c) {
 			p[n] = c
 			n++
-			if l.left--; l.left < 0 {
-				l.err = errValueTooLarge
-			}
 		}
 	}
 	if n > 0 {

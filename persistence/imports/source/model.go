@@ -3,6 +3,9 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -29,8 +32,10 @@ type Conversation struct {
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
 
-	nodes int // of the source
-	text  int // bytes of texts
+	nodes   int // of the source
+	visible int // messages that are not hidden
+	text    int // bytes of their parts, as JSON
+	memory  int // bytes of everything
 }
 
 // Message is one message of a conversation, or a node without one.
@@ -45,6 +50,8 @@ type Message struct {
 	Usage      *protocol.Usage
 	CreatedAt  time.Time
 	Hidden     bool // its children belong to its parent
+
+	size int // bytes of the parts, as JSON
 }
 
 // note counts a reason.
@@ -58,50 +65,146 @@ func (c *Conversation) note(reason protocol.ImportReason, n int) {
 	c.Notes[reason] += n
 }
 
-// add adds a message unless the conversation is full.
+// add adds a message unless the conversation is full. A message that is too long becomes several, each of which follows the
+// one before it.
 func (c *Conversation) add(m Message) {
 	if c.nodes++; c.nodes > maxNodes {
 		c.note(protocol.ImportMessagesCut, 1)
 		return
 	}
 	m.ID, m.Parent = clip(m.ID, maxID), clip(m.Parent, maxID)
-	m.Parts = c.clean(m.Parts)
-	if len(m.Parts) == 0 && c.Kind != protocol.ImportFromTurnstone {
+	if !m.Hidden && (c.visible >= maxMessages || c.memory >= maxMemory-maxMessage) { // cleaning the parts would be in vain
+		c.note(protocol.ImportMessagesCut, 1)
+		m.Hidden, m.Parts = true, nil
+	}
+	parts := c.clean(m.Parts)
+	if m.Parts = nil; len(parts) == 0 && c.Kind != protocol.ImportFromTurnstone {
 		m.Hidden = true
 	}
-	if !m.Hidden {
-		size := 0
-		for i := range m.Parts {
-			size += len(m.Parts[i].Text) + len(m.Parts[i].Code) + len(m.Parts[i].Output) + len(m.Parts[i].Input)
+	if m.Hidden {
+		c.append(m, nil)
+		return
+	}
+	pieces := pieces(parts)
+	if len(pieces) > 1 {
+		c.note(protocol.ImportMessagesSplit, 1)
+	}
+	for n, piece := range pieces {
+		next := m
+		if n < len(pieces)-1 { // the last piece has the identifier, so that what follows the message follows it
+			next.ID = fmt.Sprintf("%s\x00%d", m.ID, n)
+			m.Parent = next.ID
 		}
-		if c.text += size; c.text > maxText || len(c.Messages) >= maxMessages {
-			c.text -= size
+		c.append(next, piece)
+	}
+}
+
+// append adds a message with its parts if there is space for it. Otherwise messages after it belong to the one before it.
+func (c *Conversation) append(m Message, parts []sizedPart) {
+	if !m.Hidden {
+		text, memory := 0, 0
+		for i := range parts {
+			text += parts[i].size
+			memory += parts[i].size + partOverhead
+			m.Parts = append(m.Parts, parts[i].Part)
+		}
+		if c.text+text > maxText || c.memory+memory > maxMemory || c.visible >= maxMessages {
 			c.note(protocol.ImportMessagesCut, 1)
-			m.Hidden, m.Parts = true, nil // messages after it belong to the one before it
+			m.Hidden, m.Parts = true, nil
+		} else {
+			c.text, c.memory, c.visible, m.size = c.text+text, c.memory+memory, c.visible+1, text
 		}
 	}
+	c.memory += messageOverhead + len(m.ID) + len(m.Parent)
 	c.Messages = append(c.Messages, m)
 }
 
-// clean removes what cannot be stored from the parts of a message.
-func (c *Conversation) clean(parts []protocol.Part) []protocol.Part {
-	kept := parts[:0]
-	for _, p := range parts {
-		for _, text := range []*string{&p.Text, &p.Code, &p.Output, &p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
-			c.cleanText(text)
+// sizedPart is a part with its size as JSON in bytes.
+type sizedPart struct {
+	protocol.Part
+	size int
+}
+
+// pieces distributes parts over messages of at most maxMessage bytes; one part is never larger than that by much.
+func pieces(parts []sizedPart) [][]sizedPart {
+	var all [][]sizedPart
+	from, size := 0, 0
+	for i := range parts {
+		if i > from && size+parts[i].size > maxMessage {
+			all, from, size = append(all, parts[from:i]), i, 0
 		}
-		if text, err := json.Marshal(p); err != nil || bytes.Contains(text, []byte(`\u0000`)) { // in the input, the error or a citation
-			p.Input, p.Error, p.Citations = nil, nil, nil
-			c.note(protocol.ImportTextChanged, 1)
-		}
-		if p.PartID.IsZero() {
-			p.PartID = protocol.NewPartID()
-		}
-		if p.Type == protocol.PartTool || p.Text != "" || p.Code != "" {
-			kept = append(kept, p)
+		size += parts[i].size
+	}
+	return append(all, parts[from:])
+}
+
+// clean removes what cannot be stored from the parts of a message, shortens what must be short, and divides long texts.
+func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
+	var kept []sizedPart
+	for i := range parts {
+		c.cleanPart(&parts[i])
+		for _, p := range divide(parts[i]) {
+			if p.PartID.IsZero() {
+				p.PartID = protocol.NewPartID()
+			}
+			text, err := json.Marshal(p)
+			if err == nil && (p.Type == protocol.PartTool || p.Text != "" || p.Code != "") {
+				kept = append(kept, sizedPart{p, len(text)})
+			}
 		}
 	}
 	return kept
+}
+
+func (c *Conversation) cleanPart(p *protocol.Part) {
+	for _, text := range []*string{&p.Text, &p.Code, &p.Output, &p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
+		c.cleanText(text)
+	}
+	cut := 0
+	for _, name := range []*string{&p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
+		if short := clipRunes(*name, maxName); short != *name {
+			*name = short
+			cut++
+		}
+	}
+	if len(p.Output) > maxOutput {
+		p.Output, p.Truncated = prefix(p.Output, maxOutput), true
+		cut++
+	}
+	c.note(protocol.ImportTextCut, cut)
+	p.Citations = slices.DeleteFunc(p.Citations, func(one protocol.Citation) bool { return one.URL != "" && !isWebAddress(one.URL) })
+	details, err := json.Marshal([]any{p.Input, p.Error, p.Citations, p.Sources})
+	if err != nil || bytes.Contains(details, []byte(`\u0000`)) || len(details) > maxDetails {
+		p.Input, p.Error, p.Citations, p.Sources = nil, nil, nil, nil
+		c.note(protocol.ImportTextChanged, 1)
+	}
+}
+
+// isWebAddress reports whether an address may become a link.
+func isWebAddress(text string) bool {
+	address, err := url.Parse(text)
+	return err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != ""
+}
+
+// divide divides a part with a long text into parts that fit into a message.
+func divide(p protocol.Part) []protocol.Part {
+	const most = maxMessage / 2 // JSON needs more bytes than the text
+	long := &p.Text
+	if p.Type == protocol.PartCode {
+		long = &p.Code
+	}
+	var all []protocol.Part
+	for rest := *long; ; {
+		*long = prefix(rest, most)
+		if line := strings.LastIndexByte(*long, '\n'); line > most/2 && len(*long) < len(rest) {
+			*long = rest[:line+1]
+		}
+		all = append(all, p)
+		if rest = rest[len(*long):]; rest == "" {
+			return all
+		}
+		p.PartID, p.Citations = protocol.PartID{}, nil
+	}
 }
 
 func (c *Conversation) cleanText(text *string) {
@@ -121,31 +224,33 @@ func (c *Conversation) finish(now time.Time) {
 		c.TitleSource = "auto"
 	}
 	c.cleanText(&c.Draft)
-	if runes := []rune(c.Draft); len(runes) > protocol.MaxInputRunes {
-		c.Draft = string(runes[:protocol.MaxInputRunes])
-		c.note(protocol.ImportTextChanged, 1)
+	if draft := clipRunes(c.Draft, protocol.MaxInputRunes); draft != c.Draft {
+		c.Draft = draft
+		c.note(protocol.ImportTextCut, 1)
 	}
-	c.ID = clip(c.ID, maxID)
+	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
 	c.CreatedAt = bounded(c.CreatedAt, now, now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
 	for i := range c.Messages {
 		c.Messages[i].CreatedAt = bounded(c.Messages[i].CreatedAt, c.CreatedAt, now)
 	}
-	for message, name := range c.BranchNames {
-		c.BranchNames[message] = c.line(name, protocol.MaxTitle)
-	}
 }
 
 // line returns a text as one line of at most limit characters.
 func (c *Conversation) line(text string, limit int) string {
+	const most = 16 // bytes of a character with the white space around it
+	short := prefix(text, most*limit)
+	cut := len(short) < len(text)
 	clean := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, text)), " ")
+	}, short)), " ")
 	if utf8.RuneCountInString(clean) > limit {
-		clean = strings.TrimSpace(string([]rune(clean)[:limit]))
+		clean, cut = strings.TrimSpace(string([]rune(clean)[:limit])), true
+	}
+	if cut {
 		c.note(protocol.ImportTitleCut, 1)
 	}
 	return clean
@@ -158,6 +263,26 @@ func bounded(at, otherwise, now time.Time) time.Time {
 		return otherwise
 	}
 	return at
+}
+
+// clipRunes returns the first characters of a text.
+func clipRunes(text string, limit int) string {
+	short := prefix(text, limit*utf8.UTFMax)
+	if utf8.RuneCountInString(short) > limit {
+		return string([]rune(short)[:limit])
+	}
+	return short
+}
+
+// prefix returns the whole characters in the first bytes of a text.
+func prefix(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }
 
 // clip shortens an identifier. Identifiers are compared, never shown.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,7 +29,8 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 			Content text `json:"content"`
 		}
 		err := d.value(&draft)
-		c.Draft = string(draft.Content)
+		const bytes = utf8.UTFMax * (protocol.MaxInputRunes + 1) // one more, so that finish notes what is cut
+		c.Draft = prefix(string(draft.Content), bytes)
 		return err
 	}
 	return d.skip()
@@ -47,23 +49,24 @@ func (d *decoder) own(c *Conversation) error {
 		ActivityAt  when              `json:"last_activity_at"`
 	}
 	err := d.value(&from)
-	c.ID, c.Title, c.TitleSource = string(from.ID), string(from.Title), string(from.TitleSource)
+	const most = 64 << 10 // finish shortens them further
+	c.ID, c.Title, c.TitleSource = prefix(string(from.ID), most), prefix(string(from.Title), most), prefix(string(from.TitleSource), most)
 	c.Profile = profile(from.Profile)
 	c.CreatedAt, c.UpdatedAt = from.CreatedAt.Time, from.ActivityAt.Time
 	if c.Active == "" {
-		c.Active = string(from.Head)
+		c.Active = clip(string(from.Head), maxID)
 	}
 	const maxKeys, maxLength = 16, 512
-	if len(from.Metadata) <= maxKeys {
-		for key, value := range from.Metadata {
-			c.cleanText(&value)
-			if key != "" && len(key) <= 64 && len(value) <= maxLength && c.line(key, maxLength) == key {
-				if c.Metadata == nil {
-					c.Metadata = map[string]string{}
-				}
-				c.Metadata[key] = value
-			}
+	for key, value := range from.Metadata {
+		c.cleanText(&value)
+		if len(c.Metadata) == maxKeys || key == "" || len(key) > 64 || len(value) > maxLength || c.line(key, maxLength) != key {
+			c.note(protocol.ImportTextCut, 1)
+			continue
 		}
+		if c.Metadata == nil {
+			c.Metadata = map[string]string{}
+		}
+		c.Metadata[key] = value
 	}
 	return err
 }
@@ -86,16 +89,26 @@ func (d *decoder) ownBranches(c *Conversation) error {
 		}
 		err := d.value(&from)
 		if from.Active && from.Head != "" {
-			c.Active = string(from.Head)
+			c.Active = clip(string(from.Head), maxID)
 		}
-		if from.Name != "" && from.Head != "" && len(c.BranchNames) < maxNodes {
-			if c.BranchNames == nil {
-				c.BranchNames = map[string]string{}
-			}
-			c.BranchNames[string(from.Head)] = string(from.Name)
+		if from.Name != "" && from.Head != "" {
+			c.nameBranch(clip(string(from.Head), maxID), c.line(string(from.Name), protocol.MaxTitle))
 		}
 		return err
 	})
+}
+
+// nameBranch keeps the name of the branch that ends with a message.
+func (c *Conversation) nameBranch(head, name string) {
+	need := branchOverhead + len(head) + len(name)
+	if len(c.BranchNames) >= maxMessages || c.memory+need > maxMemory {
+		c.note(protocol.ImportBranchesCut, 1)
+		return
+	}
+	if c.BranchNames == nil {
+		c.BranchNames = map[string]string{}
+	}
+	c.BranchNames[head], c.memory = name, c.memory+need
 }
 
 // ownMessage is a protocol.Message of which each member may be of another type.
@@ -137,6 +150,9 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 	case protocol.MessageComplete, protocol.MessageCancelled, protocol.MessageFailed, protocol.MessageIncomplete:
 	default: // also an answer that was still streaming
 		m.Status = protocol.MessageIncomplete
+	}
+	if m.Routing != nil {
+		m.Routing.Reason = prefix(m.Routing.Reason, maxReason)
 	}
 	if m.Routing != nil && (profile(text(m.Routing.Requested)) == nil || profile(text(m.Routing.Resolved)) == nil) {
 		m.Routing = nil

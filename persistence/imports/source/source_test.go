@@ -4,12 +4,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -182,11 +184,70 @@ func TestHostileTextsAreChangedAndNoted(t *testing.T) {
 	if len(second.Title) != protocol.MaxTitle || second.Notes[protocol.ImportTitleCut] != 1 || second.Notes[protocol.ImportTextCut] != 1 || second.CreatedAt.After(time.Now()) {
 		t.Errorf("%q %v %v", second.Title, second.Notes, second.CreatedAt)
 	}
-	if text := second.Messages[0].Parts[0].Text; len(text) > maxString || !strings.HasPrefix(long, text) || len(text) < maxString-4 {
+	text := ""
+	for _, m := range second.Messages {
+		for _, p := range m.Parts {
+			text += p.Text
+		}
+	}
+	if len(text) > maxString || !strings.HasPrefix(long, text) || len(text) < maxString-4 {
 		t.Errorf("%d bytes are left of the text", len(text))
 	}
 	if len(r.problems) != 5 {
 		t.Errorf("problems %v", r.problems)
+	}
+}
+
+func TestALongMessageBecomesSeveral(t *testing.T) {
+	line := strings.Repeat("tide ", 20) + "\n"
+	long := strings.Repeat(line, 3*maxMessage/len(line))
+	r := read(t, []byte(claudeOf(message("1", "", `"before"`), message("2", "1", strconv.Quote(long)), message("3", "2", `"after"`), message("4", "2", `"another"`))))
+	c := r.conversations[0]
+	tree := c.Arrange()
+	checkTree(t, tree)
+	text := ""
+	for i, m := range tree.Messages {
+		encoded, err := json.Marshal(m.Parts)
+		if err != nil || len(encoded) > maxMessage+1000 {
+			t.Errorf("message %d has %d bytes, %v", i, len(encoded), err)
+		}
+		for _, p := range m.Parts {
+			if i > 0 && p.Text != "after" && p.Text != "another" {
+				text += p.Text
+				if !strings.HasSuffix(p.Text, "\n") {
+					t.Errorf("message %d ends within a line", i)
+				}
+			}
+		}
+	}
+	if text != long || c.Notes[protocol.ImportMessagesSplit] != 1 || len(c.Notes) != 1 {
+		t.Errorf("%d of %d bytes, %v", len(text), len(long), c.Notes)
+	}
+	last := tree.Messages[len(tree.Messages)-1]
+	if n := len(tree.Messages); n < 6 || n > 12 || last.Depth != n-1 || last.SiblingIndex != 1 {
+		t.Errorf("%d messages, the last at depth %d", n, last.Depth)
+	}
+}
+
+func TestFieldsAreShortenedAndAddressesChecked(t *testing.T) {
+	long := strings.Repeat("x", 512<<10)
+	r := read(t, []byte(`{"format":"turnstone.conversation","conversation":{"conversation_id":"c","title":"`+long+`","head_message_id":"1","metadata":{"k":"`+long+`","good":"v"}},
+		"draft":{"content":"`+long+`"},"branches":[{"name":"`+long+`","head_message_id":"1"}],
+		"messages":[{"message_id":"1","role":"assistant","status":"complete","model_id":"`+long+`","routing":{"requested":"auto","resolved":"auto","reason":"`+long+`"},
+		"parts":[{"type":"code","code":"1","language":"`+long+`","filename":"`+long+`"},
+		{"type":"tool","tool_name":"`+long+`","kind":"`+long+`","title":"`+long+`","output":"`+long+`","input":{"a":"`+long+`"},"error":{"code":"x","detail":"`+long+`"},"state":"failed"},
+		{"type":"text","text":"See","citations":[{"index":1,"title":"a","url":"javascript:alert(1)"},{"index":2,"title":"b","url":"https://tides.example/1"},{"index":3,"title":"c"}]}]}]}`))
+	c := r.conversations[0]
+	encoded, err := json.Marshal(c)
+	if err != nil || len(encoded) > maxOutput+2*4*protocol.MaxInputRunes {
+		t.Errorf("%d bytes are kept, %v", len(encoded), err)
+	}
+	citations := c.Messages[0].Parts[2].Citations
+	if len(citations) != 2 || citations[0].URL != "https://tides.example/1" || citations[1].Title != "c" {
+		t.Errorf("%+v", citations)
+	}
+	if c.Notes[protocol.ImportTitleCut] != 2 || c.Notes[protocol.ImportTextCut] < 7 || c.Notes[protocol.ImportTextChanged] != 1 || len(c.Metadata) != 1 {
+		t.Errorf("%v %v", c.Notes, c.Metadata)
 	}
 }
 
@@ -360,16 +421,33 @@ func TestMemoryIsBounded(t *testing.T) {
 		most = 12 << 20
 	)
 	element := claudeOf(message("1", "", `"`+strings.Repeat("text ", 2000)+`"`))
+	const (
+		chatGPT = `[{"mapping":{"a":{"message":{"author":{"role":"user"},"content":{`
+		own     = `[{"format":"turnstone.conversation","messages":[{"role":"user",`
+	)
 	for name, file := range map[string]struct {
 		head, body string
 		most       uint64
 	}{
-		"a long string":         {`[{"title":"`, "x", most},
+		"a long string":         {`[{"title":"`, "x", 4 * maxString},
 		"a long number":         {`[{"title":`, "1", most},
 		"white space":           {`[`, " ", most},
 		"a large unknown value": {`[{"x":[0`, `,"abcdefgh"`, most},
 		"a large node":          {`[{"mapping":{"a":{"x":[0`, `,"abcdefgh"`, 8 * maxValue},
-		"many nodes":            {`[{"mapping":{"a":{}`, `,"abc":{"id":"abc","message":{"author":{"role":"user"},"content":{"parts":["hello, world"]}}}`, 4 * most},
+		"many nodes":            {`[{"mapping":{"a":{}`, `,"abc":{"id":"abc","message":{"author":{"role":"user"},"content":{"parts":["hello, world"]}}}`, 8 * most},
+		"many parts":            {chatGPT + `"parts":["a"`, `,"a"`, 4 * most},
+		"many parts of nodes":   {`[{"mapping":{"a":{}`, `,"` + strings.Repeat("b", 30) + `":{"message":{"author":{"role":"user"},"content":{"parts":["a"` + strings.Repeat(`,"a"`, 500) + `]}}}`, 8 * most},
+		"many thoughts":         {chatGPT + `"content_type":"thoughts","thoughts":[{}`, `,{"summary":"a"}`, 4 * most},
+		"many attachments":      {`[{"mapping":{"a":{"message":{"author":{"role":"user"},"metadata":{"attachments":[{}`, `,{"name":"a"}`, 4 * most},
+		"many contents":         {`[{"chat_messages":[{"sender":"human","content":[{}`, `,{"type":"text","text":"a"}`, 4 * most},
+		"many files":            {`[{"chat_messages":[{"sender":"human","files":[{}`, `,{"file_name":"a"}`, 4 * most},
+		"many own parts":        {own + `"parts":[{}`, `,{"type":"text","text":"a"}`, 4 * most},
+		"many own attachments":  {own + `"attachments":[""`, `,"a"`, 4 * most},
+		"many citations":        {own + `"parts":[{"type":"text","text":"a","citations":[{}`, `,{"index":1}`, 4 * most},
+		"many sources":          {own + `"parts":[{"type":"tool","sources":[{}`, `,{"filename":"a"}`, 4 * most},
+		"many metadata":         {`[{"format":"turnstone.conversation","conversation":{"metadata":{"x":""`, `,"abc":"def"`, 4 * most},
+		"long branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"head_message_id":"` + strings.Repeat("h", 1000) + `","name":"` + strings.Repeat("n", 1<<20) + `"}`, 4 * most},
+		"long languages":        {`[{"format":"turnstone.conversation","messages":[0`, `,{"role":"user","parts":[{"type":"code","code":"x","language":"` + strings.Repeat("n", 1<<20) + `"}]}`, 4 * most},
 		"deep nesting":          {`[`, `[`, most},
 		"many names":            {`[{"a":0`, `,"abcdefgh":0`, most},
 		"many conversations":    {`[` + element, `,` + element, most},

@@ -154,8 +154,9 @@ func (a *arrangement) merge() {
 		}
 		direct := a.visible[a.parent[i]]
 		into := a.merged[direct]
-		if nodes[i].Role == protocol.RoleAssistant && nodes[into].Role == protocol.RoleAssistant && below[direct] == 1 {
+		if nodes[i].Role == protocol.RoleAssistant && nodes[into].Role == protocol.RoleAssistant && below[direct] == 1 && nodes[into].size+nodes[i].size <= maxMessage {
 			nodes[into].Parts = append(nodes[into].Parts, nodes[i].Parts...)
+			nodes[into].size += nodes[i].size
 			nodes[i].Parts = nil
 			a.merged[i] = into
 		}
