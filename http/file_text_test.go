@@ -162,6 +162,66 @@ func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestTheTextsOfAnAccountAreLimited(t *testing.T) {
+	t.Parallel()
+	w := quotaWorld(t, files.Quota{Bytes: 1 << 20, Files: 100, TextBytes: 100})
+	c, other := signUp(t, w), signUp(t, w)
+	first := c.storeFile("a")
+	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+		return &protocol.Extraction{State: protocol.TextDone, Text: strings.Repeat("tide ", 12)}, nil
+	})
+	c.awaitText(first)
+	over := c.storeFile("b")
+	c.awaitText(over)
+	if text := c.text(over, ""); text.State != protocol.TextFailed || *text.Reason != protocol.TextLimit || text.Text != "" {
+		t.Errorf("%+v", text)
+	}
+	if n := query[int](w, `select count(*) from file_text_chunks`)[0]; n != 1 {
+		t.Errorf("%d chunks are stored", n)
+	}
+	another := other.storeFile("c")
+	if file := other.awaitText(another); file.TextState != protocol.TextDone {
+		t.Errorf("%+v", file)
+	}
+	c.do(204, "DELETE", "/files/"+first.FileID.String(), nil) // gives its text back
+	chunks := func() int { return query[int](w, `select count(*) from file_text_chunks`)[0] }
+	storetest.Eventually(t, func() bool { return chunks() == 1 }) // that of the other account
+	if file := c.awaitText(c.storeFile("d")); file.TextState != protocol.TextDone || chunks() != 2 {
+		t.Errorf("%+v", file)
+	}
+}
+
+// TestTheFirstFilesOfAnAccountDoNotWaitForTheManyOfAnother reads the files of two accounts with a reader that never ends for
+// one of them.
+func TestTheFirstFilesOfAnAccountDoNotWaitForTheManyOfAnother(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	busy, other := w.client().register("busy@example.com"), w.client().register("other@example.com")
+	for range 30 {
+		busy.storeFile("endless")
+	}
+	file := other.storeFile("short")
+	var reading atomic.Int32
+	w.readTexts(func(ctx context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+		raw, err := io.ReadAll(content)
+		if err != nil || string(raw) == "short" {
+			return &protocol.Extraction{State: protocol.TextDone, Text: "short"}, err
+		}
+		if n := reading.Add(1); n > 1 {
+			t.Errorf("%d files of the account are read at the same time", n)
+		}
+		defer reading.Add(-1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if read := other.awaitText(file); read.TextState != protocol.TextDone {
+		t.Errorf("%+v", read)
+	}
+	if n := query[int](w, `select count(distinct priority) from river.river_job where kind = 'extract_file'`)[0]; n != 3 {
+		t.Errorf("the jobs have %d priorities", n)
+	}
+}
+
 func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})

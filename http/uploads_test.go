@@ -271,15 +271,37 @@ func TestACancelledOrExpiredUploadTakesNoContent(t *testing.T) {
 	}
 }
 
+// eicar returns the content that every scanner for malware finds.
+func eicar() string {
+	reversed := []byte(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
+	slices.Reverse(reversed)
+	return string(reversed)
+}
+
+func TestMalwareInQuarantineCountsForTheQuota(t *testing.T) {
+	t.Parallel()
+	w := quotaWorld(t, files.Quota{Bytes: 100, Files: 100})
+	u := signUp(t, w)
+	rejected := u.startUpload(len(eicar()))
+	u.send(200, rejected, eicar())
+	resp := u.do(413, "POST", "/files/uploads", uploadOf(101-len(eicar())))
+	if detail := resp.at("detail").(string); !strings.Contains(detail, fmt.Sprintf("%d bytes of rejected uploads count for up to 7 days", len(eicar()))) {
+		t.Error(detail)
+	}
+	w.database.Admin(t, `update uploads set reap_at = now() where state = 'rejected'`)
+	if err := w.DB.Uploads.Reap(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u.startUpload(100)
+}
+
 func TestMalwareIsNeverReadable(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
 	c := w.client().register("a@example.com")
-	eicar := []byte(`*H+H$!ELIF-TSET-SURIVITNA-DRADNATS-RACIE$}7)CC7)^P(45XZP\4[PA@%P!O5X`)
-	slices.Reverse(eicar)
-	u := c.startUpload(len(eicar))
+	u := c.startUpload(len(eicar()))
 	var rejected protocol.Upload
-	c.send(200, u, string(eicar)).into(t, &rejected)
+	c.send(200, u, eicar()).into(t, &rejected)
 	if rejected.State != protocol.UploadRejected || rejected.FileID != nil || rejected.Failure.Code != protocol.UploadMalware {
 		t.Fatalf("%+v", rejected)
 	}

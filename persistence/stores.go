@@ -40,6 +40,7 @@ type Config struct {
 	Objects     objects.Store // nil: for commands that neither import nor erase
 	FileQuota   files.Quota   // of an account; zero: files.DefaultQuota
 	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; default 5 s
+	CheckSpace  func() error  // see pg.Config
 	Logger      *zap.Logger
 }
 
@@ -74,7 +75,7 @@ type Stores struct {
 // guarantees of the service.
 func Open(ctx context.Context, config Config) (*Stores, error) {
 	db, err := pg.Open(ctx, pg.Config{
-		URL: config.URL, MaxConns: config.MaxConns, EngineConns: config.EngineConns, Logger: config.Logger, SelfTest: journal.SelfTest,
+		URL: config.URL, MaxConns: config.MaxConns, EngineConns: config.EngineConns, Logger: config.Logger, SelfTest: journal.SelfTest, CheckSpace: config.CheckSpace,
 	})
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
-	s.FileTexts = files.NewTexts(db, s.Files, s.Search)
+	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)

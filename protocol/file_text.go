@@ -21,6 +21,7 @@ const (
 	TextTooComplex TextReason = "too_complex" // it exceeds a limit of time, memory, nesting or unpacked size
 	TextNoReader   TextReason = "no_reader"   // the service has no program that reads this type
 	TextUnreadable TextReason = "unreadable"  // the reader failed several times
+	TextLimit      TextReason = "text_limit"  // the files of the account have as much text as the service keeps for one account
 )
 
 // BlockKind is the kind of the parts that a document has.
@@ -62,7 +63,7 @@ type Extraction struct {
 type TextRange struct {
 	FileID     FileID      `json:"file_id"`
 	State      TextState   `json:"state" enum:"pending,done,none,failed"`
-	Reason     *TextReason `json:"reason" enum:"encrypted,damaged,too_complex,no_reader,unreadable" doc:"Why the content could not be read, if the state is failed."`
+	Reason     *TextReason `json:"reason" enum:"encrypted,damaged,too_complex,no_reader,unreadable,text_limit" doc:"Why the content could not be read, if the state is failed."`
 	Pages      *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none."`
 	Truncated  bool        `json:"truncated" doc:"The content has more text than the service keeps."`
 	Size       int         `json:"size" doc:"Of the whole text, in bytes of UTF-8."`

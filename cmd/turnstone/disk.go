@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"syscall"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	ourhttp "turnstone/http"
+	"turnstone/persistence/objects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -143,13 +145,22 @@ func (t guardedTurns) PromoteFollowUp(ctx context.Context, promotion *turnlog.Fo
 	return t.Turns.PromoteFollowUp(ctx, promotion)
 }
 
-func (t guardedTurns) checkSpace() error {
-	if _, err := t.disk.check(); err != nil {
-		return &protocol.Error{
-			Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full. New turns are refused; live turns continue.", RetryAfter: diskRetry,
-		}
+func (t guardedTurns) checkSpace() error { return t.disk.refuse("New turns are refused; live turns continue.") }
+
+// refuse returns protocol.CodeUnavailable with a sentence while the disk is nearly full.
+func (g *diskGuard) refuse(what string) error {
+	if _, err := g.check(); err != nil {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full. " + what, RetryAfter: diskRetry}
 	}
 	return nil
+}
+
+// checkSpace returns an error while the disk of a private Postgres is nearly full.
+func (s *service) checkSpace() error {
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.refuse("The work continues when there is space.")
 }
 
 // guardFiles returns the function that refuses files while the disk of the local object store is nearly full; nil if the
@@ -159,12 +170,19 @@ func (s *service) guardFiles() func() error {
 		return nil
 	}
 	guard := newDiskGuard(s.config.FilesFolder(), "new files", s.log)
-	return func() error {
-		if _, err := guard.check(); err != nil {
-			return &protocol.Error{
-				Code: protocol.CodeUnavailable, Detail: "The disk of the service is nearly full. New files are refused.", RetryAfter: diskRetry,
-			}
-		}
-		return nil
+	return func() error { return guard.refuse("New files are refused.") }
+}
+
+// guardedStore refuses to store objects while the disk of the local object store is nearly full.
+type guardedStore struct {
+	objects.Store
+	check func() error
+}
+
+// Put implements objects.Store.
+func (g guardedStore) Put(ctx context.Context, key string, body io.Reader, size int64) (objects.Digest, error) {
+	if err := g.check(); err != nil {
+		return objects.Digest{}, err
 	}
+	return g.Store.Put(ctx, key, body, size)
 }

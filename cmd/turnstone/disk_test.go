@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	ourhttp "turnstone/http"
+	"turnstone/persistence/objects/disk"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -76,20 +78,45 @@ func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
 	}
 }
 
+func TestNoObjectIsStoredWhileTheDiskIsNearlyFull(t *testing.T) {
+	local, err := disk.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = local.Close() }()
+	guard := newDiskGuard("", "new files", zap.NewNop())
+	full := true
+	guard.read = func() (space, error) {
+		if full {
+			return space{leastSpace - 1, 2 * leastSpace}, nil
+		}
+		return space{ampleSpace, 2 * ampleSpace}, nil
+	}
+	store := guardedStore{local, func() error { return guard.refuse("New files are refused.") }}
+	_, err = store.Put(t.Context(), "a", strings.NewReader("x"), 1)
+	if protocol.CodeOf(err) != protocol.CodeUnavailable || !strings.Contains(err.Error(), "nearly full") {
+		t.Errorf("got %v", err)
+	}
+	full, guard.at = false, time.Time{}
+	if _, err = store.Put(t.Context(), "a", strings.NewReader("x"), 1); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull makes the disk nearly full, and then frees it again, by resizing its
 // file system. It writes no large file.
 func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	const roomy, tight = "size=4g,mode=0711", "size=900m,mode=0711"
 	d := sitetest.NewDevelopment(t)
-	disk := filepath.Dir(d.Folder)
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, roomy); err != nil {
+	mounted := filepath.Dir(d.Folder)
+	if err := syscall.Mount("tmpfs", mounted, "tmpfs", 0, roomy); err != nil {
 		t.Skipf("this machine does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	t.Cleanup(func() { _ = syscall.Unmount(mounted, syscall.MNT_DETACH) })
 	resize := func(size string) {
 		t.Helper()
-		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, size); err != nil {
+		if err := syscall.Mount("tmpfs", mounted, "tmpfs", syscall.MS_REMOUNT, size); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +143,12 @@ func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	}
 	file := map[string]any{"filename": "a.txt", "media_type": "text/plain", "size": 1, "purpose": "library"}
 	refused = u.Do(t, http.MethodPost, "/files/uploads", file).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+	importing := u.Do(t, http.MethodPost, "/account/imports", json.RawMessage(`[{"uuid":"1","name":"Tides","chat_messages":[]}]`)).
+		WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
 	over()
+	if !strings.Contains(importing.Detail, "New files are refused") {
+		t.Errorf("an import on a full disk: %v", importing)
+	}
 	if refused.RetryAfter != 30*time.Second || !strings.Contains(refused.Detail, "New files are refused") {
 		t.Errorf("a file on a full disk: %v, retry after %s", refused, refused.RetryAfter)
 	}

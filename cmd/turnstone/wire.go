@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -48,28 +49,29 @@ import (
 // service is a running Turnstone: everything that startService opened and started, and how it is shut down.
 type service struct {
 	// Set by startService.
-	config    *settings.Config
-	log       *zap.Logger
-	metrics   *prometheus.Registry
-	telemetry *telemetry.Metrics
-	tracing   *telemetry.Tracing
-	db        *persistence.Stores
-	objects   objects.Store
-	metered   *metering.Model
-	turns     *turns.Store
-	nodes     *nodes.Directory
-	model     llm.Model
-	node      *actors.Node
-	uploads   *uploads.Host
-	malware   scanner.Scanner
-	extractor *extract.Extractor
-	api       *ourhttp.Server
-	probes    map[string]ready.Probe
-	internal  http.Handler
-	limiter   *limits.Limiter
-	budget    *limits.Budget // nil: no limit
-	disk      *diskGuard     // nil unless dev runs a private Postgres
-	failed    chan error     // receives the failure that ends the service, see fail
+	config     *settings.Config
+	log        *zap.Logger
+	metrics    *prometheus.Registry
+	telemetry  *telemetry.Metrics
+	tracing    *telemetry.Tracing
+	db         *persistence.Stores
+	objects    objects.Store
+	metered    *metering.Model
+	turns      *turns.Store
+	nodes      *nodes.Directory
+	model      llm.Model
+	node       *actors.Node
+	uploads    *uploads.Host
+	malware    scanner.Scanner
+	extractor  *extract.Extractor
+	api        *ourhttp.Server
+	probes     map[string]ready.Probe
+	internal   http.Handler
+	limiter    *limits.Limiter
+	budget     *limits.Budget // nil: no limit
+	disk       *diskGuard     // nil unless dev runs a private Postgres
+	filesGuard func() error   // nil: files are not stored on a local disk
+	failed     chan error     // receives the failure that ends the service, see fail
 
 	undo []func(context.Context) error // owned by startService and close; see onClose
 }
@@ -149,8 +151,8 @@ func (s *service) closeTracing(ctx context.Context) error {
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
 	s.db, err = persistence.Open(ctx, persistence.Config{
-		URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log,
-		FileQuota: files.Quota{Bytes: s.config.Limits.MaxFileBytes, Files: s.config.Limits.MaxFiles},
+		URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log, CheckSpace: s.checkSpace,
+		FileQuota: files.Quota{Bytes: s.config.Limits.MaxFileBytes, Files: s.config.Limits.MaxFiles, TextBytes: s.config.Limits.MaxTextBytes},
 	})
 	if err != nil {
 		return err
@@ -168,6 +170,9 @@ func (s *service) openObjects(ctx context.Context) error {
 		return fmt.Errorf("object store: %w", err)
 	}
 	s.objects = store
+	if s.filesGuard = s.guardFiles(); s.filesGuard != nil {
+		s.objects = guardedStore{store, s.filesGuard}
+	}
 	s.onClose("the object store", func(context.Context) error { return closeStore() })
 	s.probes["object_storage"] = store.Ready
 	return nil
@@ -177,6 +182,8 @@ func (s *service) openScanner(context.Context) (err error) {
 	if s.extractor, err = newExtractor(); err != nil {
 		return err
 	}
+	spools := newDiskGuard(os.TempDir(), "contents that are read", s.log)
+	s.extractor.CheckSpace = func() error { return spools.refuse("The file is read when there is space.") }
 	if s.malware, err = openScanner(s.config); err != nil {
 		return err
 	}
@@ -272,7 +279,7 @@ func (s *service) acceptsPictures() bool {
 func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
 	s.uploads = uploads.New(uploads.Config{
 		Node: node, Runtime: runtime, Live: live, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
-		Inspector: s.extractor, Guard: s.guardFiles(), Entered: s.telemetry.UploadEntered, Logger: s.log,
+		Inspector: s.extractor, Guard: s.filesGuard, Entered: s.telemetry.UploadEntered, Logger: s.log,
 	})
 	return s.uploads
 }

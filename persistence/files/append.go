@@ -84,7 +84,7 @@ func (s *Sessions) AppendUpload(ctx context.Context, b *uploadlog.Append) error 
 			}
 		}
 		if b.File != nil && firstTextState(b.File.Kind) == protocol.TextPending {
-			return s.queue.Insert(ctx, tx, ExtractArgs{b.AccountID, b.File.FileID})
+			return s.enqueue(ctx, tx, ExtractArgs{b.AccountID, b.File.FileID}, args)
 		}
 		return nil
 	})

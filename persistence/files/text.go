@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -26,10 +27,16 @@ type Texts struct {
 	db     *pg.DB
 	files  *Store
 	search *search.Store
+	limit  int64 // bytes of all texts of an account
 }
 
-// NewTexts returns a store of the texts of files.
-func NewTexts(db *pg.DB, files *Store, search *search.Store) *Texts { return &Texts{db, files, search} }
+// NewTexts returns a store of the texts of files, with the TextBytes of a quota.
+func NewTexts(db *pg.DB, files *Store, search *search.Store, quota Quota) *Texts {
+	if quota.TextBytes == 0 {
+		quota.TextBytes = DefaultQuota.TextBytes
+	}
+	return &Texts{db, files, search, quota.TextBytes}
+}
 
 // A file from before its text was read has none.
 const getTextSQL = `
@@ -231,18 +238,80 @@ func (ExtractArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: jobs.FileQueue, MaxAttempts: maxExtractAttempts}
 }
 
+const waitingSQL = `select count(*) from (select from file_texts where account_id = @account and state = 'pending' limit @most) w`
+
+// enqueue inserts the job. The more texts of the account wait, the later its job runs, so that the first files of every
+// account are read soon, however many files another one has sent.
+func (s *Sessions) enqueue(ctx context.Context, tx *pg.Tx, job ExtractArgs, args pgx.NamedArgs) error {
+	const few, many, most = 2, 10, 100
+	args["most"] = most + 1
+	var waiting int // with this one
+	if err := tx.QueryRow(ctx, waitingSQL, args).Scan(&waiting); err != nil {
+		return fmt.Errorf("counting the texts that wait: %w", err)
+	}
+	priority := jobs.LastPriority
+	switch {
+	case waiting <= few:
+		priority = jobs.FirstPriority
+	case waiting <= many:
+		priority = jobs.FirstPriority + 1
+	case waiting <= most:
+		priority = jobs.FirstPriority + 2
+	}
+	return s.queue.InsertWith(ctx, tx, job, priority)
+}
+
 // extractTimeout includes the copy of a large content from the object store.
 const extractTimeout = 2 * time.Minute
 
 // ExtractJob returns the job that reads the texts of files.
 func (s *Texts) ExtractJob(read ReadText) jobs.Job {
-	return jobs.NewLong(extractTimeout, func(ctx context.Context, args ExtractArgs) error { return s.extract(ctx, read, args) })
+	running := running{accounts: map[protocol.AccountID]bool{}}
+	extract := func(ctx context.Context, args ExtractArgs) error {
+		if !running.take(args.AccountID) {
+			return jobs.Later(extractLater)
+		}
+		defer running.end(args.AccountID)
+		return s.extract(ctx, read, args)
+	}
+	return jobs.NewGuarded(extractTimeout, extract, func(ctx context.Context, args ExtractArgs) error {
+		return s.storeText(ctx, args, unreadable())
+	})
+}
+
+// extractLater is how long a job waits whose account has another one running on the node.
+const extractLater = 500 * time.Millisecond
+
+// running is the accounts whose files the node reads: one file of each account at a time.
+type running struct {
+	mu       sync.Mutex
+	accounts map[protocol.AccountID]bool // guarded by mu
+}
+
+func (r *running) take(account protocol.AccountID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.accounts[account] {
+		return false
+	}
+	r.accounts[account] = true
+	return true
+}
+
+func (r *running) end(account protocol.AccountID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.accounts, account)
+}
+
+func unreadable() *protocol.Extraction {
+	return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
 }
 
 const (
 	// maxReads limits the attempts to read a content whose reader fails.
 	maxReads = 3
-	// maxBegun limits all attempts, those included that ended with the process.
+	// maxBegun limits all attempts, those of other jobs included.
 	maxBegun = 10
 )
 
@@ -268,9 +337,8 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	if err != nil {
 		return fmt.Errorf("beginning to read a file: %w", err)
 	}
-	unreadable := &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}
 	if begun.Attempts > maxBegun {
-		return s.storeText(ctx, job, unreadable)
+		return s.storeText(ctx, job, unreadable())
 	}
 	from := &source{Reader: content}
 	x, err := read(ctx, from, begun.MediaType)
@@ -279,7 +347,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	case from.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:
 		return fmt.Errorf("reading the text of a file: %w", err)
 	default:
-		x = unreadable
+		x = unreadable()
 	}
 	return s.storeText(ctx, job, x)
 }
@@ -315,6 +383,43 @@ func (s *Texts) open(ctx context.Context, job ExtractArgs) (io.ReadCloser, error
 
 // storeText stores what was read, unless another run of the job has stored it.
 func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extraction) error {
+	err := s.storeWithin(ctx, job, x)
+	if errors.Is(err, errTextLimit) {
+		err = s.storeWithin(ctx, job, &protocol.Extraction{
+			State: protocol.TextFailed, Reason: protocol.TextLimit, Pages: x.Pages, Width: x.Width, Height: x.Height, Thumbnail: x.Thumbnail,
+		})
+	}
+	return err
+}
+
+const (
+	lockTextsSQL = `select 1 from file_totals where account_id = @account for update`
+	textBytesSQL = `select coalesce(sum(size), 0)::bigint from file_texts where account_id = @account`
+)
+
+var errTextLimit = errors.New("the account has as much text as is kept of one account")
+
+// checkLimit returns errTextLimit if the account cannot have another text of a size. It locks the totals of the account.
+func (s *Texts) checkLimit(ctx context.Context, tx *pg.Tx, size int, args pgx.NamedArgs) error {
+	var stored int64
+	_, err := tx.Exec(ctx, lockTextsSQL, args)
+	if err == nil {
+		err = tx.QueryRow(ctx, textBytesSQL, args).Scan(&stored)
+	}
+	if err != nil {
+		return fmt.Errorf("reading how much text an account has: %w", err)
+	}
+	if stored+int64(size) > s.limit {
+		return errTextLimit
+	}
+	return nil
+}
+
+// storeWithin stores a text, or returns errTextLimit and stores nothing.
+func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Extraction) error {
+	if err := s.db.CheckSpace(); err != nil {
+		return err
+	}
 	account, file := job.AccountID, job.FileID
 	args := pgx.NamedArgs{
 		"account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
@@ -328,6 +433,11 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 		}
 		if err != nil {
 			return fmt.Errorf("storing the text of a file: %w", err)
+		}
+		if len(x.Text) > 0 {
+			if err := s.checkLimit(ctx, tx, len(x.Text), args); err != nil {
+				return err
+			}
 		}
 		batch := &pgx.Batch{}
 		for _, c := range chunksOf(x) {

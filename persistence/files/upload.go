@@ -23,12 +23,13 @@ const maxOpen = 100
 
 // Quota limits what an account stores.
 type Quota struct {
-	Bytes int64 // of its files and open sessions together
-	Files int64
+	Bytes     int64 // of its files, its open sessions, and the rejected contents in quarantine, together
+	Files     int64
+	TextBytes int64 // of the texts of its files, which are stored and indexed in Postgres
 }
 
 // DefaultQuota is the quota of a service that configures none.
-var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000}
+var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000, TextBytes: 512 << 20}
 
 // Sessions stores upload sessions. Its methods may be called from any goroutine.
 type Sessions struct {
@@ -126,6 +127,7 @@ const (
 	insert into file_totals (account_id) values (@account)
 	on conflict (account_id) do update set account_id = excluded.account_id
 	returning bytes, files, reserved, sessions`
+	keptSQL         = `select coalesce(sum(size), 0)::bigint from uploads where account_id = @account and reap_at is not null and state = 'rejected'`
 	insertUploadSQL = `
 	insert into uploads (account_id, upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id,
 		object_name, next_sequence, created_at, expires_at)
@@ -200,20 +202,32 @@ func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.U
 
 // checkQuota locks the totals of the account, and returns an error if a new session of a size exceeds a limit.
 func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
-	var bytes, count, reserved, sessions int64
-	if err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions); err != nil {
+	var bytes, count, reserved, sessions, kept int64
+	err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions)
+	if err == nil {
+		err = tx.QueryRow(ctx, keptSQL, args).Scan(&kept)
+	}
+	if err != nil {
 		return fmt.Errorf("reading what an account stores: %w", err)
 	}
-	left := max(0, s.quota.Bytes-bytes-reserved)
+	left := max(0, s.quota.Bytes-bytes-reserved-kept)
 	switch {
 	case sessions >= maxOpen:
 		return &protocol.Error{Code: protocol.CodeTooManyUploads, Detail: fmt.Sprintf("At most %d uploads can be open. Finish or cancel some of them.", maxOpen), RetryAfter: retryQuota}
 	case count+sessions >= s.quota.Files:
 		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.", s.quota.Files, count), RetryAfter: retryQuota}
 	case size > left:
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and the file has %d. Delete files that you no longer need.", left, size)
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and the file has %d. Delete files that you no longer need.%s", left, size, keptNote(kept))
 	}
 	return nil
+}
+
+// keptNote explains why an account can store less than its files let expect.
+func keptNote(kept int64) string {
+	if kept == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d bytes of rejected uploads count for up to %.0f days.", kept, quarantineTime.Hours()/24)
 }
 
 // retryQuota is the Retry-After of a refusal that only the account itself can end, in seconds.

@@ -27,6 +27,9 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 	if r.seen++; r.seen <= r.handled {
 		return nil
 	}
+	if err := r.db.CheckSpace(); err != nil {
+		return err
+	}
 	tree := c.Arrange()
 	w := &writing{run: r, c: c, tree: tree, id: protocol.NewConversationID()}
 	if len(tree.Messages) == 0 && c.Draft == "" {

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/persistence"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
+	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -363,6 +365,72 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	}
 	if left, err := local.List(t.Context(), imports.Prefix(w.Account), "", 10); err != nil || len(left) > 0 {
 		t.Errorf("%v is left of the upload (%v)", left, err)
+	}
+}
+
+func TestAnImportWhoseRunsEndWithTheirProcessesFails(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := largeExport(3)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	// A run that was stopped properly does not count: a node was drained.
+	w.Database.Admin(t, `update imports set state = 'running', run = 1, active_at = '-infinity'`)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	for lost := range 2 {
+		// The process of a run ends after its claim, so nothing shows activity any more.
+		w.Database.Admin(t, `create or replace function die() returns trigger language plpgsql as $$ begin raise exception 'killed' using errcode = '57P01'; end $$`)
+		w.Database.Admin(t, `create or replace trigger die before update on imports for each row when (old.state = 'running' and new.run = old.run) execute function die()`)
+		if err := w.DB.Imports.Continue(t.Context(), args); protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Fatalf("got %v", err)
+		}
+		w.Database.Admin(t, `drop trigger die on imports`)
+		if n := w.Count(`select lost_runs from imports`); n != lost {
+			t.Fatalf("%d lost runs are counted, want %d", n, lost)
+		}
+		w.Database.Admin(t, `update imports set active_at = now() - interval '2 minutes'`)
+	}
+	w.Must(w.DB.Imports.Sweep(t.Context()))
+	done := run(w, w.Account, received.ImportID)
+	if done.State != protocol.ImportFailed || done.Failure == nil || !strings.Contains(*done.Failure, "interrupted twice") || done.FinishedAt == nil {
+		t.Errorf("%+v", done)
+	}
+	if n := w.Count(`select count(*) from imports where stored`); n != 0 {
+		t.Error("the upload is still stored")
+	}
+	if done := upload(w, w.Account, file); done.State != protocol.ImportCompleted {
+		t.Errorf("the next import: %+v", done)
+	}
+}
+
+func TestAnImportWaitsWhileTheDiskOfTheDatabaseIsNearlyFull(t *testing.T) {
+	full := true
+	database := pgtest.NewDatabase(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, Objects: database.Objects(t), CheckSpace: func() error {
+		if full {
+			return protocol.Errorf(protocol.CodeUnavailable, "the disk is nearly full")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	w := storetest.NewWorldOn(t, database, db)
+	file := largeExport(3)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	for range 3 { // waiting is no failure
+		if err := w.DB.Imports.Continue(t.Context(), args); protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if n := w.Count(`select count(*) from messages`); n != 0 {
+		t.Errorf("%d messages were written", n)
+	}
+	full = false
+	if done := run(w, w.Account, received.ImportID); done.State != protocol.ImportCompleted || done.Messages != 4 {
+		t.Errorf("%+v", done)
 	}
 }
 

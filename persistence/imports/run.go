@@ -35,7 +35,7 @@ func (RunArgs) InsertOpts() river.InsertOpts {
 
 const (
 	maxAttempts = 1000
-	runTimeout  = 6 * time.Hour
+	runTimeout  = time.Hour // a node runs few imports at a time, and others wait
 	// abandonedAfter is the time without activity after which a run or an upload has certainly ended with its node.
 	abandonedAfter = time.Minute
 )
@@ -43,13 +43,18 @@ const (
 // RunJob returns the job that runs imports.
 func (s *Store) RunJob() jobs.Job { return jobs.NewLong(runTimeout, s.Continue) }
 
+// maxLostRuns is the number of runs that may end with their processes. The content of the upload is probably the cause, and
+// must not end the next node too.
+const maxLostRuns = 2
+
 // claimSQL starts a run, unless another one is active.
 const (
 	claimSQL = `
-	update imports set state = 'running', run = run + 1, active_at = now()
+	update imports set state = 'running', run = run + 1, active_at = now(),
+		lost_runs = lost_runs + case when state = 'running' and active_at > '-infinity' then 1 else 0 end
 	where account_id = @account and import_id = @import
 	  and (state = 'queued' or state = 'running' and active_at < now() - @abandoned::interval)
-	returning run, size, handled, report, unfinished_id`
+	returning run, size, handled, report, unfinished_id, lost_runs`
 	endedSQL = `
 	select unfinished_id from imports
 	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled') and stored
@@ -66,6 +71,7 @@ type run struct {
 	report  protocol.ImportReport
 	handled int64 // conversations that an earlier run has handled
 	seen    int64 // conversations of this run
+	lost    int   // earlier runs that ended with their processes
 	args    pgx.NamedArgs
 }
 
@@ -79,8 +85,12 @@ func (s *Store) Continue(ctx context.Context, args RunArgs) error {
 	if r == nil {
 		return s.deleteIfEnded(ctx, args)
 	}
-	if err = r.read(ctx); err == nil {
-		err = r.end(ctx)
+	if r.lost >= maxLostRuns {
+		err = r.end(ctx, "The service was interrupted twice while it read the file, and has given up. What was imported before stays.")
+	} else if err = r.read(ctx); err == nil {
+		err = r.end(ctx, "")
+	} else if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = r.end(ctx, fmt.Sprintf("Reading the file took longer than %.0f minutes. What was imported before stays.", runTimeout.Minutes()))
 	}
 	switch {
 	case errors.Is(err, errEnded):
@@ -125,7 +135,7 @@ func (s *Store) claim(ctx context.Context, args RunArgs) (*run, error) {
 		var report []byte
 		var unfinished *protocol.ConversationID
 		err := tx.QueryRow(ctx, claimSQL, pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "abandoned": abandonedAfter}).
-			Scan(&number, &r.spool.size, &r.handled, &report, &unfinished)
+			Scan(&number, &r.spool.size, &r.handled, &report, &unfinished, &r.lost)
 		if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -215,8 +225,10 @@ const endSQL = `
 	set state = @state, failure = @failure, report = @report, read_bytes = size, finished_at = now(), unfinished_id = null
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
-// end ends the import: as failed if the file has no conversation at all.
-func (r *run) end(ctx context.Context) error {
+// end ends the import: as failed if there is a failure, or if the file has no conversation at all.
+func (r *run) end(ctx context.Context, failure string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout) // the time of the run may be over
+	defer cancel()
 	report, err := pg.JSONText(&r.report)
 	if err != nil {
 		return err
@@ -225,8 +237,11 @@ func (r *run) end(ctx context.Context) error {
 		"account": r.account, "import": r.id, "run": r.args["run"], "report": report,
 		"state": protocol.ImportCompleted, "failure": nil,
 	}
-	if r.seen == 0 {
-		args["state"], args["failure"] = protocol.ImportFailed, "The file has no conversations that can be imported."
+	if failure == "" && r.seen == 0 {
+		failure = "The file has no conversations that can be imported."
+	}
+	if failure != "" {
+		args["state"], args["failure"] = protocol.ImportFailed, failure
 	}
 	changed, err := r.db.Exec(ctx, r.account, endSQL, args)
 	if err == nil && changed == 0 {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 )
 
 // Jobs are rows that are inserted in the transaction that causes them, so that both are stored or neither. They contain
@@ -37,6 +39,23 @@ func (q *Queue) Insert(ctx context.Context, tx *pg.Tx, args river.JobArgs) error
 	return nil
 }
 
+// The priorities of jobs of one queue. Those of a lower number run first.
+const (
+	FirstPriority = 1
+	LastPriority  = 4
+)
+
+// InsertWith is Insert with a priority.
+func (q *Queue) InsertWith(ctx context.Context, tx *pg.Tx, args river.JobArgs, priority int) error {
+	if _, err := q.client.InsertTx(ctx, tx, args, &river.InsertOpts{Priority: priority}); err != nil {
+		return fmt.Errorf("enqueueing %s: %w", args.Kind(), err)
+	}
+	return nil
+}
+
+// Later is the error of a run that has done nothing and lets another one do it after a delay.
+func Later(delay time.Duration) error { return river.JobSnooze(delay) }
+
 // Job is one kind of job, with the function that runs it.
 type Job struct {
 	add      func(*river.Workers)
@@ -50,7 +69,16 @@ func New[T river.JobArgs](run func(ctx context.Context, args T) error) Job {
 
 // NewLong is New for jobs that may take longer than others; 0 stands for the common limit.
 func NewLong[T river.JobArgs](timeout time.Duration, run func(ctx context.Context, args T) error) Job {
-	return Job{add: func(all *river.Workers) { river.AddWorker(all, &jobWorker[T]{timeout: timeout, run: run}) }}
+	return NewGuarded(timeout, run, nil)
+}
+
+// NewGuarded is NewLong for jobs that read what an account has sent. If two runs of such a job have ended with their
+// processes, the third run calls giveUp instead, on whichever node it is: a content that needs more memory than a node has
+// must not end the next node too.
+func NewGuarded[T river.JobArgs](timeout time.Duration, run, giveUp func(ctx context.Context, args T) error) Job {
+	return Job{add: func(all *river.Workers) {
+		river.AddWorker(all, &jobWorker[T]{timeout: timeout, run: run, giveUp: giveUp})
+	}}
 }
 
 // Every makes a job run once in each interval on one of the nodes, from the start on.
@@ -65,6 +93,7 @@ type jobWorker[T river.JobArgs] struct {
 	river.WorkerDefaults[T]
 	timeout time.Duration
 	run     func(ctx context.Context, args T) error
+	giveUp  func(ctx context.Context, args T) error // nil: the job is tried again
 }
 
 // Timeout implements river.Worker.
@@ -72,7 +101,27 @@ func (w *jobWorker[T]) Timeout(*river.Job[T]) time.Duration { return w.timeout }
 
 // Work implements river.Worker.
 func (w *jobWorker[T]) Work(ctx context.Context, job *river.Job[T]) error {
+	if w.giveUp != nil && lostRuns(job.JobRow) >= maxLostRuns {
+		if err := w.giveUp(ctx, job.Args); err != nil {
+			return err
+		}
+		return river.JobCancel(errGivenUp)
+	}
 	return w.run(ctx, job.Args)
+}
+
+const maxLostRuns = 2
+
+var errGivenUp = errors.New("two runs of the job have ended with their processes; it does not run again")
+
+// lostRuns returns how many runs of a job have ended with their processes: the queue notes an error for each.
+func lostRuns(job *rivertype.JobRow) (lost int) {
+	for i := range job.Errors {
+		if job.Errors[i].Error == "Stuck job rescued by JobRescuer" {
+			lost++
+		}
+	}
+	return lost
 }
 
 // expireArgs is the job that deletes expired rows.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,6 +54,9 @@ type observed struct {
 func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(context.Context) error) error {
 	began := time.Now()
 	err := run(ctx)
+	if errors.Is(err, &river.JobSnoozeError{}) {
+		return err // it has not run
+	}
 	o.observe(job.Kind, time.Since(began), err)
 	return err
 }

@@ -61,6 +61,40 @@ func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
 	storetest.Eventually(t, func() bool { return w.Count(`select count(*) from idempotency`) == 0 })
 }
 
+// contentArgs is a job that reads a content.
+type contentArgs struct {
+	Content string `json:"content"`
+}
+
+func (contentArgs) Kind() string { return "read_content" }
+
+func TestAJobThatEndsItsProcessTwiceIsGivenUpAndNotAProperlyFailedOne(t *testing.T) {
+	w := storetest.NewWorld(t)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	const lost, failed = `'{"at":"2026-01-01T00:00:00Z","attempt":1,"error":"Stuck job rescued by JobRescuer","trace":""}'::jsonb`,
+		`'{"at":"2026-01-01T00:00:00Z","attempt":1,"error":"the store is down","trace":""}'::jsonb`
+	for content, errors := range map[string]string{"harmless": lost + "," + failed + "," + failed, "deadly": lost + "," + failed + "," + lost} {
+		w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error { return queue.Insert(ctx, tx, contentArgs{content}) }))
+		w.Database.Admin(t, `update river.river_job set errors = array[`+errors+`], attempt = 3 where args ->> 'content' = $1`, content)
+	}
+	type call struct{ function, content string }
+	calls := make(chan call, 4)
+	note := func(function string) func(context.Context, contentArgs) error {
+		return func(_ context.Context, args contentArgs) error { calls <- call{function, args.Content}; return nil }
+	}
+	runner, err := jobs.Start(t.Context(), w.DB.DB, nil, jobs.NewGuarded(0, note("run"), note("give up")))
+	w.Must(err)
+	got := map[call]bool{<-calls: true, <-calls: true}
+	if !got[call{"run", "harmless"}] || !got[call{"give up", "deadly"}] {
+		t.Errorf("%v", got)
+	}
+	w.Must(runner.Close(context.Background()))
+	if n := w.Count(`select count(*) from river.river_job where args ->> 'content' = 'deadly' and state = 'cancelled'`); n != 1 {
+		t.Error("the job may run again")
+	}
+}
+
 func TestAMissingPartitionIsCreatedAndGetsItsRows(t *testing.T) {
 	w := storetest.NewWorld(t)
 	live, ended := w.Start(w.Request(nil, "one")), w.Start(w.Request(nil, "two"))

@@ -93,6 +93,9 @@ type Config struct {
 	MaxConns    int32  // for requests
 	EngineConns int32  // for the journal, the lease and the sweeps
 	Logger      *zap.Logger
+	// CheckSpace returns a protocol.CodeUnavailable error while the disk of the database is nearly full; nil: it is not
+	// known.
+	CheckSpace func() error
 	// SelfTest is called with a connection under the role of requests. An error means that the database would break the
 	// guarantees of the service.
 	SelfTest func(ctx context.Context, conn *pgx.Conn) error
@@ -137,6 +140,15 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// CheckSpace returns an error while the disk of the database is nearly full. Jobs that write much call it, and are tried
+// again later; requests and live turns have priority for the space that is left.
+func (db *DB) CheckSpace() error {
+	if db.config.CheckSpace == nil {
+		return nil
+	}
+	return db.config.CheckSpace()
 }
 
 // Close closes every connection and waits for those in use.

@@ -26,6 +26,10 @@ type Extractor struct {
 	command []string
 	lanes   map[Task]lane
 	shared  atomic.Bool // this system allows no namespaces of its own for children
+
+	// CheckSpace returns an error while the disk of the contents that are being read is nearly full; nil: never. It is set
+	// before the first call.
+	CheckSpace func() error
 }
 
 // lane limits the children of a task, so that those of one task do not wait for those of the other.
@@ -95,6 +99,11 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 		return nil, ctx.Err()
 	}
 	defer func() { <-slots }()
+	if e.CheckSpace != nil {
+		if err := e.CheckSpace(); err != nil {
+			return nil, err
+		}
+	}
 	spool, err := spooled(of)
 	if err != nil {
 		return nil, err

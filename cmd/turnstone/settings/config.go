@@ -87,6 +87,7 @@ type Limits struct {
 	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
 	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
 	MaxFileBytes   int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`
+	MaxTextBytes   int64    `env:"TURNSTONE_MAX_TEXT_BYTES" envDefault:"536870912" help:"Maximum number of bytes that the texts of the files of one account have together."`
 	MaxFiles       int64    `env:"TURNSTONE_MAX_FILES" envDefault:"10000" help:"Maximum number of files of one account."`
 	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Maximum number of open streams per account on one node."`
 	MaxConnections int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Maximum number of open connections of the public listener, streams included. Further connections are closed at once. Each takes about 20 kB of memory and a file descriptor."`

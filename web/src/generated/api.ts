@@ -4105,7 +4105,7 @@ export interface components {
              * @description Why the content could not be read, if the state is failed.
              * @enum {string|null}
              */
-            reason: "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | null;
+            reason: "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | null;
             /**
              * Format: int64
              * @description Of the whole text, in bytes of UTF-8.
