@@ -145,7 +145,9 @@ func (t guardedTurns) PromoteFollowUp(ctx context.Context, promotion *turnlog.Fo
 	return t.Turns.PromoteFollowUp(ctx, promotion)
 }
 
-func (t guardedTurns) checkSpace() error { return t.disk.refuse("New turns are refused; live turns continue.") }
+func (t guardedTurns) checkSpace() error {
+	return t.disk.refuse("New turns are refused; live turns continue.")
+}
 
 // refuse returns protocol.CodeUnavailable with a sentence while the disk is nearly full.
 func (g *diskGuard) refuse(what string) error {
