@@ -1,6 +1,6 @@
 // Chromium, test accounts and browser windows for the tests, with the checks that every window must pass.
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
-import { afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { hangGuard } from "./hang-guard";
 
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
@@ -38,12 +38,14 @@ export function withBrowser(): void {
     await sendCommand("running");
     faultInjected = false;
   });
-  afterEach(async () => {
+  afterEach(async ({ task }) => {
     await sendCommand("running");
     if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
     for (const { context } of opened) await context.close(); // a test that failed has left them open
     opened.clear();
+    if (task.result?.state === "fail") await endSharing();
   });
+  afterAll(endSharing);
 }
 
 /** Sends a command to the process that runs the service. Does nothing without one, for example in a benchmark. */
@@ -165,6 +167,21 @@ export class Account {
   }
 }
 
+let shared: Promise<Account> | undefined;
+
+/**
+ * Returns the account that the tests of this file share. Its windows stay open from test to test, and are opened again by
+ * a navigation inside of the app: that takes a tenth of the processor time that a page needs to load. What a test leaves
+ * behind is still there, for example conversations and open dialogs. After a test that failed, it is another account.
+ */
+export const sharedAccount = (): Promise<Account> => (shared ??= Account.register());
+
+/** Clears the windows of the shared account. */
+async function endSharing(): Promise<void> {
+  shared = undefined;
+  for (const window of kept.splice(0)) await store(window);
+}
+
 /** A context of the browser with its first page. */
 interface Window {
   readonly context: BrowserContext;
@@ -173,6 +190,8 @@ interface Window {
   readonly options: string;
   /** Whether a test used what cannot be undone: a clock, a script that runs before those of the page, or DevTools. */
   altered: boolean;
+  /** Whose cookie and data it has. */
+  account: Account | undefined;
 }
 
 /** The windows that the current test has open. */
@@ -186,10 +205,23 @@ const opened = new Set<Window>();
 const closed: Window[] = [];
 const maxClosed = 8;
 
-async function newWindow(options: BrowserContextOptions): Promise<Window> {
+/** Windows of the shared account that no test uses now. They still show a page. */
+const kept: Window[] = [];
+
+/** Removes the last window with these options from a list. */
+function takeFrom(windows: Window[], options: string): Window | undefined {
+  const at = windows.findLastIndex((one) => one.options === options);
+  return at < 0 ? undefined : windows.splice(at, 1)[0];
+}
+
+async function newWindow(options: BrowserContextOptions, account: Account | undefined): Promise<Window> {
   const key = JSON.stringify(options);
-  const at = closed.findLastIndex((one) => one.options === key);
-  const window = at >= 0 ? closed.splice(at, 1)[0]! : await createWindow(options, key);
+  const isShared = account !== undefined && account === (await shared);
+  const window =
+    (isShared ? takeFrom(kept, key) : undefined) ??
+    takeFrom(closed, key) ??
+    (await clear(takeFrom(kept, key))) ??
+    (await createWindow(options, key));
   opened.add(window);
   return window;
 }
@@ -199,7 +231,7 @@ async function createWindow(options: BrowserContextOptions, key: string): Promis
   const context = await (await launch()).newContext({ ...defaults, ...options });
   context.setDefaultTimeout(hangGuard);
   const page = await context.newPage();
-  const window: Window = { context, page, options: key, altered: false };
+  const window: Window = { context, page, options: key, altered: false, account: undefined };
   const { clock } = page;
   Object.defineProperty(page, "clock", { get: () => ((window.altered = true), clock) });
   for (const [target, name] of [
@@ -217,12 +249,13 @@ async function createWindow(options: BrowserContextOptions, key: string): Promis
   return window;
 }
 
-/** Returns a window to its first state, without cookies and stored data, or closes it where that is not possible. */
-async function recycle(window: Window): Promise<void> {
+/** Ends the use of a window by a test: undoes what the test has set, and keeps the window for another test if possible. */
+async function release(window: Window): Promise<void> {
   const { context, page } = window;
   opened.delete(window);
-  const { viewport, storageState } = JSON.parse(window.options) as BrowserContextOptions;
-  if (window.altered || page.isClosed() || storageState !== undefined) return context.close();
+  const { viewport, storageState, proxy } = JSON.parse(window.options) as BrowserContextOptions;
+  // A proxy ends with its test.
+  if (window.altered || page.isClosed() || storageState !== undefined || proxy !== undefined) return context.close();
   // Playwright needs its own listeners of other events.
   for (const event of ["console", "pageerror", "request", "response", "dialog"]) {
     page.removeAllListeners(event);
@@ -233,6 +266,16 @@ async function recycle(window: Window): Promise<void> {
   for (const other of context.pages()) if (other !== page) await other.close();
   await context.setOffline(false);
   await context.clearPermissions();
+  await page.emulateMedia({ media: null, colorScheme: null, reducedMotion: null, forcedColors: null, contrast: null });
+  await page.setViewportSize(viewport ?? desktop);
+  if (window.account !== undefined && window.account === (await shared)) kept.push(window);
+  else await store(window);
+}
+
+/** Returns a window to its first state, without cookies and stored data. */
+async function clear(window: Window | undefined): Promise<Window | undefined> {
+  if (window === undefined) return undefined;
+  const { context, page } = window;
   await page.goto(`${url}/health`);
   await context.clearCookies();
   await page.evaluate(() => sessionStorage.clear());
@@ -241,12 +284,19 @@ async function recycle(window: Window): Promise<void> {
   await session.send("Storage.clearDataForOrigin", { origin: url, storageTypes });
   await session.send("Page.resetNavigationHistory");
   await session.detach();
-  await page.emulateMedia({ media: null, colorScheme: null, reducedMotion: null, forcedColors: null, contrast: null });
-  await page.setViewportSize(viewport ?? desktop);
   window.altered = false;
+  window.account = undefined;
+  return window;
+}
+
+/** Clears a window and stores it for other tests. */
+async function store(window: Window): Promise<void> {
+  await clear(window);
   closed.push(window);
   if (closed.length > maxClosed) await closed.shift()!.context.close();
 }
+
+const hasApp = (page: Page): Promise<boolean> => page.evaluate(() => document.getElementById("root") !== null);
 
 /** A separate browser window, signed in if an account is given. */
 export class BrowserWindow {
@@ -274,11 +324,23 @@ export class BrowserWindow {
     options: BrowserContextOptions = {},
     origin = url,
   ): Promise<BrowserWindow> {
-    const visit = new BrowserWindow(await newWindow(options), origin);
+    const visit = new BrowserWindow(await newWindow(options, account), origin);
+    const isKept =
+      account !== undefined && visit.window.account === account && path !== "/health" && (await hasApp(visit.page));
+    visit.window.account = account;
     if (account !== undefined) await visit.context.addCookies([account.cookie]);
     visit.watch(visit.page);
-    await visit.page.goto(origin + path);
+    if (isKept) await visit.follow(path);
+    else await visit.page.goto(origin + path);
     return visit;
+  }
+
+  /** Opens an address as a link does, without loading the app again. */
+  async follow(path: string): Promise<void> {
+    const go = (to: string) => this.page.evaluate((address) => history.pushState(null, "", address), to);
+    await go("/nothing"); // its page shows nothing of the one before it
+    await this.page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
+    await go(path);
   }
 
   /** Another tab of the same window. */
@@ -308,7 +370,7 @@ export class BrowserWindow {
 
   /** Closes the window. Expects no content security policy report, no page error and no request to another site. */
   async close(): Promise<void> {
-    await recycle(this.window);
+    await release(this.window);
     expect(this.unexpectedRefusals, "reports of the content security policy").toEqual([]);
     expect(this.pageErrors, "errors of the page").toEqual([]);
     expect(this.externalRequests, "requests to other sites").toEqual([]);
