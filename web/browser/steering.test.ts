@@ -11,6 +11,7 @@ import {
   lastAnswerText,
   intercept,
   recordAnnouncements,
+  type Announcement,
   messages,
   queue,
   refusal,
@@ -22,7 +23,7 @@ import {
   textOf,
   waiting,
 } from "./conversation-page";
-import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { Account, phone, sharedAccount, url, BrowserWindow, withBrowser } from "./harness";
 import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
@@ -44,7 +45,7 @@ async function states(account: Account, conversation: string): Promise<string[]>
 
 describe("steering", () => {
   test("6 interrupting keeps the text so far, marked as cut off; the answer continues with the message", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -74,7 +75,7 @@ describe("steering", () => {
   });
 
   test("8 a queued message is listed once, even if the conversation was only partly read since", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -93,7 +94,7 @@ describe("steering", () => {
   });
 
   test("8 a withdrawn input is not applied, and both devices show its state", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation, turn } = await account.startTurn((await pausedAnswer()).text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
@@ -134,7 +135,7 @@ describe("steering", () => {
   });
 
   test("8 an input returned at the end of the answer is held, and can be sent from the composer", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
@@ -172,7 +173,7 @@ describe("steering", () => {
 
 describe("the queue", () => {
   test("7 queued messages run one after the other without an open browser", async () => {
-    const account = await Account.register();
+    const account = await Account.register(); // no window of it stays open
     const answer = await pausedAnswer();
     const { conversation, turn } = await account.startTurn(answer.text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -197,7 +198,7 @@ describe("the queue", () => {
   });
 
   test("7 stopping holds the queued messages, and every device shows their number", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     for (const text of ["One.", "Two."]) await enqueue(account, conversation, text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -216,7 +217,7 @@ describe("the queue", () => {
   });
 
   test("7 the command that stops and clears the queue shows how many messages it drops, and drops them", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     for (const text of ["One.", "Two."]) await enqueue(account, conversation, text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -236,7 +237,7 @@ describe("the queue", () => {
 
 describe("tabs and networks", () => {
   test("9 a reloaded second tab stops the answer, shows “Stopping…” until the end and keeps the text", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const answer = await pausedAnswer(20_000);
     const { conversation } = await account.startTurn(answer.text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -272,120 +273,119 @@ describe("tabs and networks", () => {
   });
 
   test("12 when the tab with the connection is closed, the other one continues to the end without a gap", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const answer = await pausedAnswer(150);
     const { conversation } = await account.startTurn(answer.text);
-    const visit = await BrowserWindow.open("/", account);
+    const visit = await BrowserWindow.open("/health", account);
+    const { page, context } = visit;
     const streams: { page: Page; after: number }[] = [];
-    visit.context.on("request", (request) => {
+    context.on("request", (request) => {
       const after = /\/events\?after=(\d+)$/.exec(request.url());
       if (after !== null) streams.push({ page: request.frame().page(), after: Number(after[1]) });
     });
-    await visit.page.goto(`${url}/c/${conversation}`);
-    await waitForAnswerText(visit.page);
-    const second = await visit.tab(`/c/${conversation}`);
-    await waitForAnswerText(second);
+    const first = await visit.tab(`/c/${conversation}`);
+    await waitForAnswerText(first);
+    await page.goto(`${url}/c/${conversation}`);
+    await waitForAnswerText(page);
     expect(streams.length).toBeGreaterThan(0);
     expect(
-      streams.every(({ page }) => page === visit.page),
+      streams.every((stream) => stream.page === first),
       "one tab has the connection",
     ).toBe(true);
     const seen = streams.length;
-    await visit.page.close();
+    await first.close();
     await expect.poll(() => streams.length).toBeGreaterThan(seen);
-    expect(streams[seen]!.page).toBe(second);
+    expect(streams[seen]!.page).toBe(page);
     expect(streams[seen]!.after).toBeGreaterThan(0);
     await answer.release();
-    await waitForAnswerEnd(second);
+    await waitForAnswerEnd(page);
     expect(await states(account, conversation)).toEqual(["user complete", "assistant complete"]);
-    const later = await BrowserWindow.open(`/c/${conversation}`, account);
-    await messages(later.page).last().waitFor();
-    const read = await lastAnswerText(second);
-    await expect.poll(() => lastAnswerText(later.page)).toBe(read);
+    const read = await lastAnswerText(page);
+    await page.reload();
+    await messages(page).last().waitFor();
+    await expect.poll(() => lastAnswerText(page)).toBe(read);
     await visit.close();
-    await later.close();
   });
 
-  test("11 a connection loss is reported only after a second, and until the connection is back", async () => {
-    const account = await Account.register();
+  test("11 a lost connection and an offline browser are reported only after a second, and until they are back", async () => {
+    const account = await sharedAccount();
     const { conversation, turn } = await account.startTurn(endless);
     const network = await FaultProxy.start();
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account, { proxy: network.proxy });
+    const visit = await BrowserWindow.open("/health", account, { proxy: network.proxy });
     const { page } = visit;
     await page.clock.install();
     const open = page.waitForResponse((response) => isStream(response.request()));
-    await page.reload();
+    await page.goto(`${url}/c/${conversation}`);
     await open; // the text on the page may come from the stored messages
     await waitForAnswerText(page);
     const heard = await recordAnnouncements(page);
-    const banners = async () =>
-      (await heard()).filter(({ text }) => /Reconnecting|reach the server|offline/.test(text));
-    const clock = await stopClock(page);
-
-    let isBack = false;
-    const reconnected = page.waitForResponse((response) => isStream(response.request())).then(() => (isBack = true));
-    let broken = page.waitForEvent("requestfailed", { predicate: isStream });
-    network.drop();
-    await broken;
-    await expect.poll(async () => (await clock.pass(10), isBack), { interval: 100 }).toBe(true);
-    await reconnected;
-    const before = (await lastAnswerText(page)).length;
-    await expect
-      .poll(async () => (await clock.pass(10), (await lastAnswerText(page)).length), { interval: 100 })
-      .toBeGreaterThan(before);
-    await clock.pass(3_000);
-    expect(await banners(), "after a short loss").toEqual([]);
-
-    broken = page.waitForEvent("requestfailed", { predicate: isStream });
-    network.cut();
-    await broken;
-    await clock.pass(50);
-    await clock.pass(600);
-    expect(await banners(), "in the first second of a loss").toEqual([]);
-    await clock.pass(600);
-    const banner = page.getByText(/^(Reconnecting\.|Can't reach the server\.)/);
-    await banner.waitFor();
-    network.restore();
-    await clock.resume();
-    await banner.waitFor({ state: "hidden" });
-    const length = (await lastAnswerText(page)).length;
-    await expect.poll(async () => (await lastAnswerText(page)).length).toBeGreaterThan(length);
+    await loseConnection(page, network, heard);
     await account.request("POST", "/chat/steering", { type: "cancel", turn_id: turn });
     await waitForAnswerEnd(page);
+    await goOffline(page, heard);
     await visit.close();
     await network.close();
   });
-
-  test("11 an offline browser is reported only after a second, and until it is online", async () => {
-    const account = await Account.register();
-    const conversation = await account.chat("Hello!");
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-    const { page, context } = visit;
-    await page.clock.install();
-    await page.reload();
-    await messages(page).last().waitFor();
-    const heard = await recordAnnouncements(page);
-    const online = (is: boolean) => expect.poll(() => page.evaluate(() => navigator.onLine)).toBe(is);
-    const clock = await stopClock(page);
-    await context.setOffline(true);
-    await online(false);
-    await clock.pass(600);
-    await context.setOffline(false);
-    await online(true);
-    await clock.pass(3_000);
-    expect(await heard()).toEqual([]);
-    await context.setOffline(true);
-    await online(false);
-    await clock.pass(100);
-    await clock.pass(1_100);
-    const banner = page.getByText("You're offline. Messages are saved here and sent when you're back.");
-    await banner.waitFor();
-    await context.setOffline(false);
-    await clock.resume();
-    await banner.waitFor({ state: "hidden" });
-    await visit.close();
-  });
 });
+
+/** Loses the connection of a live answer for a moment, which is not reported, and for longer, which is. */
+async function loseConnection(page: Page, network: FaultProxy, heard: () => Promise<Announcement[]>): Promise<void> {
+  const banners = async () => (await heard()).filter(({ text }) => /Reconnecting|reach the server|offline/.test(text));
+  const clock = await stopClock(page);
+
+  let isBack = false;
+  const reconnected = page.waitForResponse((response) => isStream(response.request())).then(() => (isBack = true));
+  let broken = page.waitForEvent("requestfailed", { predicate: isStream });
+  network.drop();
+  await broken;
+  await expect.poll(async () => (await clock.pass(10), isBack), { interval: 100 }).toBe(true);
+  await reconnected;
+  const before = (await lastAnswerText(page)).length;
+  await expect
+    .poll(async () => (await clock.pass(10), (await lastAnswerText(page)).length), { interval: 100 })
+    .toBeGreaterThan(before);
+  await clock.pass(3_000);
+  expect(await banners(), "after a short loss").toEqual([]);
+
+  broken = page.waitForEvent("requestfailed", { predicate: isStream });
+  network.cut();
+  await broken;
+  await clock.pass(50);
+  await clock.pass(600);
+  expect(await banners(), "in the first second of a loss").toEqual([]);
+  await clock.pass(600);
+  const banner = page.getByText(/^(Reconnecting\.|Can't reach the server\.)/);
+  await banner.waitFor();
+  network.restore();
+  await clock.resume();
+  await banner.waitFor({ state: "hidden" });
+  const length = (await lastAnswerText(page)).length;
+  await expect.poll(async () => (await lastAnswerText(page)).length).toBeGreaterThan(length);
+}
+
+/** Takes the browser offline for a moment, which is not reported, and for longer, which is. */
+async function goOffline(page: Page, heard: () => Promise<Announcement[]>): Promise<void> {
+  const setOnline = async (is: boolean) => {
+    await page.context().setOffline(!is);
+    await expect.poll(() => page.evaluate(() => navigator.onLine)).toBe(is);
+  };
+  const clock = await stopClock(page);
+  await clock.pass(3_000); // the end of the answer is announced
+  const before = (await heard()).length;
+  await setOnline(false);
+  await clock.pass(600);
+  await setOnline(true);
+  await clock.pass(3_000);
+  expect((await heard()).slice(before)).toEqual([]);
+  await setOnline(false);
+  await clock.pass(100);
+  await clock.pass(1_100);
+  const banner = page.getByText("You're offline. Messages are saved here and sent when you're back.");
+  await banner.waitFor();
+  await setOnline(true);
+  await clock.resume();
+  await banner.waitFor({ state: "hidden" });
+}
 
 const isStream = (request: { url(): string }) => /\/events\?after=\d+$/.test(request.url());
 
@@ -397,7 +397,7 @@ async function stopClock(page: Page): Promise<{ pass(milliseconds: number): Prom
 
 describe("changes before they are confirmed", () => {
   test("46 a new title is shown at once, and reverted with a notice when the service refuses it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -433,7 +433,7 @@ describe("changes before they are confirmed", () => {
   });
 
   test("46 a conversation is removed only after the service has deleted it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const opened = await account.chat("Hello!");
     const conversation = await account.chat("What is 6*7?");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Sums" });
@@ -473,7 +473,7 @@ describe("changes before they are confirmed", () => {
   });
 
   test("46 a refused message is shown as not sent, also after a reload; a retry sends it once", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
