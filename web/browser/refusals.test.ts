@@ -4,7 +4,7 @@ import type { Locator, Page, Route } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
 import { composer, endless, expectFocus, messages, refusal, stop, stored } from "./conversation-page";
-import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { Account, phone, sharedAccount, url, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -26,36 +26,44 @@ const load = (account: Account, conversation: string): Promise<StoredConversatio
   account.read<StoredConversation>(`/conversations/${conversation}`);
 const draftOf = async (account: Account, conversation: string) => (await load(account, conversation)).draft.content;
 
-/** Registers an account, creates a conversation with one answer and opens it. */
-async function openConversation(): Promise<{
+interface Opened {
   account: Account;
   conversation: string;
   visit: BrowserWindow;
   page: Page;
-}> {
-  const account = await Account.register();
+}
+
+/** Creates a conversation with one answer and opens it. */
+async function openConversation(): Promise<Opened> {
+  const account = await sharedAccount();
   const conversation = await account.chat("Hello!");
   const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-  await messages(visit.page).nth(1).waitFor();
+  await waitUntilRead(visit.page, account, conversation);
+  return { account, conversation, visit, page: visit.page };
+}
+
+async function waitUntilRead(page: Page, account: Account, conversation: string): Promise<void> {
+  await messages(page).nth(1).waitFor();
   // The response to marking it as read also contains the state of the conversation, so it must have arrived.
   await expect
     .poll(async () => (await account.read<{ unread: boolean }>(`/conversations/${conversation}`)).unread)
     .toBe(false);
+}
+
+/** Loads a page without the account's feed: it learns of what other devices do only from refusals. */
+async function openWithoutFeed(account: Account, path: string): Promise<BrowserWindow> {
+  const visit = await BrowserWindow.open("/health", account);
+  await visit.page.route(`${url}/events*`, (route) => route.abort());
+  await visit.page.goto(url + path);
+  return visit;
+}
+
+/** Creates a conversation with one answer and opens it in a page without feed. */
+async function openNextWithoutFeed(account: Account, visit: BrowserWindow): Promise<Opened> {
+  const conversation = await account.chat("Hello!");
+  await visit.follow(`/c/${conversation}`);
+  await waitUntilRead(visit.page, account, conversation);
   return { account, conversation, visit, page: visit.page };
-}
-
-/** Reloads the page without the account's feed, so that changes on other devices do not appear by themselves. */
-async function withoutFeed(page: Page): Promise<void> {
-  await page.route(`${url}/events*`, (route) => route.abort());
-  await page.reload();
-}
-
-/** Opens a conversation in a page that learns of what other devices do only from refusals. */
-async function openWithoutFeed() {
-  const opened = await openConversation();
-  await withoutFeed(opened.page);
-  await messages(opened.page).nth(1).waitFor();
-  return opened;
 }
 
 /** Withholds the state of the conversation from the page until the returned function is called. */
@@ -86,7 +94,7 @@ async function described(control: Locator): Promise<string> {
 
 describe("concurrent changes", () => {
   test("38 if two devices changed a draft, both versions are shown, and the chosen one is used on both", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -131,7 +139,7 @@ describe("concurrent changes", () => {
 
   test("38 if two devices changed a setting, the user chooses a value; other changed settings are merged", async () => {
     const account = await Account.register();
-    const visit = await BrowserWindow.open("/settings", account);
+    const visit = await openWithoutFeed(account, "/settings");
     const { page } = visit;
     const dialog = page.getByRole("dialog", { name: "Changed in two places" });
     const choice = (name: RegExp) => page.getByRole("radio", { name });
@@ -142,7 +150,6 @@ describe("concurrent changes", () => {
     };
     const busyAction = async () => (await settings())["busy_action"];
 
-    await withoutFeed(page);
     await choice(/^Queue/).waitFor();
     await changeElsewhere({ busy_action: "interrupt" });
     await choice(/^Steer/).press("Space");
@@ -178,7 +185,9 @@ describe("concurrent changes", () => {
   });
 
   test("38 a message that follows an unseen one is sent only after a confirmation, and once", async () => {
-    const { account, conversation, visit, page } = await openWithoutFeed();
+    const account = await sharedAccount();
+    const visit = await openWithoutFeed(account, "/");
+    const { conversation, page } = await openNextWithoutFeed(account, visit);
     const release = await withholdConversation(page, conversation);
     await account.chat("From another device.", { conversation_id: conversation });
     await composer(page).fill("What is 6*7?");
@@ -199,14 +208,14 @@ describe("concurrent changes", () => {
     await stop(page).waitFor({ state: "hidden" });
     expect(await userTexts(account, conversation)).toEqual(["Hello!", "From another device.", "What is 6*7?"]);
     await expectFocus(composer(page));
+    await page.goto(`${url}/health`); // the next test needs the feed
     await visit.close();
   });
 });
 
 describe("a live answer that this page does not know", () => {
   /** Sends a message that is refused because another device has started a turn. */
-  async function sendRefused(text: string) {
-    const opened = await openWithoutFeed();
+  async function sendRefused(opened: Opened, text: string): Promise<{ turn: string; release: () => void }> {
     const { account, conversation, page } = opened;
     const release = await withholdConversation(page, conversation);
     const { turn } = await account.startTurn(endless, { conversation_id: conversation });
@@ -216,13 +225,14 @@ describe("a live answer that this page does not know", () => {
       .getByRole("alert")
       .getByText(/another answer is in progress/)
       .waitFor();
-    release();
-    await stop(page).waitFor();
-    return { ...opened, turn };
+    return { turn, release };
   }
 
-  test("38 the refused message can be queued", async () => {
-    const { account, conversation, visit, page, turn } = await sendRefused("And then?");
+  async function queueInstead(opened: Opened): Promise<void> {
+    const { account, conversation, page } = opened;
+    const { turn, release } = await sendRefused(opened, "And then?");
+    release();
+    await stop(page).waitFor();
     await expectAccessibleInBothColorSchemes(page, "a message refused because of another answer");
     await press(page, "Queue instead");
     await page.getByText("Sends after this answer").waitFor();
@@ -238,19 +248,11 @@ describe("a live answer that this page does not know", () => {
     await expectFocus(composer(page));
     await cancel(account, turn);
     expect(await userTexts(account, conversation)).toEqual(["Hello!", endless]);
-    await visit.close();
-  });
+  }
 
-  test("38 the refused message can steer the answer that only the refusal named", async () => {
-    const { account, conversation, visit, page } = await openWithoutFeed();
-    const release = await withholdConversation(page, conversation);
-    const { turn } = await account.startTurn(endless, { conversation_id: conversation });
-    await composer(page).fill("Shorter, please.");
-    await composer(page).press("Enter");
-    await page
-      .getByRole("alert")
-      .getByText(/another answer is in progress/)
-      .waitFor();
+  async function steerInstead(opened: Opened): Promise<void> {
+    const { account, conversation, page } = opened;
+    const { turn, release } = await sendRefused(opened, "Shorter, please.");
     const steered = page.waitForResponse((response) => new URL(response.url()).pathname === "/chat/steering");
     await press(page, "Steer instead");
     const steering = await steered;
@@ -265,11 +267,13 @@ describe("a live answer that this page does not know", () => {
       .poll(async () => (await load(account, conversation)).follow_ups)
       .toMatchObject([{ content: "Shorter, please.", state: "held" }]);
     expect(await userTexts(account, conversation)).toEqual(["Hello!", endless]);
-    await visit.close();
-  });
+  }
 
-  test("38 the refused message can be returned to the composer", async () => {
-    const { account, conversation, visit, page, turn } = await sendRefused("A thought");
+  async function returnToComposer(opened: Opened): Promise<void> {
+    const { account, conversation, page } = opened;
+    const { turn, release } = await sendRefused(opened, "A thought");
+    release();
+    await stop(page).waitFor();
     await press(page, "Edit");
     await expect.poll(() => composer(page).inputValue()).toBe("A thought");
     await expectFocus(composer(page));
@@ -277,11 +281,13 @@ describe("a live answer that this page does not know", () => {
     await cancel(account, turn);
     expect(await userTexts(account, conversation)).toEqual(["Hello!", endless]);
     expect((await load(account, conversation)).follow_ups).toEqual([]);
-    await visit.close();
-  });
+  }
 
-  test("38 the refused message is sent if it is queued after the answer has ended", async () => {
-    const { account, conversation, visit, page, turn } = await sendRefused("What is 6*7?");
+  async function queueAfterTheEnd(opened: Opened): Promise<void> {
+    const { account, conversation, page } = opened;
+    const { turn, release } = await sendRefused(opened, "What is 6*7?");
+    release();
+    await stop(page).waitFor();
     await cancel(account, turn);
     await stop(page).waitFor({ state: "hidden" });
     await press(page, "Queue instead");
@@ -292,6 +298,14 @@ describe("a live answer that this page does not know", () => {
     await stop(page).waitFor({ state: "hidden" });
     expect(await userTexts(account, conversation)).toEqual(["Hello!", endless, "What is 6*7?"]);
     expect((await load(account, conversation)).follow_ups).toEqual([]);
+  }
+
+  test("38 the refused message can be queued, also after the end, steer the answer that only the refusal named, or return to the composer", async () => {
+    const account = await sharedAccount();
+    const visit = await openWithoutFeed(account, "/");
+    for (const use of [queueInstead, steerInstead, returnToComposer, queueAfterTheEnd])
+      await use(await openNextWithoutFeed(account, visit));
+    await visit.page.goto(`${url}/health`); // the next test needs the feed
     await visit.close();
   });
 
@@ -323,7 +337,7 @@ describe("a live answer that this page does not know", () => {
   });
 
   test("38 and 8 a steering input that comes too late can be sent as the next message, once", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation, turn } = await account.startTurn(endless);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -359,54 +373,7 @@ describe("a live answer that this page does not know", () => {
   });
 });
 
-describe("over a limit", () => {
-  test("37 sending is disabled with the reason; a waiting message is sent once, after the limit ends", async () => {
-    const { account, conversation, visit, page } = await openConversation();
-    const wait = 600;
-    let requests = 0;
-    await page.clock.install();
-    await page.reload();
-    await messages(page).nth(1).waitFor();
-    await page.route(`${url}/chat`, (route) => {
-      return ++requests > 1
-        ? route.continue()
-        : route.fulfill(
-            refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": String(wait) }),
-          );
-    });
-    await composer(page).fill("What is 6*7?");
-    await composer(page).press("Enter");
-    await page.getByRole("alert").getByText("Not sent: you reached your limit.").waitFor();
-    await composer(page).fill("And then?");
-    await expect.poll(() => send(page).getAttribute("aria-disabled")).toBe("true");
-    expect(await described(send(page))).toContain("You've reached your limit.");
-    await composer(page).press("Enter");
-    expect(await composer(page).inputValue()).toBe("And then?");
-
-    const byItself = page.getByRole("checkbox", { name: "Send automatically" });
-    expect(await byItself.count()).toBe(1);
-    await byItself.press("Space");
-    await page.getByText("Sends automatically when your limit resets.").waitFor();
-    await expectAccessibleInBothColorSchemes(page, "over the limit");
-    await page.clock.fastForward((wait / 2) * 1_000);
-    await page
-      .getByText(/Trying again in [0-5]:\d\d\./)
-      .first()
-      .waitFor();
-    expect(requests, "requests before the limit has ended").toBe(1);
-    await page.clock.fastForward((wait / 2) * 1_000);
-    await page
-      .getByText(/\b42\b/)
-      .first()
-      .waitFor();
-    await stop(page).waitFor({ state: "hidden" });
-    expect(await userTexts(account, conversation)).toEqual(["Hello!", "What is 6*7?"]);
-    expect(requests).toBe(2);
-    expect(await composer(page).inputValue()).toBe("And then?");
-    await expect.poll(() => send(page).getAttribute("aria-disabled")).toBeNull();
-    await visit.close();
-  });
-
+describe("over the maximum length, and with other wrong values", () => {
   test("39 a text over the maximum length is reported before sending, and a text of that length is sent", async () => {
     const { account, conversation, visit, page } = await openConversation();
     const maxLength = 100_000;
@@ -543,7 +510,7 @@ describe("an unavailable service", () => {
   });
 
   test("40 a conversation read while the service refuses to store it is marked as read later", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open("/", account);
     await visit.page.route(
@@ -551,7 +518,7 @@ describe("an unavailable service", () => {
       (route) => route.fulfill(refusal(503, "unavailable", "The limiter is not available.", { "Retry-After": "1" })),
       { times: 2 },
     );
-    await visit.page.goto(`${url}/c/${conversation}`);
+    await visit.follow(`/c/${conversation}`);
     await messages(visit.page).nth(1).waitFor();
     await expect
       .poll(async () => (await account.read<{ unread: boolean }>(`/conversations/${conversation}`)).unread)
@@ -598,6 +565,58 @@ describe("an unavailable service", () => {
     await expect.poll(() => reads).toBeGreaterThan(before);
     down = false; // the page also tries again by itself
     await messages(page).nth(1).waitFor();
+    await visit.close();
+  });
+});
+
+describe("over a limit", () => {
+  test("37 sending is disabled with the reason; a waiting message is sent once, after the limit ends", async () => {
+    const account = await sharedAccount();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open("/health", account);
+    const { page } = visit;
+    const wait = 600;
+    let requests = 0;
+    await page.clock.install();
+    await page.goto(`${url}/c/${conversation}`);
+    await waitUntilRead(page, account, conversation);
+    await page.route(`${url}/chat`, (route) => {
+      return ++requests > 1
+        ? route.continue()
+        : route.fulfill(
+            refusal(429, "rate_limited", "Too many requests. Try again later.", { "Retry-After": String(wait) }),
+          );
+    });
+    await composer(page).fill("What is 6*7?");
+    await composer(page).press("Enter");
+    await page.getByRole("alert").getByText("Not sent: you reached your limit.").waitFor();
+    await composer(page).fill("And then?");
+    await expect.poll(() => send(page).getAttribute("aria-disabled")).toBe("true");
+    expect(await described(send(page))).toContain("You've reached your limit.");
+    await composer(page).press("Enter");
+    expect(await composer(page).inputValue()).toBe("And then?");
+
+    const byItself = page.getByRole("checkbox", { name: "Send automatically" });
+    expect(await byItself.count()).toBe(1);
+    await byItself.press("Space");
+    await page.getByText("Sends automatically when your limit resets.").waitFor();
+    await expectAccessibleInBothColorSchemes(page, "over the limit");
+    await page.clock.fastForward((wait / 2) * 1_000);
+    await page
+      .getByText(/Trying again in [0-5]:\d\d\./)
+      .first()
+      .waitFor();
+    expect(requests, "requests before the limit has ended").toBe(1);
+    await page.clock.fastForward((wait / 2) * 1_000);
+    await page
+      .getByText(/\b42\b/)
+      .first()
+      .waitFor();
+    await stop(page).waitFor({ state: "hidden" });
+    expect(await userTexts(account, conversation)).toEqual(["Hello!", "What is 6*7?"]);
+    expect(requests).toBe(2);
+    expect(await composer(page).inputValue()).toBe("And then?");
+    await expect.poll(() => send(page).getAttribute("aria-disabled")).toBeNull();
     await visit.close();
   });
 });
