@@ -18,7 +18,7 @@ import {
   waitForAnswerText,
 } from "./conversation-page";
 import { expectAccessible } from "./axe";
-import { Account, BrowserWindow, desktop, hold, phone, url, withBrowser } from "./harness";
+import { Account, BrowserWindow, desktop, hold, phone, sharedAccount, url, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -26,7 +26,7 @@ const boxOf = async (what: Locator) => (await what.boundingBox())!;
 
 describe("editing the last message with ↑", () => {
   test("1 the previous version is shown as a message after the edit, not as an open editor", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`First wording. ${fast(20)}`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -67,7 +67,7 @@ const tails = (answer: Locator) =>
 
 describe("the tail of a streaming answer", () => {
   test("4 a paused answer shows a mark after its last word, then says that the model is still working", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const paused = await pausedAnswer();
     const { conversation } = await account.startTurn(paused.text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -96,7 +96,7 @@ describe("the tail of a streaming answer", () => {
   });
 
   test("4 the mark is at the last word of a list, a quote, a table and code", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`First. ${fast(10)}`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -126,7 +126,7 @@ describe("the tail of a streaming answer", () => {
 
 describe("right-to-left text", () => {
   test("5 Arabic lists, quotes and tables are laid out from right to left as a whole, and code from left to right", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(
       "س\n\n1. أولا\n2. English item\n3. `npm` ثالثا\n\n> اقتباس عربي\n>\n> ثم آخر\n\n| الاسم | العدد |\n|---|---|\n| تفاح | 12 |\n| خبز | 7 |\n\nنهاية",
     );
@@ -180,8 +180,8 @@ describe("right-to-left text", () => {
 
   test("5 in an Arabic app, values are next to their labels, and the composer starts from right to left", async () => {
     const account = await Account.register();
-    const settings = await account.read<object>("/account/settings");
-    await account.request("PUT", "/account/settings", { ...settings, language: "ar" }, { "If-Match": '"v0"' });
+    const { version: _, ...settings } = await account.read<Record<string, unknown>>("/account/settings");
+    await account.request("PUT", "/account/settings", { ...settings, language: "ar" });
     const conversation = await account.chat("What is 48 * 365 + 17?");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -217,7 +217,7 @@ describe("right-to-left text", () => {
 
 describe("the controls around the transcript", () => {
   test("9 the wheel over the composer, the header and the jump button scrolls the transcript", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`Long. ${fast(2_000)}`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -248,7 +248,7 @@ describe("the controls around the transcript", () => {
   });
 
   test("12 the transcript does not cover the focus ring of the composer", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`${"n\n".repeat(15)}${fast(400)}`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -285,7 +285,7 @@ describe("the controls around the transcript", () => {
 
 describe("the end of an answer", () => {
   test("20e a stopped answer says so once, with one way to try again", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn(endless);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -297,14 +297,15 @@ describe("the end of an answer", () => {
     expect(await answer.getByText("Cut off here.").count()).toBe(0);
     expect(await answer.getByRole("button", { name: /^(Try again|Regenerate)$/ }).count()).toBe(1);
     await answer.getByRole("button", { name: "Try again", exact: true }).press("Enter");
-    await stop(page).waitFor();
+    await stop(page).press("Enter");
+    await waitForAnswerEnd(page);
     await visit.close();
   });
 });
 
 describe("the distances between messages", () => {
   test("an answer is close to its question and farther from the next one, on a desktop and on a phone", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`First. ${fast(60)}`);
     for (const text of [`Second. ${fast(30)}`, "Third: what is 12 * 7?"])
       await account.chat(text, { conversation_id: conversation });
@@ -342,7 +343,7 @@ describe("the distances between messages", () => {
   });
 
   test("on a touch screen, where every message has its actions below it, an answer is close to its question too", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`First. ${fast(30)}`);
     await account.chat(`Second. ${fast(30)}`, { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account, {
@@ -366,7 +367,7 @@ describe("the distances between messages", () => {
 
 describe("tool calls", () => {
   test("the line of a tool call contains its short result, and its details are plain text", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("What is 48 * 365 + 17?");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -382,7 +383,7 @@ describe("tool calls", () => {
   });
 
   test("a result is cut off only if the line has no space for it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("What time is it?");
     await account.chat("What time is it in San Francisco?", { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -414,7 +415,7 @@ describe("tool calls", () => {
 
 describe("code in a user message", () => {
   test("fenced code is shown as code, and the rest as it was written", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Fix *this*,\nplease:\n```js\nconst one = 1;\n```\nand # that");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -445,9 +446,9 @@ describe("finding text in a conversation", () => {
 
   /** Opens a conversation whose pages of messages are made from its only question and answer. */
   async function openLong(count: number): Promise<BrowserWindow> {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`Hello! ${fast(5)}`);
-    const visit = await BrowserWindow.open("/", account);
+    const visit = await BrowserWindow.open("/health", account);
     const { data } = await account.read<{ data: { message_id: string; parts: object[] }[] }>(
       `/conversations/${conversation}/messages`,
     );
@@ -560,9 +561,9 @@ describe("finding text in a conversation", () => {
 });
 
 test("the last message of an existing conversation is shown without any script outside the budget of the first load", async () => {
-  const account = await Account.register();
+  const account = await sharedAccount();
   const conversation = await account.chat("Hello!");
-  const visit = await BrowserWindow.open("/settings", account);
+  const visit = await BrowserWindow.open("/health", account);
   const { page } = visit;
   const budgeted = await scriptsOfFirstLoad();
   expect([...budgeted].map((name) => name.split("-")[0])).toEqual(expect.arrayContaining(["index", "transcript"]));
