@@ -14,7 +14,7 @@ import {
   send,
   stored,
 } from "./conversation-page";
-import { Account, desktop, hold, phone, url, BrowserWindow, withBrowser } from "./harness";
+import { desktop, hold, phone, sharedAccount, url, BrowserWindow, withBrowser } from "./harness";
 import { FaultProxy } from "./fault-proxy";
 
 withBrowser();
@@ -27,15 +27,14 @@ const offsetOf = (what: Locator) =>
 const scrolled = (page: Page) => scroller(page).evaluate((element) => element.scrollTop);
 
 describe("the scroll position", () => {
-  for (const [name, viewport] of [
-    ["a desktop", desktop],
-    ["a phone", phone],
-  ] as const) {
-    test(`13 a sent message scrolls to the top and stays there while its answer fits below, on ${name}`, async () => {
-      const account = await Account.register();
+  test("13 a sent message scrolls to the top and stays there while its answer fits below, on a desktop and a phone", async () => {
+    const account = await sharedAccount();
+    const visit = await BrowserWindow.open("/health", account);
+    const { page } = visit;
+    for (const viewport of [desktop, phone]) {
+      await page.setViewportSize(viewport);
       const conversation = await account.chat(`First. ${fast(400)}`);
-      const visit = await BrowserWindow.open(`/c/${conversation}`, account, { viewport });
-      const { page } = visit;
+      await page.goto(`${url}/c/${conversation}`);
       await messages(page).nth(1).waitFor();
       await scroller(page).evaluate((element) => element.scrollTo(0, 0));
       await send(page, "Hello!");
@@ -48,12 +47,12 @@ describe("the scroll position", () => {
       await waitForAnswerEnd(page);
       await expect.poll(() => stored(account, conversation).then((all) => all.at(-1)!.status)).toBe("complete");
       expect(Math.abs(await offsetOf(question))).toBeLessThan(20);
-      await visit.close();
-    });
-  }
+    }
+    await visit.close();
+  });
 
   test("13 messages from another tab do not move the reader; a button shows their number", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`First. ${fast(900)}`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await messages(visit.page).nth(1).waitFor();
@@ -74,7 +73,7 @@ describe("the scroll position", () => {
   });
 
   test("13 visible messages keep their position when older messages are added above them", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`Number 0. ${fast(5)}`);
     for (let i = 1; i < 55; i++) await account.chat(`Number ${i}. ${fast(5)}`, { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -95,7 +94,7 @@ describe("the scroll position", () => {
   });
 
   test("13 another version of a message appears at the same position and keeps the focus", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`One. ${fast(300)}`);
     await account.chat(`Two. ${fast(900)}`, { conversation_id: conversation });
     const second = (await stored(account, conversation))[2]!.message_id;
@@ -141,7 +140,7 @@ describe("the scroll position", () => {
   });
 
   test("13 a response that is older than a switch to another version does not undo it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`One. ${fast(5)}`);
     const first = (await stored(account, conversation))[0]!.message_id;
     await account.chat(`One, otherwise. ${fast(5)}`, {
@@ -149,7 +148,7 @@ describe("the scroll position", () => {
       branch: { message_id: first, mode: "edit" },
     });
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Versions" });
-    const visit = await BrowserWindow.open("/settings", account);
+    const visit = await BrowserWindow.open("/health", account);
     const { page } = visit;
     const marked = await intercept(page, "PUT", /\/read$/);
     await page.goto(`${url}/c/${conversation}`);
@@ -175,7 +174,7 @@ describe("the scroll position", () => {
 
 describe("the parts of an answer", () => {
   test("18 tool calls show elapsed seconds and arguments; after a failed one the answer continues", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const network = await FaultProxy.start();
     const visit = await BrowserWindow.open("/", account, { proxy: network.proxy });
     const { page } = visit;
@@ -205,7 +204,7 @@ describe("the parts of an answer", () => {
   });
 
   test("17 reasoning is a folded line, which shows the elapsed seconds while it lasts", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const name = crypto.randomUUID();
     const release = await hold(name);
     const visit = await BrowserWindow.open("/", account);
@@ -230,7 +229,7 @@ describe("the parts of an answer", () => {
 
   test("20 long code is folded, and can be copied completely, saved, wrapped and unfolded", async () => {
     const source = [...Array.from({ length: 47 }, (_, i) => `n${i + 1}`), `long = "${"ab ".repeat(45)}"`].join("\n");
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`Lines:\n\`\`\`python\n${source}\n\`\`\`\nEnd`);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
