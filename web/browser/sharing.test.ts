@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
 import { expectFocus, fast, intercept, pausedAnswer, recordAnnouncements, refusal } from "./conversation-page";
-import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
+import { Account, BrowserWindow, phone, sharedAccount, url, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -23,6 +23,13 @@ interface Share {
 }
 
 const shares = async (account: Account) => (await account.read<{ data: Share[] }>("/shares")).data;
+/** Returns the account of this file without the shares of earlier tests. */
+async function accountWithoutShares(): Promise<Account> {
+  const account = await sharedAccount();
+  for (const { share_id } of await shares(account)) await account.request("DELETE", `/shares/${share_id}`);
+  return account;
+}
+
 const days = ({ created_at, expires_at }: Share) => (Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000;
 
 /** The title comes first, so that the service generates none, whose tokens would be counted at any later time. */
@@ -40,7 +47,7 @@ async function openDialog(page: Page): Promise<void> {
 
 describe("sharing", () => {
   test("33 a link is created by keyboard, opens without a session, and shows nothing after it was revoked", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     const visit = await BrowserWindow.open(`/c/${await titledConversation(account, "Tides")}`, account);
     const { page } = visit;
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
@@ -93,7 +100,7 @@ describe("sharing", () => {
   });
 
   test("11 after a lost response, trying again returns the same link", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     const visit = await BrowserWindow.open(`/c/${await titledConversation(account, "Tides")}`, account);
     const { page } = visit;
     const requests = await intercept(page, "POST", /\/shares$/);
@@ -114,11 +121,13 @@ describe("sharing", () => {
     const keys = requests.map((route) => route.request().headers()["idempotency-key"]);
     expect(keys[0]).toBe(keys[1]);
     expect(await shares(account)).toHaveLength(1);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
     await visit.close();
   });
 
   test("33 the dialog says why a conversation cannot be shared", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     const made = await account.request("POST", "/conversations", { title: "Empty" });
     const { conversation_id: empty } = (await made.json()) as { conversation_id: string };
     const tides = await titledConversation(account, "Tides");
@@ -143,23 +152,27 @@ describe("sharing", () => {
       await requests.pop()!.fulfill(refusal(409, code));
       await dialog.getByText(text).waitFor();
     }
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
     await visit.close();
   });
 
   test("33 the messages of an answer in progress are not in the preview", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     const conversation = await titledConversation(account, "Tides");
     const paused = await pausedAnswer();
     await account.startTurn(paused.text, { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await openDialog(visit.page);
     await shareDialog(visit.page).getByText("3 messages", { exact: true }).waitFor();
+    await visit.page.keyboard.press("Escape");
+    await shareDialog(visit.page).waitFor({ state: "hidden" });
     await paused.release();
     await visit.close();
   });
 
   test("33 the palette opens the dialog, and the settings list the links of all conversations", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     const tides = await titledConversation(account, "Tides");
     for (const title of ["Charts", "Winds"])
       await account.request("POST", `/conversations/${await titledConversation(account, title)}/shares`, {});
@@ -198,7 +211,7 @@ describe("sharing", () => {
   });
 
   test("33 a link that could not be revoked stays in the list, with a notice", async () => {
-    const account = await Account.register();
+    const account = await accountWithoutShares();
     await account.request("POST", `/conversations/${await titledConversation(account, "Tides")}/shares`, {});
     const visit = await BrowserWindow.open("/settings#shares", account);
     const { page } = visit;
@@ -223,46 +236,48 @@ async function withBudget(page: Page, budget: object): Promise<void> {
   });
 }
 
-describe("usage", () => {
-  for (const [kind, options] of Object.entries({
-    "1280": {},
-    "390": { viewport: phone, hasTouch: true, isMobile: true },
-  }))
-    test(`the settings show the budget, and the tokens by day, profile and conversation: ${kind}`, async () => {
-      const account = await Account.register();
-      await titledConversation(account, "Tides");
-      const visit = await BrowserWindow.open("/", account, options);
-      const { page } = visit;
-      const reset = new Date(Date.UTC(2026, 0, 31)).toISOString();
-      await withBudget(page, { limit: 100_000, used: 12_345, reserved: 500, resets_at: reset });
-      await page.goto(`${url}/settings#usage`);
-      await page.getByText("12,345 of 100,000 tokens used today").waitFor();
-      await page.getByText("Answers in progress may use another 500.").waitFor();
-      await page.getByRole("img", { name: /^Bar chart: tokens by day/ }).waitFor();
-      await page.getByRole("button", { name: "Show as a table" }).click();
-      const rows = (name: string) => page.getByRole("table", { name }).getByRole("row").allInnerTexts();
-      const [{ key, turns, input_tokens, output_tokens }] = (
-        await account.read<{
-          data: [{ key: string; turns: number; input_tokens: number; output_tokens: number }];
-        }>("/usage")
-      ).data;
-      const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" }).format(new Date(key));
-      const numbers = [turns, input_tokens, output_tokens].map((count) => count.toLocaleString("en"));
-      await expect
-        .poll(() => rows("Tokens by day"))
-        .toEqual(["Day\tAnswers\tInput\tOutput", [day, ...numbers].join("\t")]);
-      await expect.poll(async () => (await rows("Tokens by conversation"))[1]).toMatch(/^Tides\s+1\s/);
-      expect((await rows("Tokens by profile")).length).toBeGreaterThan(1);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
-      await expectAccessibleInBothColorSchemes(page, `usage-${kind}`);
-      await visit.close();
-    });
+/** Opens the usage of the account as a page shows it that has a budget. */
+async function openBudget(visit: BrowserWindow): Promise<void> {
+  const { page } = visit;
+  const reset = new Date(Date.UTC(2026, 0, 31)).toISOString();
+  await withBudget(page, { limit: 100_000, used: 12_345, reserved: 500, resets_at: reset });
+  const address = `${url}/settings#usage`;
+  await (page.url() === address ? page.reload() : page.goto(address));
+  await page.getByText("12,345 of 100,000 tokens used today").waitFor();
+  await page.getByText("Answers in progress may use another 500.").waitFor();
+  await page.getByRole("img", { name: /^Bar chart: tokens by day/ }).waitFor();
+  await page.getByRole("button", { name: "Show as a table" }).click();
+}
 
-  test("without usage and without a limit, the settings say so", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/settings#usage", account);
-    await visit.page.getByText("No tokens used in the last 30 days.").waitFor();
-    await visit.page.getByText("There's no daily limit on this server.").waitFor();
+/** Expects that the tables show the tokens of the only answer of the account. */
+async function expectTables(page: Page, account: Account): Promise<void> {
+  const rows = (name: string) => page.getByRole("table", { name }).getByRole("row").allInnerTexts();
+  const [{ key, turns, input_tokens, output_tokens }] = (
+    await account.read<{
+      data: [{ key: string; turns: number; input_tokens: number; output_tokens: number }];
+    }>("/usage")
+  ).data;
+  const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" }).format(new Date(key));
+  const numbers = [turns, input_tokens, output_tokens].map((count) => count.toLocaleString("en"));
+  await expect.poll(() => rows("Tokens by day")).toEqual(["Day\tAnswers\tInput\tOutput", [day, ...numbers].join("\t")]);
+  await expect.poll(async () => (await rows("Tokens by conversation"))[1]).toMatch(/^Tides\s+1\s/);
+  expect((await rows("Tokens by profile")).length).toBeGreaterThan(1);
+}
+
+test("the settings show that nothing was used and that there is no limit, or the budget and the tokens by day, profile and conversation", async () => {
+  const account = await Account.register();
+  const laptop = await BrowserWindow.open("/settings#usage", account);
+  await laptop.page.getByText("No tokens used in the last 30 days.").waitFor();
+  await laptop.page.getByText("There's no daily limit on this server.").waitFor();
+
+  await titledConversation(account, "Tides");
+  const mobile = await BrowserWindow.open("/health", account, { viewport: phone, hasTouch: true, isMobile: true });
+  for (const visit of [laptop, mobile]) {
+    const { page } = visit;
+    await openBudget(visit);
+    await expectTables(page, account);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    await expectAccessibleInBothColorSchemes(page, visit === laptop ? "usage-1280" : "usage-390");
     await visit.close();
-  });
+  }
 });
