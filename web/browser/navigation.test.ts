@@ -14,22 +14,28 @@ import {
   waitForAnswerText,
 } from "./conversation-page";
 import { newIdentifier } from "../src/api/identifier";
-import { Account, BrowserWindow, phone, url, withBrowser } from "./harness";
+import { Account, BrowserWindow, phone, sharedAccount, url, withBrowser } from "./harness";
 
 withBrowser();
 
 describe("addresses", () => {
   test("the app shows its own page for every address that it does not know, and ignores a trailing slash", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
-    const visit = await BrowserWindow.open("/", account);
+    const visit = await BrowserWindow.open("/health", account);
     const { page } = visit;
     await page.goto(`${url}/settings/`);
     await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     await page.goto(`${url}/c/${conversation}/`);
     await page.locator("[data-message]").last().waitFor();
+    const documentOf = async (path: string) =>
+      (await (await page.request.get(url + path, { headers: { Accept: "text/html" } })).text()).length;
+    const whole = await documentOf("/");
     for (const path of ["/c", "/c/", "/login", "/settings/unknown", "/c/nothing", "/c/nothing/more"]) {
-      await page.goto(url + path);
+      await visit.follow("/settings");
+      await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+      expect(await documentOf(path), `the document of ${path}`).toBe(whole);
+      await page.evaluate((address) => history.pushState(null, "", address), path);
       await page.getByRole("main").getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
       await page.getByRole("navigation", { name: "Conversations" }).waitFor();
       await expect.poll(() => page.title(), { message: path }).toBe("Page not found · Turnstone");
@@ -38,8 +44,8 @@ describe("addresses", () => {
   });
 
   test("a signed-out user signs in first, and then sees the page of the address", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/");
+    const account = await sharedAccount();
+    const visit = await BrowserWindow.open("/health");
     const { page } = visit;
     for (const [path, heading] of [
       ["/nowhere", "Page not found"],
@@ -66,21 +72,11 @@ function watchRequests(page: Page, path: string): string[] {
   return found;
 }
 
-/** Opens a page whose clock stands still once the conversation list is loaded, until the test moves it. */
-async function withStoppedClock(path: string, account: Account): Promise<BrowserWindow> {
-  const visit = await BrowserWindow.open("/nothing", account);
-  const { page } = visit;
-  await page.clock.install();
-  await page.goto(url + path);
-  await sidebar(page).getByRole("list", { name: "Your conversations" }).waitFor();
-  await page.clock.pauseAt(Date.now() + 60_000);
-  return visit;
-}
-
 describe("parts of the app that are loaded later", () => {
   test("a dialog that cannot be loaded is reported, and opens at the next try", async () => {
-    const visit = await BrowserWindow.open("/", await Account.register());
+    const visit = await BrowserWindow.open("/health", await sharedAccount());
     const { page } = visit;
+    await page.goto(url); // none of its parts is loaded
     await composer(page).fill("Still here");
     await page.route(/\/assets\/palette-/, (route) => route.abort());
     await page.keyboard.press("Control+k");
@@ -94,15 +90,17 @@ describe("parts of the app that are loaded later", () => {
 });
 
 describe("changes on other devices", () => {
-  test("only the newest page of the list is asked for again, and the older conversations stay", async () => {
+  test("only the newest page of a long list is asked for again; a line shows that rows continue above the list", async () => {
     const account = await Account.register();
     const ids = Array.from({ length: 60 }, () => newIdentifier("conv"));
     for (const [at, id] of ids.entries())
       await account.request("PUT", `/conversations/${id}`, { title: `Number ${at + 1}` });
-    const visit = await withStoppedClock("/", account);
+    const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    await page.clock.resume();
+    const scroller = sidebar(page).getByRole("list", { name: "Your conversations" }).locator("..");
+    const line = () => scroller.evaluate((element) => getComputedStyle(element).borderTopColor);
     await sidebar(page).getByRole("link", { name: "Number 60", exact: true }).focus();
+    const atTop = await line();
     await page.keyboard.press("End");
     const oldest = sidebar(page).getByRole("link", { name: "Number 1", exact: true });
     await expect
@@ -121,11 +119,19 @@ describe("changes on other devices", () => {
     await page.keyboard.press("Home");
     await sidebar(page).getByRole("link", { name: "Renamed", exact: true }).waitFor();
     expect(list.filter((address) => address.includes("cursor"))).toEqual([]);
+
+    await scroller.hover();
+    await page.mouse.wheel(0, -3_000);
+    await expect.poll(line).toBe(atTop);
+    await page.mouse.wheel(0, 300);
+    await expect.poll(line).not.toBe(atTop);
+    await page.mouse.wheel(0, -3_000);
+    await expect.poll(line).toBe(atTop);
     await visit.close();
   });
 
   test("while an answer is written, a change makes the page ask for the conversation but not for its messages", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const open = await account.chat("Hello!");
     const answer = await pausedAnswer();
     await account.startTurn(answer.text, { conversation_id: open });
@@ -177,17 +183,17 @@ describe("changes on other devices", () => {
 
 describe("offline", () => {
   test("a conversation that was not loaded shows its title and that the device is offline, and loads when online", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
-    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Surf" });
     const visit = await BrowserWindow.open("/", account);
     const { page, context } = visit;
-    const link = sidebar(page).getByRole("link", { name: "Tides" });
+    const link = sidebar(page).getByRole("link", { name: "Surf" });
     await link.waitFor();
     await context.setOffline(true);
     await link.click();
-    await page.getByRole("heading", { level: 1, name: "Tides" }).waitFor();
-    await expect.poll(() => page.title()).toContain("Tides · Turnstone");
+    await page.getByRole("heading", { level: 1, name: "Surf" }).waitFor();
+    await expect.poll(() => page.title()).toContain("Surf · Turnstone");
     await page.getByRole("main").getByText("You're offline", { exact: true }).waitFor();
     await context.setOffline(false);
     await page.locator("[data-message]").last().waitFor();
@@ -196,18 +202,65 @@ describe("offline", () => {
 });
 
 describe("the palette", () => {
-  test("finds conversations by the beginnings of words, most recent first, without regard to case and accents", async () => {
+  test("lists the most recent conversations, finds others by words, and acts on the open one", async () => {
     const account = await Account.register();
-    for (const title of [
+    const conversation = await account.chat("Hello!");
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+    await create(account, "Sums");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.locator("[data-message]").last().waitFor();
+    await expectRecentFirst(page);
+    await renameAndDelete(page);
+    await create(
+      account,
       "Kill the process",
       "Hello there, Lisa",
       "Café in München",
       "Skills for killers",
       "東京の天気予報",
-    ])
-      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title });
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    );
+    await expectFoundByWords(page);
+    await create(account, ...Array.from({ length: 12 }, (_, at) => `Number ${at + 1}`));
+    await expectActionsInView(page);
+    await visit.close();
+  });
+
+  async function create(account: Account, ...titles: string[]): Promise<void> {
+    for (const title of titles) await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title });
+  }
+
+  /** The list starts with recent conversations, the open one is marked, and its actions follow. */
+  async function expectRecentFirst(page: Page): Promise<void> {
+    await page.keyboard.press("ControlOrMeta+k");
+    const options = page.getByRole("option");
+    await expect
+      .poll(async () => (await options.allTextContents()).slice(0, 3))
+      .toEqual(["Sums", "TidesOpen now", "Rename"]);
+    expect(await options.locator("svg").count(), "icons").toBe(await options.count());
+    await page.keyboard.press("Escape");
+  }
+
+  async function renameAndDelete(page: Page): Promise<void> {
+    const choose = async (name: string) => {
+      await page.keyboard.press("ControlOrMeta+k");
+      await page.getByRole("combobox").fill(name);
+      await page.getByRole("option", { name, exact: true }).waitFor();
+      await page.keyboard.press("Enter");
+    };
+    await choose("Rename");
+    await page.getByRole("textbox", { name: "Title of the conversation" }).fill("Two tides a day");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Two tides a day" }).waitFor();
+    await choose("Delete");
+    const question = page.getByRole("dialog", { name: "Delete “Two tides a day”?" });
+    await question.waitFor();
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "hidden" });
+  }
+
+  /** Words are found by their beginnings, the most recent conversation first, without regard to case and accents. */
+  async function expectFoundByWords(page: Page): Promise<void> {
     await sidebar(page).getByRole("link", { name: "Hello there, Lisa" }).waitFor();
     await page.keyboard.press("ControlOrMeta+k");
     const found = async (typed: string) => {
@@ -220,48 +273,11 @@ describe("the palette", () => {
     await expect.poll(() => found("天気")).toEqual(["東京の天気予報"]);
     await page.getByRole("combobox").fill("ill");
     await page.getByText("No matches.").waitFor();
-    await visit.close();
-  });
-
-  test("lists recent conversations first, marks the open one, and renames and deletes it", async () => {
-    const account = await Account.register();
-    const conversation = await account.chat("Hello!");
-    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
-    await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: "Sums" });
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-    const { page } = visit;
-    await page.locator("[data-message]").last().waitFor();
-    const choose = async (name: string) => {
-      await page.keyboard.press("ControlOrMeta+k");
-      await page.getByRole("combobox").fill(name);
-      await page.getByRole("option", { name, exact: true }).waitFor();
-      await page.keyboard.press("Enter");
-    };
-    await page.keyboard.press("ControlOrMeta+k");
-    const options = page.getByRole("option");
-    await expect
-      .poll(async () => (await options.allTextContents()).slice(0, 3))
-      .toEqual(["Sums", "TidesOpen now", "Rename"]);
-    expect(await options.locator("svg").count(), "icons").toBe(await options.count());
     await page.keyboard.press("Escape");
-    await choose("Rename");
-    await page.getByRole("textbox", { name: "Title of the conversation" }).fill("Two tides a day");
-    await page.keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "Two tides a day" }).waitFor();
-    await choose("Delete");
-    await page.getByRole("dialog", { name: "Delete “Two tides a day”?" }).waitFor();
-    await visit.close();
-  });
+  }
 
-  test("shows the actions of the open conversation without scrolling, however many conversations there are", async () => {
-    const account = await Account.register();
-    const conversation = await account.chat("Hello!");
-    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
-    for (let at = 1; at <= 12; at++)
-      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: `Number ${at}` });
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-    const { page } = visit;
-    await page.locator("[data-message]").last().waitFor();
+  /** The actions of the open conversation are in view, however many conversations there are. */
+  async function expectActionsInView(page: Page): Promise<void> {
     await page.keyboard.press("ControlOrMeta+k");
     const conversations = page.getByRole("group", { name: "Conversations" }).getByRole("option");
     await expect
@@ -272,13 +288,12 @@ describe("the palette", () => {
     expect(last!.y + last!.height).toBeLessThanOrEqual(list!.y + list!.height);
     await page.getByRole("combobox").fill("number");
     await expect.poll(() => conversations.count()).toBe(12);
-    await visit.close();
-  });
+  }
 });
 
 describe("the conversation list", () => {
   test("the dialog that confirms a deletion focuses Cancel, and Undo opens the conversation again", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -295,11 +310,8 @@ describe("the conversation list", () => {
     await visit.close();
   });
 
-  test("a dialog without a field takes the focus itself; a line shows that rows continue above the list", async () => {
-    const account = await Account.register();
-    for (let at = 0; at < 30; at++)
-      await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title: `Number ${at}` });
-    const visit = await BrowserWindow.open("/", account);
+  test("a dialog without a field takes the focus itself", async () => {
+    const visit = await BrowserWindow.open("/", await sharedAccount());
     const { page } = visit;
     await composer(page).waitFor();
     // A tooltip of a control would cover the dialog.
@@ -310,15 +322,6 @@ describe("the conversation list", () => {
     await expectFocus(dialog.getByRole("button", { name: "Close" }));
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
-
-    const scroller = sidebar(page).getByRole("list", { name: "Your conversations" }).locator("..");
-    const line = () => scroller.evaluate((element) => getComputedStyle(element).borderTopColor);
-    const atTop = await line();
-    await scroller.hover();
-    await page.mouse.wheel(0, 300);
-    await expect.poll(line).not.toBe(atTop);
-    await page.mouse.wheel(0, -3_000);
-    await expect.poll(line).toBe(atTop);
     await visit.close();
   });
 });
@@ -347,7 +350,7 @@ const inView = (page: Page, name: string) =>
 
 describe("settings", () => {
   test("a choice shows the new value at once and never the old one again, and the account stores it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const visit = await BrowserWindow.open("/settings", account);
     const { page } = visit;
     const choose = (name: string) =>
@@ -398,8 +401,8 @@ describe("settings", () => {
   });
 
   test("the section that a link addresses stays the current one while the page above it is loaded", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
+    const account = await sharedAccount();
+    const visit = await BrowserWindow.open("/health", account);
     const { page } = visit;
     let release = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -407,7 +410,7 @@ describe("settings", () => {
       await released;
       await route.continue();
     });
-    await page.goto(`${page.url().replace(/\/$/, "")}/settings#security`);
+    await page.goto(`${url}/settings#security`);
     const link = page.getByRole("link", { name: "Security" });
     await expect.poll(() => link.getAttribute("aria-current")).toBe("true");
     const theme = page.getByRole("radiogroup", { name: "Theme" });
@@ -423,7 +426,7 @@ describe("settings", () => {
   });
 
   test("on a touch screen the settings say that the button sends, and a touch shows no tooltip", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const visit = await BrowserWindow.open("/settings", account, { viewport: phone, hasTouch: true, isMobile: true });
     const { page } = visit;
     await page.getByText("On this device, the Send button sends and Enter adds a new line.").waitFor();
@@ -435,19 +438,18 @@ describe("settings", () => {
 });
 
 describe("a window that is 200 pixels high", () => {
-  const low = { viewport: { width: 320, height: 200 } };
-
   test("the drawer scrolls as a whole, and its conversations can be opened", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
-    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
-    const visit = await BrowserWindow.open("/", account, low);
+    await account.request("PUT", `/conversations/${conversation}/title`, { title: "Ebb" });
+    const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
+    await page.setViewportSize({ width: 320, height: 200 });
     await page.getByRole("button", { name: "Show sidebar" }).click();
     const rows = sidebar(page).getByRole("list", { name: "Your conversations" }).locator("..");
     expect(await rows.evaluate((element) => element.clientHeight), "height of the list").toBeGreaterThan(100);
     await page.getByRole("button", { name: "Account: Robin" }).scrollIntoViewIfNeeded();
-    await sidebar(page).getByRole("link", { name: "Tides" }).click();
+    await sidebar(page).getByRole("link", { name: "Ebb" }).click();
     await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
     await visit.close();
   });
@@ -455,7 +457,7 @@ describe("a window that is 200 pixels high", () => {
 
 describe("tooltips", () => {
   test("a button shows its name and shortcut to the pointer and to the keyboard, and Esc hides it", async () => {
-    const visit = await BrowserWindow.open("/", await Account.register());
+    const visit = await BrowserWindow.open("/", await sharedAccount());
     const { page } = visit;
     const hide = page.getByRole("button", { name: "Hide sidebar" });
     await hide.waitFor();
