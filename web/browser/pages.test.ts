@@ -2,11 +2,11 @@
 // colour schemes. A screenshot of each is written to the folder that PICTURES names.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { colourRules, expectAccessible, expectAccessibleInBothColorSchemes, inBothColorSchemes } from "./axe";
 import { composer, intercept, mainHeading, pausedAnswer, sidebar, stored } from "./conversation-page";
-import { Account, desktop, phone, BrowserWindow, withBrowser } from "./harness";
+import { Account, desktop, phone, sharedAccount, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -16,7 +16,7 @@ if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
 
 describe("the sidebar", () => {
   test("26 a title is edited in place; a conversation is deleted, and the deletion can first be undone", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const other = await account.chat("What is 6*7?");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
@@ -51,7 +51,7 @@ describe("the sidebar", () => {
   });
 
   test("27 the sidebar marks conversations with a live answer and with an unread answer", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const watched = await account.chat("Hello!");
     const { conversation, turn } = await account.startTurn((await pausedAnswer()).text);
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Busy" });
@@ -69,7 +69,7 @@ describe("the sidebar", () => {
 
 describe("shortcuts, languages, themes", () => {
   test("41 shortcuts work, are listed, and do not act on typed text", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Write a small function in Go that greets somebody.");
     await account.request("PUT", `/conversations/${conversation}/title`, { title: "Greeting" });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -100,160 +100,208 @@ describe("shortcuts, languages, themes", () => {
     await visit.close();
   });
 
-  test("43 Arabic is shown from right to left, Japanese is available, and the account stores the choice", async () => {
+  test("43 and 44 the account stores the theme, which applies from the first frame, and the language with its direction", async () => {
     const account = await Account.register();
     const visit = await BrowserWindow.open("/settings", account);
-    const { page } = visit;
-    await page.getByLabel("Language").selectOption("ar");
-    await expect.poll(() => page.evaluate(() => document.documentElement.dir)).toBe("rtl");
-    await page.reload();
-    expect(await page.evaluate(() => [document.documentElement.dir, document.documentElement.lang])).toEqual([
-      "rtl",
-      "ar",
-    ]);
-    await page.locator("select").first().selectOption("ja");
-    await expect
-      .poll(() => page.evaluate(() => [document.documentElement.dir, document.documentElement.lang]))
-      .toEqual(["ltr", "ja"]);
-    await expect.poll(async () => (await account.read<{ language: string }>("/account/settings")).language).toBe("ja");
-    await visit.close();
-  });
-
-  test("44 the chosen theme is stored in the account and applies from the first frame", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/settings", account);
-    await visit.page.getByRole("radio", { name: "Dark" }).press("Space"); // not check(): the new value is shown later
-    const background = () => visit.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    await expect.poll(background).toBe("rgb(24, 23, 22)");
-    await expect.poll(async () => (await account.read<{ theme: string }>("/account/settings")).theme).toBe("dark");
-    await visit.page.reload({ waitUntil: "commit" });
-    await visit.page.waitForFunction(
-      () => document.body !== null && getComputedStyle(document.body).backgroundColor !== "rgba(0, 0, 0, 0)",
-    );
-    expect(await background()).toBe("rgb(24, 23, 22)");
-    await visit.close();
-  });
-
-  test("a chosen theme stays while it is being stored, although another device changes other settings", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/settings", account);
-    const { page } = visit;
-    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const held = await intercept(page, "PUT", "**/account/settings");
-    await page.getByRole("radio", { name: "Dark" }).press("Space");
-    await expect.poll(() => held.length).toBe(1);
-    await expect.poll(background).toBe("rgb(24, 23, 22)");
-
-    const { version: _, ...settings } = await account.read<Record<string, unknown>>("/account/settings");
-    const refetched = page.waitForResponse(
-      async (response) =>
-        response.url().endsWith("/account/settings") &&
-        response.request().method() === "GET" &&
-        ((await response.json()) as Record<string, unknown>)["send_key"] === "mod_enter",
-    );
-    await account.request("PUT", "/account/settings", { ...settings, send_key: "mod_enter" });
-    await refetched;
-    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-    expect(await background()).toBe("rgb(24, 23, 22)");
-
-    await page.unroute("**/account/settings"); // sends the held request
-    await expect
-      .poll(() => account.read<Record<string, unknown>>("/account/settings"))
-      .toMatchObject({ theme: "dark", send_key: "mod_enter" });
-    expect(await background()).toBe("rgb(24, 23, 22)");
+    await chooseThemeWhileStored(visit.page, account);
+    await expectThemeFromFirstFrame(visit.page, account);
+    await chooseLanguages(visit.page, account);
     await visit.close();
   });
 });
 
-const windows: Record<string, BrowserContextOptions> = {
-  "1280": { viewport: desktop },
-  "390": { viewport: phone, hasTouch: true, isMobile: true },
-  "forced-colours": { forcedColors: "active" },
-  "zoom-400": { viewport: { width: 320, height: 256 } },
+const dark = "rgb(24, 23, 22)";
+const background = (page: Page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+
+/** A chosen theme stays while it is being stored, although another device changes other settings. */
+async function chooseThemeWhileStored(page: Page, account: Account): Promise<void> {
+  const held = await intercept(page, "PUT", "**/account/settings");
+  await page.getByRole("radio", { name: "Dark" }).press("Space"); // not check(): the new value is shown later
+  await expect.poll(() => held.length).toBe(1);
+  await expect.poll(() => background(page)).toBe(dark);
+
+  const { version: _, ...settings } = await account.read<Record<string, unknown>>("/account/settings");
+  const refetched = page.waitForResponse(
+    async (response) =>
+      response.url().endsWith("/account/settings") &&
+      response.request().method() === "GET" &&
+      ((await response.json()) as Record<string, unknown>)["send_key"] === "mod_enter",
+  );
+  await account.request("PUT", "/account/settings", { ...settings, send_key: "mod_enter" });
+  await refetched;
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  expect(await background(page)).toBe(dark);
+
+  await page.unroute("**/account/settings"); // sends the held request
+  await expect
+    .poll(() => account.read<Record<string, unknown>>("/account/settings"))
+    .toMatchObject({ theme: "dark", send_key: "mod_enter" });
+  expect(await background(page)).toBe(dark);
+}
+
+async function expectThemeFromFirstFrame(page: Page, account: Account): Promise<void> {
+  expect((await account.read<{ theme: string }>("/account/settings")).theme).toBe("dark");
+  await page.reload({ waitUntil: "commit" });
+  await page.waitForFunction(
+    () => document.body !== null && getComputedStyle(document.body).backgroundColor !== "rgba(0, 0, 0, 0)",
+  );
+  expect(await background(page)).toBe(dark);
+}
+
+/** Arabic is shown from right to left, also after a reload, and Japanese from left to right. */
+async function chooseLanguages(page: Page, account: Account): Promise<void> {
+  await page.getByLabel("Language").selectOption("ar");
+  await expect.poll(() => page.evaluate(() => document.documentElement.dir)).toBe("rtl");
+  await page.reload();
+  expect(await page.evaluate(() => [document.documentElement.dir, document.documentElement.lang])).toEqual([
+    "rtl",
+    "ar",
+  ]);
+  await page.locator("select").first().selectOption("ja");
+  await expect
+    .poll(() => page.evaluate(() => [document.documentElement.dir, document.documentElement.lang]))
+    .toEqual(["ltr", "ja"]);
+  await expect.poll(async () => (await account.read<{ language: string }>("/account/settings")).language).toBe("ja");
+}
+
+/** How each kind of window differs from the one that the test has opened. */
+const kinds: Record<string, (page: Page) => Promise<void>> = {
+  "1280": () => Promise.resolve(),
+  "forced-colours": (page) => page.emulateMedia({ forcedColors: "active" }),
+  "zoom-400": async (page) => {
+    await page.emulateMedia({ forcedColors: null });
+    await page.setViewportSize({ width: 320, height: 256 });
+  },
 };
 
-describe("every page", () => {
-  for (const [kind, options] of Object.entries(windows)) {
-    test(`has no accessibility violation: ${kind}`, async () => {
-      const signedOut = await BrowserWindow.open("/", undefined, options);
-      await signedOut.page.getByLabel("Email").waitFor();
-      await checkPage(signedOut.page, `sign-in-${kind}`);
-      await signedOut.page.getByRole("button", { name: "Create account" }).click();
-      await checkPage(signedOut.page, `register-${kind}`);
-      await signedOut.close();
+describe("every page has no accessibility violation", () => {
+  test("on a desktop, with forced colours and at 400 % zoom", async () => {
+    const signedOut = await BrowserWindow.open("/");
+    for (const [kind, set] of Object.entries(kinds)) {
+      await set(signedOut.page);
+      await checkSignIn(signedOut.page, kind);
+    }
+    await signedOut.close();
 
-      const account = await Account.register();
-      const conversation = await account.chat(
-        "Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]",
-      );
-      await account.chat("Make me a table, and write $e^{i\\pi}$.", { conversation_id: conversation });
-      await addBranch(account, conversation);
-      await account.startTurn((await pausedAnswer()).text, { conversation_id: conversation });
-      await account.request("POST", "/chat", {
-        conversation_id: conversation,
-        input: [{ type: "text", text: "And this comes next." }],
-        if_busy: "queue",
-      });
-      await account.request("POST", `/conversations/${conversation}/shares`, {});
-      await account.request("POST", "/account/imports", [
-        { uuid: "1", name: "Winds", chat_messages: [] },
-        { uuid: "2", name: "Tides", chat_messages: [{ uuid: "3", sender: "human", text: "Why?" }] },
-      ]);
-      await account.storeFile("tides.txt");
-      const project = await account.request("POST", "/projects", { name: "Coast" });
-      const { project_id } = (await project.json()) as { project_id: string };
-      const visit = await BrowserWindow.open("/", account, options);
-      await composer(visit.page).waitFor();
-      await checkPage(visit.page, `start-${kind}`);
-      for (const [path, name] of [
-        [`/c/${conversation}`, "conversation"],
-        ["/settings", "settings"],
-        ["/library", "library"],
-        [`/p/${project_id}`, "project"],
-        ["/c/conv_01h2xcejqtf2nbrexx3vqjhp41", "not-found"],
-      ] as const) {
-        await visit.page.goto(new URL(path, visit.page.url()).href);
-        await mainHeading(visit.page).waitFor();
-        if (name === "conversation") {
-          await visit.page.getByRole("button", { name: "Stop", exact: true }).waitFor();
-          expect(
-            await visit.page.locator("[data-scroll]").evaluate((element) => element.clientHeight),
-            "height of the transcript",
-          ).toBeGreaterThan(120);
-        }
-        if (name === "library") {
-          const [chooser] = await Promise.all([
-            visit.page.waitForEvent("filechooser"),
-            visit.page.getByRole("button", { name: "Upload files" }).click(),
-          ]);
-          await chooser.setFiles({ name: "nothing.txt", mimeType: "text/plain", buffer: Buffer.from("") });
-          await visit.page.getByRole("list", { name: "Uploads" }).waitFor();
-          await visit.page.getByRole("list", { name: "Files" }).waitFor();
-        }
-        if (name === "settings") {
-          await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
-          await visit.page.getByRole("table", { name: "Tokens by conversation" }).waitFor();
-          await visit.page.getByRole("button", { name: "What was skipped or changed" }).click();
-        }
-        await checkPage(visit.page, `${name}-${kind}`);
-        if (name === "conversation") {
-          await visit.page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
-          await visit.page.getByRole("menuitem", { name: "Share…" }).press("Enter");
-          await visit.page.getByRole("list", { name: "Shared links" }).waitFor();
-          await visit.page.getByRole("button", { name: "Create link" }).waitFor();
-          await checkPage(visit.page, `share-${kind}`);
-          await visit.page.keyboard.press("Escape");
-          await visit.page.getByRole("dialog").waitFor({ state: "hidden" });
-          await visit.page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
-          await visit.page.getByRole("menuitem", { name: "Branches…" }).press("Enter");
-          await visit.page.getByRole("treeitem").nth(1).waitFor();
-          await checkPage(visit.page, `branches-${kind}`);
-        }
-      }
-      await visit.close();
-    });
-  }
+    const account = await Account.register();
+    const paths = await seed(account);
+    const visit = await BrowserWindow.open("/", account, { viewport: desktop });
+    for (const [kind, set] of Object.entries(kinds)) {
+      await set(visit.page);
+      await checkPages(visit, paths, kind);
+    }
+    await visit.close();
+  });
+
+  test("on a phone", async () => {
+    const options = { viewport: phone, hasTouch: true, isMobile: true };
+    const signedOut = await BrowserWindow.open("/", undefined, options);
+    await checkSignIn(signedOut.page, "390");
+    await signedOut.close();
+
+    const account = await Account.register();
+    const paths = await seed(account);
+    const visit = await BrowserWindow.open("/", account, options);
+    await checkPages(visit, paths, "390");
+    await visit.close();
+  });
 });
+
+interface Paths {
+  conversation: string;
+  project: string;
+}
+
+/** Creates something that every page shows, and a live answer. Returns the addresses of the conversation and the project. */
+async function seed(account: Account): Promise<Paths> {
+  const conversation = await account.chat(
+    "Show me. [[script tokens=60 ttft=0ms interval=0ms reasoning=30 tool=calculate:10:ok tool=calculate:10:fail code=go]]",
+  );
+  await account.chat("Make me a table, and write $e^{i\\pi}$.", { conversation_id: conversation });
+  await addBranch(account, conversation);
+  await account.startTurn((await pausedAnswer()).text, { conversation_id: conversation });
+  await account.request("POST", "/chat", {
+    conversation_id: conversation,
+    input: [{ type: "text", text: "And this comes next." }],
+    if_busy: "queue",
+  });
+  await account.request("POST", `/conversations/${conversation}/shares`, {});
+  await account.request("POST", "/account/imports", [
+    { uuid: "1", name: "Winds", chat_messages: [] },
+    { uuid: "2", name: "Tides", chat_messages: [{ uuid: "3", sender: "human", text: "Why?" }] },
+  ]);
+  await account.storeFile("tides.txt");
+  const project = await account.request("POST", "/projects", { name: "Coast" });
+  const { project_id } = (await project.json()) as { project_id: string };
+  return { conversation: `/c/${conversation}`, project: `/p/${project_id}` };
+}
+
+async function checkSignIn(page: Page, kind: string): Promise<void> {
+  await page.getByLabel("Email").waitFor();
+  await checkPage(page, `sign-in-${kind}`);
+  await page.getByRole("button", { name: "Create account" }).click();
+  await checkPage(page, `register-${kind}`);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+}
+
+async function checkPages(visit: BrowserWindow, { conversation, project }: Paths, kind: string): Promise<void> {
+  const { page } = visit;
+  const open = async (path: string) => {
+    await visit.follow(path);
+    await mainHeading(page).filter({ hasNotText: "Page not found" }).waitFor();
+  };
+  await visit.follow("/");
+  await composer(page).waitFor();
+  await checkPage(page, `start-${kind}`);
+  await open(conversation);
+  await checkConversation(page, kind);
+  await open("/settings");
+  await page.getByRole("list", { name: "Shared links" }).waitFor();
+  await page.getByRole("table", { name: "Tokens by conversation" }).waitFor();
+  await page.getByRole("button", { name: "What was skipped or changed" }).click();
+  await checkPage(page, `settings-${kind}`);
+  await open("/library");
+  await failUpload(page);
+  await page.getByRole("list", { name: "Files" }).waitFor();
+  await checkPage(page, `library-${kind}`);
+  await open(project);
+  await checkPage(page, `project-${kind}`);
+  await page.goto(new URL("/c/conv_01h2xcejqtf2nbrexx3vqjhp41", page.url()).href);
+  await mainHeading(page).waitFor();
+  await checkPage(page, `not-found-${kind}`);
+}
+
+async function checkConversation(page: Page, kind: string): Promise<void> {
+  await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+  expect(
+    await page.locator("[data-scroll]").evaluate((element) => element.clientHeight),
+    "height of the transcript",
+  ).toBeGreaterThan(120);
+  await checkPage(page, `conversation-${kind}`);
+  await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+  await page.getByRole("menuitem", { name: "Share…" }).press("Enter");
+  await page.getByRole("list", { name: "Shared links" }).waitFor();
+  await page.getByRole("button", { name: "Create link" }).waitFor();
+  await checkPage(page, `share-${kind}`);
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+  await page.getByRole("menuitem", { name: "Branches…" }).press("Enter");
+  await page.getByRole("treeitem").nth(1).waitFor();
+  await checkPage(page, `branches-${kind}`);
+  await page.keyboard.press("Escape");
+  await page.getByRole("treeitem").first().waitFor({ state: "hidden" });
+}
+
+/** Uploads an empty file, which is listed as a failure. */
+async function failUpload(page: Page): Promise<void> {
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.getByRole("button", { name: "Upload files" }).click(),
+  ]);
+  await chooser.setFiles({ name: "nothing.txt", mimeType: "text/plain", buffer: Buffer.from("") });
+  await page.getByRole("list", { name: "Uploads" }).waitFor();
+}
 
 /** Adds a branch that is not the active one. */
 async function addBranch(account: Account, conversation: string): Promise<void> {
