@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleOnDesktopAndPhone } from "./axe";
 import { composer, expectFocus, fast, intercept, messages, send, sidebar, waitForAnswerEnd } from "./conversation-page";
-import { Account, BrowserWindow, withBrowser } from "./harness";
+import { Account, BrowserWindow, sharedAccount, url, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -19,6 +19,18 @@ const notice = (page: Page) => page.getByRole("status").getByText("Erased 24 hou
 const badge = (page: Page) => page.getByRole("main").getByText(/^Temporary, erased \w+/);
 const rows = (page: Page) => sidebar(page).locator("a[data-conversation]");
 const isPressed = (page: Page) => toggle(page).getAttribute("aria-pressed");
+
+/** Opens a new chat of the account of this file, whose list is empty. */
+async function openStart(): Promise<{ account: Account; visit: BrowserWindow; page: Page }> {
+  const account = await sharedAccount();
+  const { data } = await account.read<{ data: { conversation_id: string }[] }>("/conversations");
+  for (const { conversation_id } of data) await account.request("DELETE", `/conversations/${conversation_id}`);
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await composer(page).waitFor();
+  await expect.poll(() => rows(page).count()).toBe(0);
+  return { account, visit, page };
+}
 
 /** Returns the conversation of the address, once the page has one. */
 async function opened(page: Page): Promise<string> {
@@ -36,9 +48,7 @@ async function newTemporaryChat(page: Page): Promise<void> {
 
 describe("temporary chats", () => {
   test("35 a message in a temporary chat creates a temporary conversation, which no list shows", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     await newTemporaryChat(page);
     await send(page, `Which tide is this? ${fast(5)}`);
     const conversation = await opened(page);
@@ -63,9 +73,7 @@ describe("temporary chats", () => {
   });
 
   test("35 a draft in a temporary chat is stored with a temporary conversation", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     await newTemporaryChat(page);
     await composer(page).fill("Not for long");
     const conversation = await opened(page);
@@ -80,9 +88,7 @@ describe("temporary chats", () => {
   });
 
   test("35 the choice can be changed after a draft was stored, and until the first message is sent", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     await composer(page).fill("Which tide is this?");
     const conversation = await opened(page);
     await expect.poll(() => rows(page).count()).toBe(1);
@@ -113,9 +119,7 @@ describe("temporary chats", () => {
   });
 
   test("35 a choice that the service refuses is shown as it is stored", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     await composer(page).fill("Which tide is this?");
     const conversation = await opened(page);
     await toggle(page).waitFor();
@@ -131,9 +135,9 @@ describe("temporary chats", () => {
   });
 
   test("35 a draft of a temporary chat that its closed page could not store is stored as temporary", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const account = await sharedAccount();
+    const visit = await BrowserWindow.open("/health", account);
+    const page = await visit.tab("/");
     const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
     await newTemporaryChat(page);
     await composer(page).fill("Not for long");
@@ -141,7 +145,7 @@ describe("temporary chats", () => {
     const conversation = requests[0]!.request().url().split("/").at(-1)!;
     await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).toContain("Not for long");
     await page.close();
-    await visit.tab("/");
+    await visit.page.goto(url);
     await expect
       .poll(() => read(account, conversation).catch(() => null))
       .toMatchObject({ temporary: true, draft: { content: "Not for long" } });
@@ -149,9 +153,7 @@ describe("temporary chats", () => {
   });
 
   test("35 the choice survives a reload, can be reverted, and applies to one chat", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     await newTemporaryChat(page);
     await page.reload();
     await notice(page).waitFor();
@@ -173,7 +175,7 @@ describe("temporary chats", () => {
   });
 
   test("35 what does not apply to a temporary conversation is not offered", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`Which tide is this? ${fast(5)}`, { temporary: true });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -187,13 +189,13 @@ describe("temporary chats", () => {
     await palette.getByRole("option", { name: "Rename" }).waitFor();
     for (const name of ["Share…", "Pin", "Archive"])
       expect(await palette.getByRole("option", { name, exact: true }).count(), name).toBe(0);
+    await page.keyboard.press("Escape");
+    await palette.waitFor({ state: "hidden" });
     await visit.close();
   });
 
   test("35 a temporary conversation is in no list while its first message is being sent", async () => {
-    const account = await Account.register();
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
+    const { account, visit, page } = await openStart();
     const requests = await intercept(page, "PUT", /\/conversations\/conv_\w+$/);
     await newTemporaryChat(page);
     await send(page, `Which tide is this? ${fast(5)}`);
@@ -210,8 +212,7 @@ describe("temporary chats", () => {
   });
 
   test("42 a temporary chat is accessible on a desktop and on a phone", async () => {
-    const visit = await BrowserWindow.open("/", await Account.register());
-    const { page } = visit;
+    const { visit, page } = await openStart();
     await newTemporaryChat(page);
     await expectAccessibleOnDesktopAndPhone(page, "a new temporary chat");
     await send(page, `Which tide is this? ${fast(5)}`);
