@@ -12,7 +12,7 @@ import {
   sidebar,
   waiting,
 } from "./conversation-page";
-import { Account, BrowserWindow, withBrowser } from "./harness";
+import { Account, BrowserWindow, sharedAccount, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -35,66 +35,64 @@ async function choose(page: Page, title: string, item: string): Promise<void> {
   await page.getByRole("menuitem", { name: item, exact: true }).click();
 }
 
+const expectRows = (page: Page, ...titles: string[]) => expect.poll(() => rows(page).allInnerTexts()).toEqual(titles);
+
 describe("the conversation list", () => {
-  test("26 a pinned conversation moves to the top at once, and stays there after a reload", async () => {
+  test("26, 38 and 46 conversations are pinned and archived at once, also after another device changed them; a refusal is reverted", async () => {
     const account = await Account.register();
-    await conversations(account, "Tides", "Charts", "Winds");
+    const [tides] = await conversations(account, "Tides", "Charts", "Winds");
     const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Winds", "Charts", "Tides"]);
-    await choose(page, "Tides", "Pin");
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Winds", "Charts"]);
-    await sidebar(page).getByRole("heading", { name: "Pinned" }).waitFor();
-    await page.reload();
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Winds", "Charts"]);
-    await choose(page, "Tides", "Unpin");
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Winds", "Charts", "Tides"]);
+    await expectRows(visit.page, "Winds", "Charts", "Tides");
+    await pin(visit.page);
+    await refusePin(visit.page);
+    await archive(visit, tides!);
+    await archiveStale(visit.page, account, tides!);
     await visit.close();
   });
 
-  test("26 an archived conversation leaves the list, can be brought back, and is listed in the settings", async () => {
-    const account = await Account.register();
-    const [tides] = await conversations(account, "Tides", "Charts");
-    const visit = await BrowserWindow.open("/", account);
+  /** A pinned conversation moves to the top at once, and stays there after a reload. */
+  async function pin(page: Page): Promise<void> {
+    await choose(page, "Tides", "Pin");
+    await expectRows(page, "Tides", "Winds", "Charts");
+    await sidebar(page).getByRole("heading", { name: "Pinned" }).waitFor();
+    await page.reload();
+    await expectRows(page, "Tides", "Winds", "Charts");
+    await choose(page, "Tides", "Unpin");
+    await expectRows(page, "Winds", "Charts", "Tides");
+  }
+
+  /** A change that the service refuses is reverted, with a notice. */
+  async function refusePin(page: Page): Promise<void> {
+    const requests = await intercept(page, "PUT", /\/pin$/);
+    await choose(page, "Tides", "Pin");
+    await expectRows(page, "Tides", "Winds", "Charts");
+    await expect.poll(() => requests.length).toBe(1);
+    await requests[0]!.fulfill(refusal(422, "invalid"));
+    await page.getByText("Couldn't change “Tides”. Nothing is lost.").waitFor();
+    await expectRows(page, "Winds", "Charts", "Tides");
+  }
+
+  /** An archived conversation leaves the list, can be brought back, and is listed in the settings. */
+  async function archive(visit: BrowserWindow, tides: string): Promise<void> {
     const { page } = visit;
     await choose(page, "Tides", "Archive");
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
+    await expectRows(page, "Winds", "Charts");
     await page.getByRole("button", { name: "Undo" }).click();
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
+    await expectRows(page, "Winds", "Charts", "Tides");
     await choose(page, "Tides", "Archive");
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts"]);
-    await page.goto(`${new URL(page.url()).origin}/settings#archive`);
+    await expectRows(page, "Winds", "Charts");
+    await visit.follow("/settings#archive");
     const archived = page.getByRole("list", { name: "Archive" });
     await archived.getByRole("link", { name: "Tides" }).click();
     await page.waitForURL(`**/c/${tides}`);
     await page.getByText("Archived", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Actions for this conversation" }).click();
     await page.getByRole("menuitem", { name: "Restore" }).click();
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
-    await visit.close();
-  });
+    await expectRows(page, "Winds", "Charts", "Tides");
+  }
 
-  test("46 a change that the service refuses is reverted, with a notice", async () => {
-    const account = await Account.register();
-    await conversations(account, "Tides", "Charts");
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
-    const requests = await intercept(page, "PUT", /\/pin$/);
-    await choose(page, "Tides", "Pin");
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Tides", "Charts"]);
-    await expect.poll(() => requests.length).toBe(1);
-    await requests[0]!.fulfill(refusal(422, "invalid"));
-    await page.getByText("Couldn't change “Tides”. Nothing is lost.").waitFor();
-    await expect.poll(() => rows(page).allInnerTexts()).toEqual(["Charts", "Tides"]);
-    await visit.close();
-  });
-
-  test("38 a title that another device has changed does not prevent archiving", async () => {
-    const account = await Account.register();
-    const [tides] = await conversations(account, "Tides", "Charts");
-    const visit = await BrowserWindow.open("/", account);
-    const { page } = visit;
-    await rows(page).first().waitFor();
+  /** A title that another device has changed does not prevent archiving. */
+  async function archiveStale(page: Page, account: Account, tides: string): Promise<void> {
     const requests = await intercept(page, "PUT", /\/archive$/);
     await choose(page, "Tides", "Archive");
     await expect.poll(() => requests.length).toBe(1);
@@ -106,13 +104,12 @@ describe("the conversation list", () => {
       .poll(async () => (await account.read<{ archived_at: string | null }>(`/conversations/${tides}`)).archived_at)
       .not.toBeNull();
     expect((await account.read<{ title: string }>(`/conversations/${tides}`)).title).toBe("Ebb and flow");
-    await visit.close();
-  });
+  }
 });
 
 describe("the queue", () => {
   test("7 the order is changed by keyboard and by dragging, and is the order of the service", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const paused = await pausedAnswer();
     const { conversation } = await account.startTurn(paused.text);
     for (const content of ["First", "Second", "Third"])
@@ -139,7 +136,7 @@ describe("the queue", () => {
 
 describe("feedback", () => {
   test("25 a rating is stored with its reasons, can be removed, and is offered for the newest answer only", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat(`One ${fast(5)}`);
     await account.chat(`Two ${fast(5)}`, { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
