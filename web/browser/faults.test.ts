@@ -18,6 +18,7 @@ import {
   freeze,
   holdUntilSessionEnds,
   phone,
+  sharedAccount,
   thaw,
   up,
   url,
@@ -47,7 +48,7 @@ describe("the state of the service between tests", () => {
     });
 
     test(`the next test finds the service running after it was ${state}`, async () => {
-      const account = await Account.register();
+      const account = await sharedAccount();
       const visit = await BrowserWindow.open(`/c/${await account.chat("What is 6*7?")}`, account);
       await visit.page
         .getByText(/\b42\b/)
@@ -60,7 +61,7 @@ describe("the state of the service between tests", () => {
 
 describe("faults", () => {
   test("after kill -9 during an answer, two open tabs and a phone opened later show the same answer", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const answer = await pausedAnswer(150);
     const { conversation } = await account.startTurn(answer.text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -89,7 +90,7 @@ describe("faults", () => {
   });
 
   test("a message sent while the service is down survives a reload and is sent once", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     await composer(visit.page).fill("What is 6*7?");
@@ -112,7 +113,7 @@ describe("faults", () => {
   });
 
   test("a network outage is reported by a banner and loses no message; afterwards both answers complete", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const answer = await pausedAnswer(120);
     const { conversation } = await account.startTurn(answer.text);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -138,7 +139,7 @@ describe("faults", () => {
   });
 
   test("a second device shows the live answer and can stop it", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
     const mobile = await BrowserWindow.open(`/c/${conversation}`, account, { viewport: phone });
@@ -157,7 +158,7 @@ describe("faults", () => {
   });
 
   test("after the session has ended, the user signs in again in a dialog, and the message is sent", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const endSession = await holdUntilSessionEnds(visit, /\/chat$/);
@@ -173,7 +174,7 @@ describe("faults", () => {
   });
 
   test("a message is sent even if its refusal without a session is stored only after the user has signed in again", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
@@ -205,39 +206,12 @@ describe("faults", () => {
       .first()
       .waitFor();
     expect(await page.getByRole("dialog").count()).toBe(0);
-    await visit.close();
-  });
-
-  test("over the rate limit, a countdown is shown and the message is kept", async () => {
-    const account = await Account.register();
-    const conversation = await account.chat("Hello!");
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
-    await visit.page.route(`${url}/chat`, (route) =>
-      route.fulfill({
-        status: 429,
-        headers: { "Retry-After": "600", "Content-Type": "application/problem+json" },
-        body: JSON.stringify({
-          type: "about:blank",
-          title: "Too Many Requests",
-          status: 429,
-          detail: "Too many requests. Try again later.",
-          code: "rate_limited",
-          request_id: "req_1",
-        }),
-      }),
-    );
-    await composer(visit.page).fill("What is 6*7?");
-    await composer(visit.page).press("Enter");
-    await visit.page
-      .getByText(/Try again in/)
-      .first()
-      .waitFor();
-    await expect.poll(async () => visit.page.getByText("What is 6*7?").count()).toBeGreaterThan(0);
+    await page.goto(`${url}/health`); // ends what the page has changed
     await visit.close();
   });
 
   test("while a dependency is down, the page reports that the message is saved, and sends it afterwards", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const conversation = await account.chat("Hello!");
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     let refused = 0;
@@ -272,7 +246,7 @@ describe("faults", () => {
   });
 
   test("with eight tabs that follow live answers, requests still get through", async () => {
-    const account = await Account.register();
+    const account = await sharedAccount();
     const turns = await Promise.all(
       Array.from({ length: 3 }, async () => account.startTurn((await pausedAnswer()).text)),
     );
@@ -287,15 +261,43 @@ describe("faults", () => {
     await visit.close();
   });
 
-  test("a connection without data counts as lost, and the answer is complete after the reconnect", async () => {
+  test("over the rate limit, a countdown is shown and the message is kept", async () => {
     const account = await Account.register();
+    const conversation = await account.chat("Hello!");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    await visit.page.route(`${url}/chat`, (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { "Retry-After": "600", "Content-Type": "application/problem+json" },
+        body: JSON.stringify({
+          type: "about:blank",
+          title: "Too Many Requests",
+          status: 429,
+          detail: "Too many requests. Try again later.",
+          code: "rate_limited",
+          request_id: "req_1",
+        }),
+      }),
+    );
+    await composer(visit.page).fill("What is 6*7?");
+    await composer(visit.page).press("Enter");
+    await visit.page
+      .getByText(/Try again in/)
+      .first()
+      .waitFor();
+    await expect.poll(async () => visit.page.getByText("What is 6*7?").count()).toBeGreaterThan(0);
+    await visit.close();
+  });
+
+  test("a connection without data counts as lost, and the answer is complete after the reconnect", async () => {
+    const account = await sharedAccount();
     const answer = await pausedAnswer(150);
     const { conversation } = await account.startTurn(answer.text);
-    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const visit = await BrowserWindow.open("/health", account);
     const { page } = visit;
     await page.clock.install();
     const open = page.waitForResponse(/\/events\?after=\d+$/);
-    await page.reload();
+    await page.goto(`${url}/c/${conversation}`);
     await open;
     await waitForAnswerText(page);
     await freeze();
