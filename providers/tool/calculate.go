@@ -4,8 +4,7 @@ import (
 	"context"
 	_ "embed" // the description
 	"encoding/json"
-	"go/constant"
-	"go/token"
+	"math/big"
 	"strings"
 	"time"
 
@@ -19,10 +18,11 @@ var calculateDescription string
 type Calculate struct{}
 
 const (
-	maxExpression = 500  // characters
-	maxExponent   = 1000 // of ^, so that a short input cannot make a huge number
-	maxDepth      = 50   // of parentheses
-	maxDecimals   = 30   // most decimals of an exact result; other results are rounded to half as many
+	maxExpression = 500     // characters
+	maxExponent   = 1000    // of ^
+	maxDepth      = 50      // of parentheses, signs and powers
+	maxBits       = 1 << 16 // of a number: its numerator and its denominator together, 19,000 digits
+	maxDecimals   = 30      // most decimals of an exact result; other results are rounded to half as many
 )
 
 // Spec implements tools.Tool.
@@ -34,8 +34,9 @@ func (Calculate) Spec() tools.Spec {
 	}
 }
 
-// Run implements tools.Tool: {"expression": "…"} gives the result as a decimal number.
-func (Calculate) Run(_ context.Context, call *tools.Call) (tools.Result, error) {
+// Run implements tools.Tool: {"expression": "…"} gives the result as a decimal number. It stops with its context, and no
+// number that it computes has more than maxBits.
+func (Calculate) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	var in struct {
 		Expression string `json:"expression"`
 	}
@@ -45,10 +46,13 @@ func (Calculate) Run(_ context.Context, call *tools.Call) (tools.Result, error) 
 	if len(in.Expression) > maxExpression {
 		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "The expression is too long."}
 	}
-	p := &arithmetic{rest: in.Expression}
+	p := &arithmetic{ctx: ctx, rest: in.Expression}
 	value, err := p.sum(0)
 	if err == nil && p.peek() != 0 {
 		err = p.failure("unexpected " + string(p.peek()))
+	}
+	if err == nil {
+		err = ctx.Err()
 	}
 	if err != nil {
 		return tools.Result{}, err
@@ -57,7 +61,10 @@ func (Calculate) Run(_ context.Context, call *tools.Call) (tools.Result, error) 
 }
 
 // arithmetic is a recursive-descent parser that evaluates while it parses.
-type arithmetic struct{ rest string }
+type arithmetic struct {
+	ctx  context.Context //nolint:containedctx // of the call that evaluates
+	rest string
+}
 
 func (p *arithmetic) failure(detail string) error {
 	return &tools.Failure{Code: "invalid_expression", Detail: "Cannot calculate: " + detail + "."}
@@ -71,48 +78,63 @@ func (p *arithmetic) peek() byte {
 	return p.rest[0]
 }
 
-func (p *arithmetic) sum(depth int) (constant.Value, error) {
+func (p *arithmetic) sum(depth int) (*big.Rat, error) {
 	left, err := p.product(depth)
 	for err == nil && (p.peek() == '+' || p.peek() == '-') {
-		op := map[byte]token.Token{'+': token.ADD, '-': token.SUB}[p.rest[0]]
+		op := p.rest[0]
 		p.rest = p.rest[1:]
-		var right constant.Value
+		var right *big.Rat
 		if right, err = p.product(depth); err == nil {
-			left = constant.BinaryOp(left, op, right)
+			left, err = p.apply(op, left, right)
 		}
 	}
 	return left, err
 }
 
-func (p *arithmetic) product(depth int) (constant.Value, error) {
+func (p *arithmetic) product(depth int) (*big.Rat, error) {
 	left, err := p.power(depth)
 	for err == nil && (p.peek() == '*' || p.peek() == '/' || p.peek() == '%') {
 		op := p.rest[0]
 		p.rest = p.rest[1:]
-		var right constant.Value
-		if right, err = p.power(depth); err != nil {
-			break
-		}
-		switch {
-		case op == '*':
-			left = constant.BinaryOp(left, token.MUL, right)
-		case constant.Sign(right) == 0:
-			return nil, p.failure("division by zero")
-		case op == '/':
-			left = constant.BinaryOp(left, token.QUO, right)
-		default:
-			l, r := constant.ToInt(left), constant.ToInt(right)
-			if l.Kind() != constant.Int || r.Kind() != constant.Int {
-				return nil, p.failure("% needs whole numbers")
-			}
-			left = constant.BinaryOp(l, token.REM, r)
+		var right *big.Rat
+		if right, err = p.power(depth); err == nil {
+			left, err = p.apply(op, left, right)
 		}
 	}
 	return left, err
 }
 
+// apply returns the result of an operation. The size of a result is at most the sum of the sizes of its operands, so it is
+// known before it is computed.
+func (p *arithmetic) apply(op byte, left, right *big.Rat) (*big.Rat, error) {
+	if err := p.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if bits(left)+bits(right) > maxBits {
+		return nil, p.failure("the number is too large")
+	}
+	result := new(big.Rat)
+	switch {
+	case op == '+':
+		return result.Add(left, right), nil
+	case op == '-':
+		return result.Sub(left, right), nil
+	case op == '*':
+		return result.Mul(left, right), nil
+	case right.Sign() == 0:
+		return nil, p.failure("division by zero")
+	case op == '/':
+		return result.Quo(left, right), nil
+	case !left.IsInt() || !right.IsInt():
+		return nil, p.failure("% needs whole numbers")
+	}
+	return result.SetInt(new(big.Int).Rem(left.Num(), right.Num())), nil
+}
+
+func bits(value *big.Rat) int { return value.Num().BitLen() + value.Denom().BitLen() }
+
 // power binds tighter than a sign and is right-associative: -2^2 is -4, 2^3^2 is 512.
-func (p *arithmetic) power(depth int) (constant.Value, error) {
+func (p *arithmetic) power(depth int) (*big.Rat, error) {
 	if depth > maxDepth {
 		return nil, p.failure("it is nested too deeply")
 	}
@@ -122,7 +144,7 @@ func (p *arithmetic) power(depth int) (constant.Value, error) {
 		if err != nil || c == '+' {
 			return value, err
 		}
-		return constant.UnaryOp(token.SUB, value, 0), nil
+		return new(big.Rat).Neg(value), nil
 	}
 	base, err := p.atom(depth)
 	if err != nil || p.peek() != '^' {
@@ -136,27 +158,34 @@ func (p *arithmetic) power(depth int) (constant.Value, error) {
 	return p.raise(base, exponent)
 }
 
-func (p *arithmetic) raise(base, exponent constant.Value) (constant.Value, error) {
-	n, exact := constant.Int64Val(constant.ToInt(exponent))
-	if constant.ToInt(exponent).Kind() != constant.Int || !exact || n > maxExponent || n < -maxExponent {
+func (p *arithmetic) raise(base, exponent *big.Rat) (*big.Rat, error) {
+	if !exponent.IsInt() || !exponent.Num().IsInt64() || exponent.Num().Int64() > maxExponent || exponent.Num().Int64() < -maxExponent {
 		return nil, p.failure("the exponent has to be a whole number up to 1000")
 	}
-	if n < 0 && constant.Sign(base) == 0 {
-		return nil, p.failure("division by zero")
-	}
+	n := exponent.Num().Int64()
 	if n < 0 {
-		base, n = constant.BinaryOp(constant.MakeInt64(1), token.QUO, base), -n
+		if base.Sign() == 0 {
+			return nil, p.failure("division by zero")
+		}
+		base, n = new(big.Rat).Inv(base), -n
 	}
-	result := constant.MakeInt64(1)
-	for ; n > 0; n-- {
-		if result = constant.BinaryOp(result, token.MUL, base); len(result.ExactString()) > 20_000 {
-			return nil, p.failure("the number is too large")
+	result := big.NewRat(1, 1)
+	for bit := int64(1) << 10; bit > 0; bit >>= 1 { // 1 << 10 is more than maxExponent
+		var err error
+		if result, err = p.apply('*', result, result); err != nil {
+			return nil, err
+		}
+		if n&bit == 0 {
+			continue
+		}
+		if result, err = p.apply('*', result, base); err != nil {
+			return nil, err
 		}
 	}
 	return result, nil
 }
 
-func (p *arithmetic) atom(depth int) (constant.Value, error) {
+func (p *arithmetic) atom(depth int) (*big.Rat, error) {
 	if p.peek() == '(' {
 		p.rest = p.rest[1:]
 		value, err := p.sum(depth + 1)
@@ -179,21 +208,20 @@ func (p *arithmetic) atom(depth int) (constant.Value, error) {
 		return nil, p.failure("a number is missing")
 	}
 	p.rest = p.rest[end:]
-	value := constant.MakeFromLiteral("0"+strings.TrimSuffix(literal, "."), token.FLOAT, 0)
-	if value.Kind() == constant.Unknown {
+	value, ok := new(big.Rat).SetString("0" + strings.TrimSuffix(literal, "."))
+	if !ok {
 		return nil, p.failure("a number cannot be read")
 	}
 	return value, nil
 }
 
 // decimal formats a value: whole numbers and short finite decimals exactly, others rounded.
-func decimal(value constant.Value) string {
-	if whole := constant.ToInt(value); whole.Kind() == constant.Int {
-		return whole.ExactString()
+func decimal(value *big.Rat) string {
+	if value.IsInt() {
+		return value.Num().String()
 	}
-	rational := ratOf(value)
-	if digits, exact := rational.FloatPrec(); exact && digits <= maxDecimals {
-		return rational.FloatString(digits)
+	if digits, exact := value.FloatPrec(); exact && digits <= maxDecimals {
+		return value.FloatString(digits)
 	}
-	return strings.TrimRight(rational.FloatString(maxDecimals/2), "0")
+	return strings.TrimSuffix(strings.TrimRight(value.FloatString(maxDecimals/2), "0"), ".")
 }
