@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type document struct {
 	Text        string               // of a section
 	Start       int                  // of a section, in bytes of the text of the file
 	Blocks      []protocol.TextBlock // pages, sheets, slides or chapters with a part in the section
+	Long        bool                 // its text is read in slices; see readSlices
 	Cut         bool                 // the texts before it were long; its own was not read
 }
 
@@ -29,7 +31,9 @@ func (d *document) object() object { return object{d.AccountID, d.Kind, d.ID} }
 
 // textsSQL is the end of a statement that reads the texts of keys d (account_id, kind, id, container_id, n), in the
 // order of n. It reads nothing of a conversation or a file that cannot be found, nor of a message that is still being
-// written. When @bytes of texts were read, it reads no further ones.
+// written. When @bytes of texts were read, it reads no further ones. It never reads a long message: the memory of a page
+// does not depend on the sizes of its texts. What Postgres stores of a message is compressed, so its size is only computed
+// if that is short.
 const textsSQL = `
 	cross join lateral (
 		select coalesce(nullif(title, ''), provisional_title) as title, project_id, created_at from conversations
@@ -39,7 +43,9 @@ const textsSQL = `
 		where d.kind = 'file' and account_id = d.account_id and file_id = d.container_id and deleted_at is null
 		limit 1) c
 	left join lateral (
-		select branch_id, parts, created_at, octet_length(parts::text) as bytes from messages
+		select branch_id, parts, created_at,
+			case when pg_column_size(parts) <= 65536 then nullif(least(octet_length(parts::text), 65537), 65537) end as bytes
+		from messages
 		where account_id = d.account_id and message_id = d.id and d.kind = 'message' and status <> 'streaming' limit 1) m on true
 	left join lateral (
 		select text, start_at, blocks, octet_length(text) as bytes from file_text_chunks
@@ -60,13 +66,13 @@ const inProject = `
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
 	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
-	s.text, s.start_at, s.blocks,
-	sum(coalesce(m.bytes, s.bytes)) over (order by d.n) - coalesce(m.bytes, s.bytes) as before, d.n`
+	s.text, s.start_at, s.blocks, m.branch_id is not null and m.bytes is null as long,
+	sum(coalesce(m.bytes, s.bytes, 0)) over (order by d.n) - coalesce(m.bytes, s.bytes, 0) as before, d.n`
 
 // documentColumns are the fields of a document, from textColumns.
 const documentColumns = `
 	account_id, kind, id, container_id, at, title, project_id, branch_id,
-	case when coalesce(before, 0) < @bytes then parts end as parts,
+	case when coalesce(before, 0) < @bytes and not long then parts end as parts, long,
 	case when coalesce(before, 0) < @bytes then coalesce(text, '') else '' end as text,
 	coalesce(start_at, 0) as start, coalesce(blocks, '[]') as blocks, coalesce(before, 0) >= @bytes as cut`
 
@@ -85,19 +91,19 @@ const readTexts = `
 		from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @containers::uuid[]) with ordinality d (account_id, kind, id, container_id, n)` +
 	textsSQL
 
-// texts returns the parts of a text, each in normal form.
+// texts returns the parts of a text that was read.
 func (d *document) texts() []string {
 	switch {
 	case d.Kind == protocol.SearchConversation:
-		return []string{normalize(d.Title)}
+		return []string{d.Title}
 	case d.Kind == protocol.SearchMessage:
 		return visibleTexts(d.Parts)
 	case section(d.ID) > 0:
-		return []string{normalize(d.Text)}
+		return []string{d.Text}
 	case d.Text == "":
-		return []string{normalize(d.Title)}
+		return []string{d.Title}
 	}
-	return []string{normalize(d.Title), normalize(d.Text)} // the first section has the name
+	return []string{d.Title, d.Text} // the first section has the name
 }
 
 // visibleTexts returns the texts of a message that its reader sees. Parts that were superseded are not in a message.
@@ -106,9 +112,9 @@ func visibleTexts(parts []protocol.Part) []string {
 	for i := range parts {
 		switch part := &parts[i]; part.Type {
 		case protocol.PartText:
-			texts = append(texts, normalize(part.Text))
+			texts = append(texts, part.Text)
 		case protocol.PartCode:
-			texts = append(texts, normalize(part.Code))
+			texts = append(texts, part.Code)
 		}
 	}
 	return texts
@@ -116,19 +122,6 @@ func visibleTexts(parts []protocol.Part) []string {
 
 // partSeparator stands between the parts of a text in an excerpt.
 const partSeparator = "\n"
-
-// tokensOf returns the tokens of all parts, with offsets into the parts joined by partSeparator.
-func tokensOf(texts []string) []token {
-	var t tokenizer
-	for i, text := range texts {
-		if i > 0 {
-			t.gap()
-			t.offset += len(partSeparator)
-		}
-		t.add(text)
-	}
-	return t.tokens
-}
 
 const (
 	tagRunes     = 6       // characters of the account in a tag; other accounts with the same are filtered out
@@ -144,41 +137,75 @@ func tag(account protocol.AccountID, kind protocol.SearchKind) string {
 	return string(kind[0]) + id[len(id)-tagRunes:]
 }
 
-// vector writes tokens in the syntax of a tsvector. A text of hundreds of thousands of words may have more tokens than a
-// tsvector can store. Words that occur for the first time after the limit are left out, and phrases are found in the
-// first 16,000 words.
-func vector(tag string, tokens []token) string {
-	positions := map[string][]int{}
-	order := make([]string, 0, len(tokens))
-	size := 0
+// vector collects tokens and writes them in the syntax of a tsvector. A text of hundreds of thousands of words may have more
+// tokens than a tsvector can store. When it is full, words that occur for the first time are left out, and of the others the
+// further positions; phrases are found in the first 16,000 words.
+type vector struct {
+	positions map[string][]uint16
+	order     []string
+	size      int // of the tsvector
+	tag       string
+}
+
+func newVector(account protocol.AccountID, kind protocol.SearchKind) *vector {
+	return &vector{positions: map[string][]uint16{}, tag: tag(account, kind)}
+}
+
+func (v *vector) add(tokens []token) {
 	for i := range tokens {
 		t := &tokens[i]
-		known, has := positions[t.text]
+		known, has := v.positions[t.text]
+		if v.size > maxVector {
+			return
+		}
 		if !has {
-			if size > maxVector {
-				continue
-			}
-			order = append(order, t.text)
-			size += entryBytes + len(tag) + len(t.text)
+			v.order = append(v.order, t.text)
+			v.size += entryBytes + len(v.tag) + len(t.text)
 		}
 		if len(known) < maxPositions {
-			positions[t.text] = append(known, min(t.at+1, maxPosition-1))
-			size += 2
+			v.positions[t.text] = append(known, uint16(min(t.at+1, maxPosition-1))) //nolint:gosec // it is below maxPosition
+			v.size += 2
 		}
 	}
+}
+
+// String returns the tsvector; empty: the text had no words.
+func (v *vector) String() string {
 	var b strings.Builder
-	b.Grow(size * 2)
-	for _, text := range order {
-		b.WriteString("'" + tag + text + "'")
-		for i, at := range positions[text] {
+	b.Grow(v.size * 2)
+	for _, text := range v.order {
+		b.WriteString("'" + v.tag + text + "'")
+		for i, at := range v.positions[text] {
 			if i == 0 {
 				b.WriteByte(':')
 			} else {
 				b.WriteByte(',')
 			}
-			b.WriteString(strconv.Itoa(at))
+			b.WriteString(strconv.Itoa(int(at)))
 		}
 		b.WriteByte(' ')
 	}
 	return b.String()
+}
+
+// full reports whether a vector takes no further tokens.
+func (v *vector) full() bool { return v.size > maxVector }
+
+// indexing adds a text to a vector, piece by piece.
+type indexing struct {
+	flow
+	*vector
+}
+
+func newIndexing(ctx context.Context, d *document) *indexing {
+	i := &indexing{flow{ctx: ctx}, newVector(d.AccountID, d.Kind)}
+	i.consume = func([]byte, bool) error {
+		i.vector.add(i.t.tokens)
+		i.t.tokens = i.t.tokens[:0]
+		if i.full() {
+			return errEnough
+		}
+		return nil
+	}
+	return i
 }

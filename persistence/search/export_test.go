@@ -71,3 +71,13 @@ func (s *Store) Explain(ctx context.Context, account protocol.AccountID, project
 	err = json.Unmarshal([]byte(plan), &explained)
 	return plan, explained[0].Plan.Hit + explained[0].Plan.Read, err
 }
+
+// TakeLongSlot takes a slot for long texts, if one is free.
+func (s *Store) TakeLongSlot() (taken bool, release func()) {
+	select {
+	case s.longTexts <- struct{}{}:
+		return true, func() { <-s.longTexts }
+	default:
+		return false, nil
+	}
+}

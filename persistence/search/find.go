@@ -20,6 +20,10 @@ const (
 	pendingRows   = 20_000  // of an account that one search reads
 	pendingBytes  = 8 << 20 // of their texts
 	pageBytes     = 4 << 20 // of the texts of a page's results; a page ends before it needs more
+
+	// The limits of long texts, which are read in slices: of those that are pending, and of a page's results.
+	pendingLong = 32 << 20
+	pageLong    = 8 << 20
 )
 
 // kinds are the kinds of objects in the order of their rank.
@@ -90,6 +94,9 @@ func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Q
 	if err := f.start(ctx, at); err != nil {
 		return nil, nil, fmt.Errorf("searching: %w", err)
 	}
+	if err := f.scoreLong(ctx); err != nil {
+		return nil, nil, fmt.Errorf("searching long texts: %w", err)
+	}
 	found, next, err := f.page(ctx, at, request.Limit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("searching: %w", err)
@@ -100,7 +107,7 @@ func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Q
 func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
 	f := &finder{
 		db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID,
-		project: request.ProjectID, few: s.few, kinds: kinds,
+		project: request.ProjectID, few: s.few, kinds: kinds, longTexts: s.longTexts,
 	}
 	if request.Kind != "" {
 		f.kinds = []protocol.SearchKind{request.Kind}
@@ -117,7 +124,10 @@ type finder struct {
 	project      *protocol.ProjectID
 	few          int                   // see fewRows
 	kinds        []protocol.SearchKind // in the order of their rank
+	longTexts    chan struct{}         // see Store
 
+	long    []*document // those of the pending texts that were not scored yet
+	slices  int         // bytes of long texts that were read
 	pending map[object]*pendingText
 	windows map[protocol.SearchKind]*window // the first of each kind
 	read    int                             // number of windows
@@ -161,7 +171,7 @@ func (f *finder) start(ctx context.Context, at Position) error {
 	batch := &pgx.Batch{}
 	batch.Queue(readPendingSQL, pgx.NamedArgs{
 		"account": f.account, "conversation": f.conversation, "project": f.project, "limit": pendingRows, "bytes": pendingBytes,
-	}).Query(f.readPending)
+	}).Query(func(rows pgx.Rows) error { return f.readPending(ctx, rows) })
 	f.windows = map[protocol.SearchKind]*window{}
 	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
 		w := &window{}
@@ -172,17 +182,64 @@ func (f *finder) start(ctx context.Context, at Position) error {
 	return f.db.Send(ctx, f.account, batch)
 }
 
-func (f *finder) readPending(rows pgx.Rows) error {
+func (f *finder) readPending(ctx context.Context, rows pgx.Rows) error {
 	documents, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[document])
 	f.pending = map[object]*pendingText{}
 	for _, d := range documents {
-		if d.Cut {
-			continue
+		switch {
+		case d.Cut:
+		case d.Long:
+			f.long = append(f.long, d)
+		default:
+			if err := f.score(ctx, d); err != nil {
+				return err
+			}
 		}
-		f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{
-			Place: Place{d.At, d.ID}, container: d.ContainerID, score: f.query.score(tokensOf(d.texts())), pending: d,
-		}}
 	}
+	return err
+}
+
+// score adds a pending text.
+func (f *finder) score(ctx context.Context, d *document) error {
+	s := f.query.scoring(ctx)
+	if err := f.readText(d, &s.flow); err != nil {
+		return err
+	}
+	f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{Place: Place{d.At, d.ID}, container: d.ContainerID, score: s.score(), pending: d}}
+	return nil
+}
+
+// scoreLong adds the pending texts that are long, the newest first.
+func (f *finder) scoreLong(ctx context.Context) error {
+	for _, d := range f.long {
+		if f.slices >= pendingLong {
+			break
+		}
+		if err := f.score(ctx, d); err != nil {
+			return err
+		}
+	}
+	f.slices = 0
+	return nil
+}
+
+// readText passes a text to a flow.
+func (f *finder) readText(d *document, to *flow) error {
+	if !d.Long {
+		return readWhole(to, d.texts())
+	}
+	select {
+	case f.longTexts <- struct{}{}:
+		defer func() { <-f.longTexts }()
+	case <-to.ctx.Done():
+		return pg.Classify(to.ctx.Err())
+	}
+	size, err := readSlices(d, to, func(sql string, args pgx.NamedArgs, read func(pgx.Rows) error) error {
+		batch := &pgx.Batch{}
+		batch.Queue(sql, args).Query(read)
+		return f.db.Send(to.ctx, f.account, batch)
+	})
+	f.slices += size
 	return err
 }
 
@@ -369,10 +426,14 @@ func (f *finder) results(ctx context.Context, found []rankedMatch, next *Positio
 		m := &found[i]
 		switch d := texts[object{f.account, m.kind, m.ID}]; {
 		case d == nil:
-		case d.Cut:
+		case d.Cut, d.Long && f.slices >= pageLong:
 			return page, &found[i-1].after, nil
 		default:
-			page = append(page, f.result(d))
+			result, err := f.result(ctx, d)
+			if err != nil {
+				return nil, nil, fmt.Errorf("reading what was found: %w", err)
+			}
+			page = append(page, result)
 		}
 	}
 	return page, next, nil

@@ -198,10 +198,12 @@ func (i *indexer) index(ctx context.Context, pending []pendingKey) error {
 	if err != nil {
 		return fmt.Errorf("reading texts to index: %w", err)
 	}
-	var b indexBatch
+	b := indexBatch{later: map[object]bool{}}
 	for n := range documents {
 		d := &documents[n]
-		b.add(d, newest[d.object()].N)
+		if err := i.add(ctx, &b, d, newest[d.object()].N); err != nil {
+			return fmt.Errorf("reading texts to index: %w", err)
+		}
 		delete(newest, d.object())
 	}
 	for of, p := range newest { // those without a text
@@ -220,24 +222,42 @@ type indexBatch struct {
 	ats             []time.Time
 	vectors         []string
 	later           map[object]bool // their texts were not read
+	long            bool            // it has a long text
 }
 
-func (b *indexBatch) add(d *document, n int64) {
+// add adds a text to a batch. A long text is read in slices, and a batch has at most one, so that the memory of the job does
+// not depend on the sizes of texts.
+func (i *indexer) add(ctx context.Context, b *indexBatch, d *document, n int64) error {
 	of := d.object()
-	if d.Cut {
-		if b.later == nil {
-			b.later = map[object]bool{}
-		}
+	if d.Cut || d.Long && b.long {
 		b.later[of] = true
-		return
+		return nil
 	}
-	tokens := tokensOf(d.texts())
-	if len(tokens) == 0 {
+	indexed := newIndexing(ctx, d)
+	var err error
+	if b.long = b.long || d.Long; d.Long {
+		_, err = readSlices(d, &indexed.flow, func(sql string, args pgx.NamedArgs, read func(pgx.Rows) error) error {
+			rows, err := i.conn.Query(ctx, sql, args)
+			if err != nil {
+				return pg.Classify(err)
+			}
+			defer rows.Close()
+			return read(rows)
+		})
+	} else {
+		err = readWhole(&indexed.flow, d.texts())
+	}
+	if err != nil {
+		return err
+	}
+	vector := indexed.String()
+	if vector == "" {
 		b.removed.add(of, d.ContainerID, n)
-		return
+		return nil
 	}
 	b.stored.add(of, d.ContainerID, n)
-	b.ats, b.vectors = append(b.ats, d.At), append(b.vectors, vector(tag(d.AccountID, d.Kind), tokens))
+	b.ats, b.vectors = append(b.ats, d.At), append(b.vectors, vector)
+	return nil
 }
 
 // statements returns the statements of the transaction, which also removes the pending rows that were handled.

@@ -1,12 +1,15 @@
 package search
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 )
 
-// maxOccurrences limits the places that are looked at in one text. They are needed for its excerpt, which shows few.
+// maxOccurrences limits the places of a term that are looked at in one text. They are needed for its excerpt, which shows few.
 const maxOccurrences = 200
 
 // occurrence is a place of a term in a text, in code points.
@@ -21,46 +24,153 @@ const (
 	scoreAdjacent = 2 // the words stand next to one another, in the order of the query
 )
 
-// score returns how well a text matches the query; 0: not at all. The function search_window in the migrations decides
-// the same for texts of the index.
-func (q *query) score(tokens []token) int {
-	for _, t := range q.terms {
-		if !t.in(tokens) {
+// errEnough ends the reading of a text of which nothing more is needed.
+var errEnough = errors.New("no more of the text is needed")
+
+// scan looks for terms in a text. It keeps only the tokens that one of the terms has, and of these only those that may
+// begin a place of a term that has not ended.
+type scan struct {
+	flow
+	wanted   []wanted
+	width    int // the most positions of a term
+	texts    map[string]bool
+	prefixes [][]byte
+}
+
+// wanted is a term that is looked for.
+type wanted struct {
+	term
+	n     int // names the term in its occurrences
+	left  int // places that are still looked for
+	found []occurrence
+}
+
+func newScan(ctx context.Context, terms []term, most int) *scan {
+	s := &scan{flow: flow{ctx: ctx}, texts: map[string]bool{}}
+	for n, t := range terms {
+		s.wanted = append(s.wanted, wanted{term: t, n: n, left: most})
+		s.width = max(s.width, t.width)
+		for _, token := range t.tokens {
+			if token.prefix {
+				s.prefixes = append(s.prefixes, []byte(token.text))
+			} else {
+				s.texts[token.text] = true
+			}
+		}
+	}
+	s.t.wants, s.consume = s.wants, s.match
+	return s
+}
+
+// wants reports whether a term has a token with this text.
+func (s *scan) wants(text []byte) bool {
+	return s.texts[string(text)] || slices.ContainsFunc(s.prefixes, func(prefix []byte) bool { return bytes.HasPrefix(text, prefix) })
+}
+
+// match looks for the terms from each token on after which all tokens of a place are known.
+func (s *scan) match(_ []byte, end bool) error {
+	known := 0
+	for ; known < len(s.t.tokens) && (end || s.t.tokens[known].at+s.width <= s.t.next); known++ {
+		for i := range s.wanted {
+			w := &s.wanted[i]
+			if w.left == 0 {
+				continue
+			}
+			if to, is := w.at(s.t.tokens, known); is {
+				w.found = append(w.found, occurrence{w.n, s.t.tokens[known].start, to})
+				w.left--
+			}
+		}
+	}
+	s.t.tokens = append(s.t.tokens[:0], s.t.tokens[known:]...)
+	return nil
+}
+
+// occurrences returns the places that were found, in their order.
+func (s *scan) occurrences() (found []occurrence) {
+	for i := range s.wanted {
+		found = append(found, s.wanted[i].found...)
+	}
+	slices.SortFunc(found, func(a, b occurrence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
+	return found
+}
+
+// scoring decides how well a text matches a query.
+type scoring struct {
+	scan
+	q               *query
+	whole, adjacent int // indexes of wanted; -1: they would not distinguish texts that match
+}
+
+func (q *query) scoring(ctx context.Context) *scoring {
+	s := &scoring{q: q, whole: -1, adjacent: -1}
+	terms := slices.Concat(q.terms, q.excluded)
+	if whole, distinguishes := q.whole(); distinguishes {
+		s.whole, terms = len(terms), append(terms, whole)
+	}
+	if adjacent, distinguishes := q.together(); distinguishes {
+		s.adjacent, terms = len(terms), append(terms, adjacent)
+	}
+	s.scan = *newScan(ctx, terms, 1)
+	s.t.wants, s.consume = s.wants, s.decide
+	return s
+}
+
+// decide ends the text when the rest of it cannot change the score.
+func (s *scoring) decide(text []byte, end bool) error {
+	if err := s.match(text, end); err != nil || end {
+		return err
+	}
+	all := len(s.q.excluded) == 0
+	for i := range s.wanted {
+		excluded := i >= len(s.q.terms) && i < len(s.q.terms)+len(s.q.excluded)
+		if has := s.wanted[i].left == 0; excluded && has {
+			return errEnough
+		} else if !excluded && !has {
+			all = false
+		}
+	}
+	if all {
+		return errEnough
+	}
+	return nil
+}
+
+// score returns how well the text matches; 0: not at all. The function search_window in the migrations decides the same
+// for texts of the index.
+func (s *scoring) score() int {
+	for i := range s.q.terms {
+		if s.wanted[i].left > 0 {
 			return 0
 		}
 	}
-	for _, t := range q.excluded {
-		if t.in(tokens) {
+	for i := range s.q.excluded {
+		if s.wanted[len(s.q.terms)+i].left == 0 {
 			return 0
 		}
 	}
 	score := scoreMatch
-	if whole, distinguishes := q.whole(); distinguishes && whole.in(tokens) {
+	if s.whole >= 0 && s.wanted[s.whole].left == 0 {
 		score += scoreWhole
 	}
-	if adjacent, distinguishes := q.together(); distinguishes && adjacent.in(tokens) {
+	if s.adjacent >= 0 && s.wanted[s.adjacent].left == 0 {
 		score += scoreAdjacent
 	}
 	return score
 }
 
-func (t term) in(tokens []token) bool {
-	for i := range tokens {
-		if _, found := t.at(tokens, i); found {
-			return true
-		}
-	}
-	return false
-}
-
-// at reports whether the term is in a text from its token i on, and where it ends, in code points.
+// at reports whether the term is in a text from its token i on, and where it ends, in code points. Tokens that no term has
+// may be left out.
 func (t term) at(tokens []token, i int) (end int, found bool) {
+	first := tokens[i].at
 	for _, want := range t.tokens {
-		j := i + want.offset // positions without a gap between them
-		if j >= len(tokens) || tokens[j].at != tokens[i].at+want.offset {
+		for i < len(tokens) && tokens[i].at < first+want.offset {
+			i++
+		}
+		if i == len(tokens) || tokens[i].at != first+want.offset {
 			return 0, false
 		}
-		if has := &tokens[j]; want.prefix && strings.HasPrefix(has.text, want.text) {
+		if has := &tokens[i]; want.prefix && strings.HasPrefix(has.text, want.text) {
 			end = has.mid
 		} else if has.text == want.text {
 			end = has.end
@@ -69,22 +179,4 @@ func (t term) at(tokens []token, i int) (end int, found bool) {
 		}
 	}
 	return end, true
-}
-
-// occurrences returns the places of the terms in a text, in their order.
-func (q *query) occurrences(tokens []token) []occurrence {
-	var found []occurrence
-	for n, t := range q.terms {
-		count := 0
-		for i := range tokens {
-			if end, is := t.at(tokens, i); is {
-				found = append(found, occurrence{n, tokens[i].start, end})
-				if count++; count == maxOccurrences {
-					break
-				}
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b occurrence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
-	return found
 }

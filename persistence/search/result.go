@@ -1,48 +1,56 @@
 package search
 
 import (
-	"strings"
+	"context"
 
 	"turnstone/protocol"
 )
 
 // result returns the result for a text that matches.
-func (f *finder) result(d *document) protocol.SearchResult {
+func (f *finder) result(ctx context.Context, d *document) (result protocol.SearchResult, err error) {
 	if d.Kind == protocol.SearchFile {
-		return f.fileResult(d)
+		return f.fileResult(ctx, d)
 	}
-	texts := d.texts()
 	conversation := protocol.ConversationID(d.ContainerID)
-	result := protocol.SearchResult{
+	result = protocol.SearchResult{
 		Kind: d.Kind, ConversationID: &conversation, BranchID: d.BranchID, ProjectID: d.ProjectID, Title: d.Title, At: d.At,
-		Snippet: snippet(strings.Join(texts, partSeparator), f.query.occurrences(tokensOf(texts))),
 	}
 	if d.Kind == protocol.SearchMessage {
 		message := protocol.MessageID(d.ID)
 		result.MessageID = &message
 	}
-	return result
+	e := f.query.excerpt(ctx)
+	if err := f.readText(d, &e.flow); err != nil {
+		return result, err
+	}
+	result.Snippet, _ = e.snippet()
+	return result, nil
 }
 
 // fileResult returns the result for a section of a file, with an excerpt of its text, or of its name if only that matches.
-func (f *finder) fileResult(d *document) protocol.SearchResult {
+func (f *finder) fileResult(ctx context.Context, d *document) (result protocol.SearchResult, err error) {
 	file := protocol.FileID(d.ContainerID)
-	result := protocol.SearchResult{Kind: d.Kind, FileID: &file, ProjectID: f.project, Title: d.Title, At: d.At}
-	text := normalize(d.Text)
-	found := f.query.occurrences(tokenize(text))
-	if len(found) == 0 {
-		name := normalize(d.Title)
-		result.Snippet = snippet(name, f.query.occurrences(tokenize(name)))
-		return result
+	result = protocol.SearchResult{Kind: d.Kind, FileID: &file, ProjectID: f.project, Title: d.Title, At: d.At}
+	for _, text := range []string{d.Text, d.Title} {
+		e := f.query.excerpt(ctx)
+		if err := readWhole(&e.flow, []string{text}); err != nil {
+			return result, err
+		}
+		first := 0
+		result.Snippet, first = e.snippet()
+		if first >= 0 {
+			if text == d.Text {
+				result.Passage = d.passage(d.Start + first)
+			}
+			break
+		}
 	}
-	result.Snippet, result.Passage = snippet(text, found), d.passage(text, best(found))
-	return result
+	return result, nil
 }
 
-// passage returns the page of an occurrence in the normal form of the text. If that differs from the text, the passage may
-// start a little earlier or later.
-func (d *document) passage(text string, found occurrence) *protocol.SearchPassage {
-	first := d.Start + byteOf(text, found.start)
+// passage returns the page of an occurrence in the normal form of the text of the file. If that differs from the text, the
+// passage may start a little earlier or later.
+func (d *document) passage(first int) *protocol.SearchPassage {
 	for _, b := range d.Blocks {
 		if b.Offset <= first && first < b.Offset+b.Length {
 			return &protocol.SearchPassage{Kind: b.Kind, Page: b.Page, Offset: b.Offset, Length: b.Length, Match: first}

@@ -17,11 +17,16 @@ const sectionSQL = `
 // IndexSection queues a statement that indexes a section of the text of a file, for the transaction that stores it. The
 // first section is indexed later, with the name of the file.
 func IndexSection(batch *pgx.Batch, account protocol.AccountID, file protocol.FileID, start int, text string) {
-	tokens := tokenize(normalize(text))
-	if start == 0 || len(tokens) == 0 {
+	if start == 0 {
 		return
 	}
-	batch.Queue(sectionSQL, pgx.NamedArgs{"account": account, "file": file, "start": start, "tokens": vector(tag(account, protocol.SearchFile), tokens)})
+	v := newVector(account, protocol.SearchFile)
+	v.add(tokenize(normalize(text)))
+	tokens := v.String()
+	if tokens == "" {
+		return
+	}
+	batch.Queue(sectionSQL, pgx.NamedArgs{"account": account, "file": file, "start": start, "tokens": tokens})
 }
 
 // section returns the number of the section of a file that an id names. See search_section in the migrations.

@@ -11,10 +11,15 @@ import (
 type Store struct {
 	db  *pg.DB
 	few int // see fewRows
+	// longTexts has a slot for each long text that is read at the same time, so that searches of the longest texts leave
+	// processor time for all other requests. A search waits for a slot as long as its context permits.
+	longTexts chan struct{}
 }
 
-// New returns a store without state in memory.
-func New(db *pg.DB) *Store { return &Store{db, fewRows} }
+const longSlots = 1
+
+// New returns a store without state in memory, besides the slots for long texts.
+func New(db *pg.DB) *Store { return &Store{db, fewRows, make(chan struct{}, longSlots)} }
 
 // indexInterval is how often pending texts are indexed. A search reads the pending texts of its account, so the interval
 // does not delay what it finds.

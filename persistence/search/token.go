@@ -22,6 +22,7 @@ type token struct {
 
 // tokenizer cuts a text into tokens. It does the same for texts and for queries.
 type tokenizer struct {
+	wants  func(text []byte) bool // which tokens are kept; nil: all
 	tokens []token
 	next   int // position of the next token
 	offset int // of the current character, in code points
@@ -61,10 +62,44 @@ func (t *tokenizer) gap() {
 
 // add appends the tokens of a normalized text.
 func (t *tokenizer) add(text string) {
-	for _, c := range text {
-		t.character(c)
+	t.feed([]byte(text))
+	t.end()
+}
+
+// feed appends the tokens of a piece of a normalized text, except those that may continue in the next piece. A piece ends
+// with a whole character.
+func (t *tokenizer) feed(text []byte) {
+	for len(text) > 0 {
+		c, size := rune(text[0]), 1
+		if c < utf8.RuneSelf {
+			t.ascii(text[0])
+		} else {
+			c, size = utf8.DecodeRune(text)
+			t.character(c)
+		}
+		text = text[size:]
 		t.offset++
 	}
+}
+
+// ascii is character for one that is folded to at most one other. Most texts have many of them.
+func (t *tokenizer) ascii(c byte) {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	if len(t.run) > 0 {
+		t.endRun()
+	}
+	switch {
+	case inWord(rune(c)):
+		t.letter(rune(c))
+	case len(t.word) > 0:
+		t.endWord()
+	}
+}
+
+// end ends the text, or a part of it.
+func (t *tokenizer) end() {
 	t.endWord()
 	t.endRun()
 }
@@ -80,18 +115,27 @@ func (t *tokenizer) character(c rune) {
 		case unspaced(folded) && inWord(folded):
 			t.endWord()
 			t.run = append(t.run, unspacedRune{folded, t.offset, t.offset + 1})
+			if len(t.run) > 2 { // only the last character can still change
+				t.pair(t.run[0], t.run[1:2])
+				t.run = append(t.run[:0], t.run[1:]...)
+			}
 		case inWord(folded):
 			t.endRun()
-			if len(t.word) == 0 {
-				t.wordStart, t.wordRunes = t.offset, 0
-			}
-			if t.wordRunes++; t.wordRunes <= maxTokenRunes {
-				t.word = utf8.AppendRune(t.word, folded)
-			}
+			t.letter(folded)
 		default:
 			t.endWord()
 			t.endRun()
 		}
+	}
+}
+
+// letter adds a folded character to the current word.
+func (t *tokenizer) letter(folded rune) {
+	if len(t.word) == 0 {
+		t.wordStart, t.wordRunes = t.offset, 0
+	}
+	if t.wordRunes++; t.wordRunes <= maxTokenRunes {
+		t.word = utf8.AppendRune(t.word, folded)
 	}
 }
 
@@ -116,20 +160,33 @@ func (t *tokenizer) endWord() {
 	if len(t.word) == 0 {
 		return
 	}
-	t.tokens = append(t.tokens, token{text: string(t.word), at: t.next, start: t.wordStart, mid: t.offset, end: t.offset})
+	t.keep(t.word, token{at: t.next, start: t.wordStart, mid: t.offset, end: t.offset})
 	t.next++
 	t.word = t.word[:0]
 }
 
 func (t *tokenizer) endRun() {
 	for i, c := range t.run {
-		pair := token{text: string(c.text), at: t.next, start: c.start, mid: c.end, end: c.end}
-		if i+1 < len(t.run) {
-			pair.text += string(t.run[i+1].text)
-			pair.end = t.run[i+1].end
-		}
-		t.tokens = append(t.tokens, pair)
-		t.next++
+		t.pair(c, t.run[i+1:min(i+2, len(t.run))])
 	}
 	t.run = t.run[:0]
+}
+
+// pair appends the token of a character of a run and the one after it, if there is one.
+func (t *tokenizer) pair(c unspacedRune, next []unspacedRune) {
+	found := token{at: t.next, start: c.start, mid: c.end, end: c.end}
+	text := utf8.AppendRune(t.word[:0], c.text) // no word is open within a run
+	for _, second := range next {
+		text, found.end = utf8.AppendRune(text, second.text), second.end
+	}
+	t.keep(text, found)
+	t.next++
+	t.word = text[:0]
+}
+
+func (t *tokenizer) keep(text []byte, found token) {
+	if t.wants == nil || t.wants(text) {
+		found.text = string(text)
+		t.tokens = append(t.tokens, found)
+	}
 }

@@ -45,14 +45,12 @@ func TestTextsAreComparedWithoutCaseAccentsAndCompatibilityForms(t *testing.T) {
 }
 
 // highlighted returns the highlighted texts of an excerpt.
-func highlighted(text, of string) (excerpt string, marked []string) {
+func highlighted(t testing.TB, text, of string) (excerpt string, marked []string) {
 	q := parse(of)
-	text = normalize(text)
-	tokens := tokenize(text)
-	if q.score(tokens) == 0 {
+	if scoreOf(t, &q, []int{7}, text) == 0 {
 		return "", nil
 	}
-	s := snippet(text, q.occurrences(tokens))
+	s := snippetOf(t, &q, []int{7}, text)
 	runes := []rune(s.Text)
 	for _, h := range s.Highlights {
 		marked = append(marked, string(runes[h.Start:h.End]))
@@ -99,7 +97,7 @@ func TestAQueryMatchesWordsPhrasesPrefixesAndExclusions(t *testing.T) {
 		"fox - -- \" ":       {"fox"},
 		"--fox":              {"fox"},
 	} {
-		if _, got := highlighted(text, query); !slices.Equal(got, want) {
+		if _, got := highlighted(t, text, query); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
@@ -128,7 +126,7 @@ func TestWordsThatStandTogetherRankAboveWholeWordsAndTheseAboveBeginnings(t *tes
 		{"東京タワー", "東京 タワー", 3},
 	} {
 		q := parse(c.query)
-		if got := q.score(tokenize(c.text)); got != c.score {
+		if got := scoreOf(t, &q, []int{3}, c.text); got != c.score {
 			t.Errorf("%s in %s: %d, want %d", c.query, c.text, got, c.score)
 		}
 	}
@@ -136,7 +134,7 @@ func TestWordsThatStandTogetherRankAboveWholeWordsAndTheseAboveBeginnings(t *tes
 
 func TestAnExcerptIsShortAndShowsMostWords(t *testing.T) {
 	text := strings.Repeat("alpha other words ", 40) + "and\n\n\talpha  near   omega " + strings.Repeat("more and more ", 40)
-	excerpt, marked := highlighted(text, "omega alpha")
+	excerpt, marked := highlighted(t, text, "omega alpha")
 	if !slices.Contains(marked, "omega") || !slices.Contains(marked, "alpha") {
 		t.Errorf("marked: %q", marked)
 	}
@@ -152,7 +150,7 @@ func TestNoPhraseReachesFromOnePartIntoTheNext(t *testing.T) {
 	tokens := tokensOf([]string{"one two", "three four"})
 	for query, want := range map[string]bool{`"one two"`: true, `"two three"`: false, "two three": true, `"three four"`: true} {
 		q := parse(query)
-		if got := q.score(tokens) > 0; got != want {
+		if got := scoreOf(t, &q, []int{4}, "one two", "three four") > 0; got != want || q.score(tokens) > 0 != want {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
@@ -181,7 +179,10 @@ func FuzzSearch(f *testing.F) {
 		if len(q.terms) == 0 || q.score(tokens) == 0 {
 			return
 		}
-		s := snippet(text, q.occurrences(tokens))
+		s := snippetOf(t, &q, []int{5}, text)
+		if scoreOf(t, &q, []int{5}, text) != q.score(tokens) {
+			t.Fatalf("%q in %q: the score in pieces differs", query, text)
+		}
 		end := 0
 		for _, h := range s.Highlights {
 			if h.Start < end || h.End < h.Start || h.End > utf8.RuneCountInString(s.Text) {

@@ -1,0 +1,100 @@
+package search
+
+import (
+	"context"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// flow is a text that is tokenized piece by piece, so that its size does not matter. Its parts are joined by
+// partSeparator. The memory of a flow is that of the tokens that its consumer keeps.
+type flow struct {
+	ctx     context.Context //nolint:containedctx // of the call that reads the text
+	t       tokenizer
+	consume func(normalized []byte, end bool) error // takes t.tokens after each piece, and once at the end
+
+	parts  int
+	form   io.WriteCloser // writes the normal form of the current part to normalized
+	broken []byte         // the beginning of a character that the last piece has cut
+}
+
+// normalized receives the normal form of a flow.
+type normalized struct{ f *flow }
+
+func (n normalized) Write(text []byte) (int, error) {
+	if err := n.f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n.f.t.feed(text)
+	return len(text), n.f.consume(text, false)
+}
+
+// part begins a part of the text.
+func (f *flow) part() error {
+	if err := f.endPart(); err != nil {
+		return err
+	}
+	if f.parts++; f.parts > 1 {
+		f.t.gap()
+		f.t.offset += len(partSeparator)
+		if err := f.consume([]byte(partSeparator), false); err != nil {
+			return err
+		}
+	}
+	f.form = norm.NFC.Writer(normalized{f})
+	return nil
+}
+
+func (f *flow) endPart() error {
+	if f.form == nil {
+		return nil
+	}
+	_, err := f.form.Write(f.broken)
+	f.broken = f.broken[:0]
+	if closed := f.form.Close(); err == nil {
+		err = closed
+	}
+	f.form = nil
+	f.t.end()
+	return err
+}
+
+// write adds a piece of the current part. A piece may end within a character.
+func (f *flow) write(piece []byte) error {
+	f.broken = append(f.broken, piece...)
+	whole := len(f.broken)
+	for i := 1; i < utf8.UTFMax && i <= len(f.broken); i++ {
+		if start := len(f.broken) - i; utf8.RuneStart(f.broken[start]) {
+			if !utf8.FullRune(f.broken[start:]) {
+				whole = start
+			}
+			break
+		}
+	}
+	_, err := f.form.Write(f.broken[:whole])
+	f.broken = append(f.broken[:0], f.broken[whole:]...)
+	return err
+}
+
+// end ends the text.
+func (f *flow) end() error {
+	if err := f.endPart(); err != nil {
+		return err
+	}
+	return f.consume(nil, true)
+}
+
+// add adds whole parts.
+func (f *flow) add(parts []string) error {
+	for _, text := range parts {
+		if err := f.part(); err != nil {
+			return err
+		}
+		if err := f.write([]byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
