@@ -1,7 +1,6 @@
 package shares
 
 import (
-	"bytes"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
@@ -22,10 +22,11 @@ import (
 // content security policy of the page forbids scripts and everything that would be loaded.
 
 // Markdown that exceeds a limit is shown as plain text. The parser takes quadratic time for nested containers and for
-// brackets that are not closed, and fills the rows of a table up to the number of its columns.
+// brackets that are not closed, and fills the rows of a table up to the number of its columns. See also budget.
 const (
 	maxMarkdown = 64 << 10
 	maxMarks    = 2000 // of [ and of <, each
+	maxOpen     = 200  // brackets that are open at the same time
 	maxCells    = 20_000
 	maxNesting  = 32
 )
@@ -33,6 +34,7 @@ const (
 var (
 	markdown = goldmark.New(
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
+		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(meter{}, 0))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))),
 	)
 	sanitizer = newSanitizer()
@@ -54,16 +56,16 @@ func newSanitizer() *bluemonday.Policy {
 	return p
 }
 
-// renderMarkdown returns the HTML of Markdown.
-func renderMarkdown(source string) template.HTML {
-	if !renderable(source) {
+// renderMarkdown returns the HTML of Markdown. Text that exceeds a limit or the rest of the budget is plain.
+func renderMarkdown(b *budget, source string) template.HTML {
+	if b.over || !renderable(source) {
 		return plainText(source)
 	}
-	var out bytes.Buffer
-	if err := markdown.Convert([]byte(source), &out); err != nil {
+	out, ok := b.convert([]byte(source))
+	if !ok {
 		return plainText(source)
 	}
-	return template.HTML(sanitizer.SanitizeBytes(out.Bytes())) //nolint:gosec // it is sanitized
+	return template.HTML(sanitizer.SanitizeBytes(out)) //nolint:gosec // it is sanitized
 }
 
 func plainText(source string) template.HTML {
@@ -75,11 +77,14 @@ func renderable(source string) bool {
 	if len(source) > maxMarkdown || strings.Count(source, "[") > maxMarks || strings.Count(source, "<") > maxMarks {
 		return false
 	}
-	rows, columns := 0, 0 // of the lines since the last blank one, if they are a table
+	rows, columns, open := 0, 0, 0 // of the lines since the last blank one; the first two if they are a table
 	for line := range strings.Lines(source) {
 		if strings.TrimSpace(line) == "" {
-			rows, columns = 0, 0
+			rows, columns, open = 0, 0, 0
 			continue
+		}
+		if open = opened(line, open); open > maxOpen {
+			return false
 		}
 		rows, columns = rows+1, max(columns, strings.Count(line, "|"))
 		if rows*columns > maxCells || nesting(line) > maxNesting {
@@ -87,6 +92,20 @@ func renderable(source string) bool {
 		}
 	}
 	return true
+}
+
+// opened returns how many brackets are open after a line, or more than maxOpen if so many are open within it. Whether one is
+// escaped or in code does not matter: this is a limit.
+func opened(line string, before int) int {
+	for i := 0; i < len(line) && before <= maxOpen; i++ {
+		switch line[i] {
+		case '[':
+			before++
+		case ']':
+			before = max(0, before-1)
+		}
+	}
+	return before
 }
 
 // nesting counts the marks of quotes and lists at the start of a line.

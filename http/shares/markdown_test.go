@@ -1,6 +1,7 @@
 package shares
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,7 +25,7 @@ func TestMarkdownIsRenderedWithoutItsHTML(t *testing.T) {
 		"a\nb":                                  "<p>a\nb</p>\n",
 		"    code <i>":                          "<pre><code>code &lt;i&gt;\n</code></pre>\n",
 	} {
-		if got := string(renderMarkdown(source)); got != want {
+		if got := string(renderMarkdown(newBudget(t.Context()), source)); got != want {
 			t.Errorf("%q is rendered as %q, want %q", source, got, want)
 		}
 	}
@@ -49,6 +50,9 @@ func longTexts() map[string]string {
 		"a table of many columns": rest("|"+strings.Repeat("a|", 1000)+"\n|"+strings.Repeat("-|", 1000), "|a\n"), "a table of few columns": rest("a|b\n-|-", "|a\n"),
 		"one wide row": strings.Repeat("a|", n/4) + "\n" + strings.Repeat("-|", n/4-1), "backticks": ticks.String(), "nested lists": lists.String(),
 		"half open": strings.Repeat("[", n/2) + strings.Repeat("]", n/2), "2000 brackets": strings.Repeat("[a](", maxMarks) + strings.Repeat("]", n/2), "comments": strings.Repeat("<!--", n/4),
+		"200 open brackets, again and again": strings.Repeat(strings.Repeat("[a](", maxOpen)+"\n\n", n/(4*maxOpen+2)), "200 open brackets, closed": strings.Repeat(strings.Repeat("[", maxOpen)+strings.Repeat("]", maxOpen), 10),
+		"10,000 columns": "|" + strings.Repeat("a|", 10_000) + "\n|" + strings.Repeat("-|", 10_000), "references": strings.Repeat("[a]: b\n", 1000) + strings.Repeat("[a] ", 1000),
+		"one long run of backticks": strings.Repeat("`", n-2) + " `", "opened comments": strings.Repeat("<!-- ", 1999), "opened autolinks": strings.Repeat("<http://a", 1999),
 	}
 	for _, unit := range []string{
 		"[", "]", "[]", "![", "[a](", "[a](<b", "*a **a ", "a**b", "*", "a_b", "*_", "a***b_", "~~a", "a~b", ">", "> ", "* ", "1. ", "- ", "|\n", "<a", "<a href=\"", "<![CDATA[", "<?", "<!A ",
@@ -62,7 +66,7 @@ func longTexts() map[string]string {
 func TestNoTextIsSlowOrGrowsWithoutBounds(t *testing.T) {
 	for name, source := range longTexts() {
 		before := processorTime(t)
-		html := renderMarkdown(source[:min(len(source), maxMarkdown)])
+		html := renderMarkdown(newBudget(t.Context()), source[:min(len(source), maxMarkdown)])
 		took := processorTime(t) - before
 		t.Logf("%q takes %v of processor time", name, took)
 		if took > 5*time.Second {
@@ -85,12 +89,64 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+func TestMoreThan200OpenBracketsArePlainText(t *testing.T) {
+	for open, want := range map[int]bool{maxOpen: true, maxOpen + 1: false} {
+		for _, source := range []string{strings.Repeat("[", open), strings.Repeat("![", open), strings.Repeat("[\n", open), strings.Repeat("[", open) + strings.Repeat("]", open)} {
+			if renderable(source) != want {
+				t.Errorf("%d brackets of %.8q: %v", open, source, !want)
+			}
+		}
+	}
+	if source := strings.Repeat("[a](https://example.org) ", 500); !renderable(source) {
+		t.Error("500 links are not rendered")
+	}
+}
+
+// TestThePagesBudgetBoundsTheStepsOfAllItsTexts renders the texts of longTexts as the messages of one page, many times.
+func TestThePagesBudgetBoundsTheStepsOfAllItsTexts(t *testing.T) {
+	b := newBudget(t.Context())
+	texts := longTexts()
+	for !b.over {
+		before := b.left
+		for _, source := range texts {
+			_ = renderMarkdown(b, source[:min(len(source), maxMarkdown)])
+		}
+		if b.left == before {
+			t.Fatal("texts take no steps")
+		}
+	}
+	if b.left < -2*maxMarkdown || b.late {
+		t.Errorf("%d steps more than the budget were taken", -b.left)
+	}
+	if got := renderMarkdown(b, "*a* <b>"); got != `<p class="plain">*a* &lt;b&gt;</p>` {
+		t.Errorf("the rest is rendered as %s", got)
+	}
+}
+
+func TestAnAnswerOfUsualMarkdownTakesLittleOfTheBudget(t *testing.T) {
+	b := newBudget(t.Context())
+	source := strings.Repeat("## A heading\n\nSome *emphasis*, **more** and `code` with [a link](https://example.org/a_b), in a\nparagraph (of two lines).\n\n- one\n- two\n\n| a | b |\n|-|-|\n| 1 | 2 |\n\n", 300)
+	html := string(renderMarkdown(b, source))
+	if taken := pageSteps - b.left; taken > pageSteps/100 || strings.Count(html, "<table>") != 300 {
+		t.Errorf("%d steps for %d bytes", taken, len(source))
+	}
+}
+
+func TestRenderingStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBudget(ctx)
+	cancel()
+	if got := renderMarkdown(b, "*a*"); got != `<p class="plain">*a*</p>` || !b.late || b.left < pageSteps-10 {
+		t.Errorf("rendered %s, late %v, %d steps", got, b.late, pageSteps-b.left)
+	}
+}
+
 func FuzzMarkdown(f *testing.F) {
 	for _, source := range []string{"# a", "[a](b)", "<script>x</script>", "|a|\n|-|\n|b|", "> * `a`", "![a](javascript:x)", "&#106;avascript:x", "<a href=x onclick=y>"} {
 		f.Add(source)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		html := string(renderMarkdown(source))
+		html := string(renderMarkdown(newBudget(t.Context()), source))
 		for _, forbidden := range []string{"<script", "<img", "<style", "<iframe", "<svg", "<form", "javascript:\"", " onclick=\"", " style=\"", " src=\""} {
 			if strings.Contains(strings.ToLower(html), forbidden) {
 				t.Errorf("%q is rendered as %q", source, html)

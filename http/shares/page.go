@@ -38,9 +38,8 @@ var (
 	pageCSS string
 
 	pageTemplate = template.Must(template.New("share").Funcs(template.FuncMap{
-		"markdown": renderMarkdown,
-		"date":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
-		"iso":      func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"date": func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
+		"iso":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	}).Parse(strings.Replace(pageHTML, "__style__", pageCSS, 1)))
 
 	// pagePolicy lets the page use its own style and nothing else: no script, no image, no font, no frame, no form.
@@ -61,7 +60,13 @@ type document struct {
 	Detail  string               // without a page
 	Older   int                  // the number of the page before this one; 0: none
 	Newer   int                  // of the page after it; 0: none
+
+	key    pageKey
+	budget *budget
 }
+
+// Markdown renders Markdown of the page, for the template.
+func (d *document) Markdown(source string) template.HTML { return renderMarkdown(d.budget, source) }
 
 // GetPage responds with a page of a share as HTML. It needs no session, and ignores that of the caller.
 func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
@@ -73,19 +78,20 @@ func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	shown := document{Texts: textsFor(r.Header.Get("Accept-Language"))}
-	status, body := stdhttp.StatusOK, bytes.Buffer{}
+	status, body := stdhttp.StatusOK, []byte(nil)
 	err := h.find(ctx, w, r, &shown)
 	if err == nil {
-		err = h.render(ctx, &body, &shown)
+		body, err = h.render(ctx, &shown)
 	}
 	if err != nil {
 		status = h.explain(w, r, err, &shown)
-		body.Reset()
-		_ = pageTemplate.Execute(&body, &shown) // a buffer takes everything
+		var explained bytes.Buffer
+		_ = pageTemplate.Execute(&explained, &shown) // a buffer takes everything
+		body = explained.Bytes()
 	}
-	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // the reader may have disconnected
+	_, _ = w.Write(body) // the reader may have disconnected
 }
 
 // find reads the page of a share that a request names.
@@ -107,6 +113,7 @@ func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhtt
 	}
 	h.opens.add(opened, h.Now())
 	shown.Shared, shown.Older = &opened.SharedPage, opened.Page-1
+	shown.key = pageKey{opened.Ref, opened.Page, shown.Texts.Language}
 	if opened.Page < opened.PageCount {
 		shown.Newer = opened.Page + 1
 	}
@@ -134,13 +141,28 @@ func (h *Handlers) explain(w stdhttp.ResponseWriter, r *stdhttp.Request, err err
 	return problem.Status
 }
 
-// render writes the document. Only a few are rendered at the same time, so that many readers do not delay other requests.
-func (h *Handlers) render(ctx context.Context, body *bytes.Buffer, shown *document) error {
+// render returns the document as HTML, from the cache if possible. Only a few are rendered at the same time, so that many
+// readers do not delay other requests.
+func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) {
+	if body := h.pages.get(shown.key); body != nil {
+		return body, nil
+	}
 	select {
 	case h.slots <- struct{}{}:
 		defer func() { <-h.slots }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	return pageTemplate.Execute(body, shown)
+	if body := h.pages.get(shown.key); body != nil { // rendered while this request waited
+		return body, nil
+	}
+	shown.budget = newBudget(ctx)
+	var body bytes.Buffer
+	if err := pageTemplate.Execute(&body, shown); err != nil {
+		return nil, err
+	}
+	if !shown.budget.late { // otherwise another request can have more of the page
+		h.pages.add(shown.key, bytes.Clone(body.Bytes()))
+	}
+	return body.Bytes(), nil
 }

@@ -51,6 +51,7 @@ type Handlers struct {
 	Config
 	opens  opens
 	slots  chan struct{} // of pages that are being rendered
+	pages  pageCache
 	router *router.Router
 }
 

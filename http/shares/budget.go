@@ -1,0 +1,90 @@
+package shares
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// pageSteps is what the Markdown of one page may cost. A step is about a byte that the parser looks at more than once; a
+// page that uses all of them takes a few tenths of a second. Pages of usual answers need less than a hundredth of them.
+const pageSteps = 50_000_000
+
+// budget limits the work for the Markdown of one page. It belongs to one goroutine.
+type budget struct {
+	ctx  context.Context //nolint:containedctx // of the request
+	left int             // steps
+	over bool            // the rest of the page is plain text
+	late bool            // because the context ended
+
+	block      ast.Node // whose marks are counted
+	delimiters int      // of the block
+}
+
+func newBudget(ctx context.Context) *budget { return &budget{ctx: ctx, left: pageSteps} }
+
+// exhausted is the value with which take leaves the parser, which has no other way to stop.
+type exhausted struct{}
+
+// take takes steps from the budget. If there are none left, or the context has ended, it panics with exhausted.
+func (b *budget) take(steps int) {
+	b.left -= steps
+	if b.late = b.ctx.Err() != nil; b.late || b.left < 0 {
+		b.over = true
+		panic(exhausted{})
+	}
+}
+
+var budgetKey = parser.NewContextKey()
+
+// convert returns the HTML of Markdown, before it is sanitized; false: the budget does not suffice.
+func (b *budget) convert(source []byte) (html []byte, ok bool) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			if _, expected := reason.(exhausted); !expected {
+				panic(reason)
+			}
+			html, ok = nil, false
+		}
+	}()
+	b.take(len(source))
+	pc := parser.NewContext()
+	pc.Set(budgetKey, b)
+	var out bytes.Buffer
+	root := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
+	b.take(len(source))
+	if err := markdown.Renderer().Render(&out, source, root); err != nil {
+		return nil, false
+	}
+	return out.Bytes(), true
+}
+
+// meter is an inline parser that parses nothing. The parser calls it at every mark, before the parsers that may look at the
+// rest of the block, or at all marks before this one.
+type meter struct{}
+
+// Trigger implements parser.InlineParser.
+func (meter) Trigger() []byte { return []byte(" !\"&'()*<[\\]_`~") }
+
+// Parse implements parser.InlineParser.
+func (meter) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	b := pc.Get(budgetKey).(*budget) //nolint:forcetypeassert // convert has set it
+	switch block.Peek() {
+	case '!', '<', '[', ']', '`', '(':
+		_, at := block.Position()
+		lines := parent.Lines()
+		b.take(1 + lines.At(lines.Len()-1).Stop - at.Start)
+	case '*', '_', '~':
+		if b.block != parent {
+			b.block, b.delimiters = parent, 0
+		}
+		b.delimiters++
+		b.take(1 + b.delimiters/4)
+	default:
+		b.take(1)
+	}
+	return nil
+}

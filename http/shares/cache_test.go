@@ -1,0 +1,76 @@
+package shares
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/persistence/shares"
+	"turnstone/protocol"
+)
+
+func TestTheCacheIsBoundedByBytesAndKeepsWhatIsRead(t *testing.T) {
+	var c pageCache
+	key := func(page int) pageKey { return pageKey{page: page} }
+	page := make([]byte, maxCached/10)
+	for n := range 100 {
+		c.add(key(n), page)
+		if c.get(key(0)) == nil {
+			t.Fatalf("the page that is read was removed after %d others", n)
+		}
+		if c.size > maxCached || len(c.pages) > 10 || c.order.Len() != len(c.pages) || c.size != len(c.pages)*len(page) {
+			t.Fatalf("%d pages, %d in order, %d bytes", len(c.pages), c.order.Len(), c.size)
+		}
+	}
+	if c.get(key(1)) != nil || c.get(key(99)) == nil {
+		t.Error("not the oldest page was removed")
+	}
+	c.add(key(200), make([]byte, maxCached/2+1))
+	if c.get(key(200)) != nil || c.get(key(99)) == nil {
+		t.Error("a page of more than half of the space is cached")
+	}
+}
+
+func TestAPageIsRenderedOnceForItsLanguage(t *testing.T) {
+	h := New(Config{})
+	shared := &protocol.SharedPage{Title: "t", Page: 1, PageCount: 1, Messages: []protocol.SharedMessage{{Role: protocol.RoleAssistant, Parts: []protocol.SharedPart{{Type: protocol.PartText, Text: strings.Repeat("*a* ", 10)}}}}}
+	render := func(ctx context.Context, share protocol.ShareID, language string) ([]byte, error) {
+		shown := &document{Texts: textsFor(language), Shared: shared}
+		shown.key = pageKey{shares.Ref{ShareID: share}, 1, shown.Texts.Language}
+		return h.render(ctx, shown)
+	}
+	first, err := render(t.Context(), protocol.ShareID{1}, "en")
+	if err != nil || !strings.Contains(string(first), "<em>a</em>") {
+		t.Fatalf("%s, %v", first, err)
+	}
+	for range renderSlots { // the pages of the cache need no slot
+		h.slots <- struct{}{}
+	}
+	if again, err := render(t.Context(), protocol.ShareID{1}, "en"); err != nil || string(again) != string(first) {
+		t.Errorf("again: %s, %v", again, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	for share, language := range map[protocol.ShareID]string{{1}: "ja", {2}: "en"} {
+		if body, err := render(ctx, share, language); err == nil {
+			t.Errorf("%s %s was not rendered: %s", share, language, body)
+		}
+	}
+}
+
+func TestAPageThatTheContextCutIsNotCached(t *testing.T) {
+	h := New(Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	shown := &document{
+		Texts: textsFor("en"), key: pageKey{page: 1},
+		Shared: &protocol.SharedPage{Messages: []protocol.SharedMessage{{Role: protocol.RoleAssistant, Parts: []protocol.SharedPart{{Type: protocol.PartText, Text: "*a*"}}}}},
+	}
+	if _, err := h.render(ctx, shown); err == nil && !shown.budget.late {
+		t.Error("a rendering without time is complete")
+	}
+	if h.pages.get(shown.key) != nil {
+		t.Error("it is cached")
+	}
+}
