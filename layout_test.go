@@ -39,7 +39,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
 	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/observe", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
@@ -75,7 +75,7 @@ var machines = []string{"actors/turn", "actors/upload"}
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // unversioned lists the folders that builds and runs create.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"turnstone/actors/routing"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -196,7 +197,7 @@ func (f *Files) heads(ctx context.Context, ids []protocol.FileID) (map[protocol.
 // section returns what a model gets of a file, at most most bytes of its text, and the file as a source if it gets any.
 func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int, ranked bool) (section string, source *protocol.Source, err error) {
 	if head == nil {
-		return fmt.Sprintf("\n\n<file number=\"%d\">\nThis file was deleted.\n</file>", number), nil, nil
+		return frame(number, nil, "This file was deleted."), nil, nil
 	}
 	body := ""
 	switch {
@@ -222,11 +223,14 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 	return frame(number, head, body), source, nil
 }
 
-// frame returns a file in the form that a model gets. Neither its name nor its text can end it.
+// frame returns a file in the form that a model gets. Neither its name nor its text can end it. head is nil for a deleted file.
 func frame(number int, head *turnlog.FileHead, body string) string {
-	name := fileTag.ReplaceAllString(head.Filename, "‹$1")
-	return fmt.Sprintf("\n\n<file number=\"%d\" name=%q type=%q%s id=\"%s\">\n%s\n</file>",
-		number, name, head.MediaType, extent(head), head.FileID, fileTag.ReplaceAllString(body, "‹$1"))
+	attributes := foreign.Attribute("number", strconv.Itoa(number))
+	if head != nil {
+		attributes += foreign.Attribute("name", head.Filename) + foreign.Attribute("type", head.MediaType) + extent(head) +
+			foreign.Attribute("id", head.FileID.String())
+	}
+	return "\n\n" + foreign.Frame(foreign.File, attributes, body)
 }
 
 // Excerpt returns a range of the text of a file, in the form in which a model gets files, and the file as a source. note is
@@ -255,9 +259,6 @@ func extent(head *turnlog.FileHead) string {
 	}
 	return ""
 }
-
-// fileTag matches what a model may take for the beginning or the end of a file.
-var fileTag = regexp.MustCompile(`(?i)<(\s*/?\s*file)`)
 
 // body returns a text, or passages of it, with the numbers of the pages. read are the pages of which it has a part.
 func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) (body string, read []protocol.TextBlock) {

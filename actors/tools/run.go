@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -32,7 +32,9 @@ func Run(ctx context.Context, tool Tool, call *Call) (result Result, failure *pr
 	}()
 	result, err := execute(bounded, tool, call)
 	if err == nil {
-		result.Output = Clean(result.Output)
+		if result.Output = Clean(result.Output); len(result.Sources) == 0 { // otherwise the tool has framed the files in it
+			result.Output = foreign.Escape(result.Output)
+		}
 		result.Sources = result.Sources[:min(len(result.Sources), protocol.MaxToolSources)]
 		return result, nil
 	}
@@ -60,17 +62,11 @@ func execute(ctx context.Context, tool Tool, call *Call) (result Result, err err
 	return result, failpoint.Before(failpoint.ToolAfterEffect)
 }
 
-// Clean limits the length of a text and removes characters that can hide content from a reader: zero-width
-// characters, bidi overrides and tag characters.
+// Clean limits the length of a text and removes the characters that can hide content from a reader; see
+// foreign.Clean.
 func Clean(output string) string {
 	if len(output) > maxOutput {
 		output = output[:maxOutput] + "\n[cut]"
 	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
-			return -1
-		}
-		return r
-	}, turnlog.Storable(output))
+	return foreign.Clean(turnlog.Storable(output))
 }

@@ -6,6 +6,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -123,7 +124,8 @@ func SystemPrompt(trimmed, files bool, instructions string) string {
 		prompt += " " + CitationRule
 	}
 	if instructions != "" {
-		prompt += "\n\nThe user gave these instructions for all conversations of this project:\n\n" + instructions
+		prompt += "\n\nThe user gave these instructions for all conversations of this project:\n\n" +
+			foreign.Frame(foreign.Instructions, "", instructions)
 	}
 	return prompt
 }
