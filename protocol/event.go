@@ -159,15 +159,15 @@ type AnswerDelta struct {
 
 // Citation points from text to a source.
 type Citation struct {
-	Index  int       `json:"index" doc:"From 1, in the order of the text."`
-	Title  string    `json:"title"`
-	URL    string    `json:"url,omitempty"`
-	Marker string    `json:"marker,omitempty" doc:"What stands for the citation in the text, at each of its places."`
-	FileID *FileID   `json:"file_id,omitempty" doc:"The file, if the source is one. The fields below locate the cited part of its text."`
-	Kind   BlockKind `json:"kind,omitempty" enum:"page,sheet,slide,chapter"`
-	Page   int       `json:"page,omitempty" doc:"The number of the page, sheet, slide or chapter; absent: the whole file."`
-	Offset int       `json:"offset,omitempty" doc:"The byte of the text at which the part starts."`
-	Length int       `json:"length,omitempty" doc:"In bytes."`
+	Index  int        `json:"index" doc:"From 1, in the order of the text."`
+	Title  string     `json:"title"`
+	URL    WebAddress `json:"url,omitempty,omitzero"`
+	Marker string     `json:"marker,omitempty" doc:"What stands for the citation in the text, at each of its places."`
+	FileID *FileID    `json:"file_id,omitempty" doc:"The file, if the source is one. The fields below locate the cited part of its text."`
+	Kind   BlockKind  `json:"kind,omitempty" enum:"page,sheet,slide,chapter"`
+	Page   int        `json:"page,omitempty" doc:"The number of the page, sheet, slide or chapter; absent: the whole file."`
+	Offset int        `json:"offset,omitempty" doc:"The byte of the text at which the part starts."`
+	Length int        `json:"length,omitempty" doc:"In bytes."`
 }
 
 // AnswerCompleted closes a text part.

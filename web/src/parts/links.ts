@@ -9,3 +9,11 @@ export function linkURL(address: string | undefined): string | undefined {
     return undefined;
   }
 }
+
+/** Returns the URL of a source if it may become a link: an http or https URL with a host and without credentials. */
+export function webURL(address: string | undefined): string | undefined {
+  const url = linkURL(address);
+  if (url === undefined) return undefined;
+  const { protocol, host, username, password } = new URL(url);
+  return protocol !== "mailto:" && host !== "" && username === "" && password === "" ? url : undefined;
+}

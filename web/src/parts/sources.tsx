@@ -2,7 +2,7 @@
 import { viewFile } from "../api/file-view";
 import type { Citation, Source } from "../generated/events";
 import { useLocalization } from "../messages/localization";
-import { linkURL } from "./links";
+import { webURL } from "./links";
 
 /** How many pages of one file are listed. */
 const maxPages = 5;
@@ -24,7 +24,7 @@ export function Sources({ list }: { list: readonly Citation[] }) {
       <p className="text-xs text-faint">{t("transcript.sources")}</p>
       <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
         {list.map(({ title, url, marker, file_id, kind, page, offset = 0, length = 0 }, at) => {
-          const address = linkURL(url);
+          const address = webURL(url);
           const place = kind === undefined || page === undefined ? "" : t(`file.${kind}`, { number: page });
           return (
             <li key={at} className="max-w-full truncate">
