@@ -78,3 +78,13 @@ describe("formulas in a text", () => {
     expect(extractFormulas("\uE0000\uE001 $x$").formulas).toEqual([]);
   });
 });
+
+test("a formula has at most 4,000 characters, and its end is not looked for after them", () => {
+  for (const [length, found] of [
+    [3_998, true],
+    [3_999, false],
+  ] as const) {
+    const [first] = splitMath(`\\(${"x".repeat(length)}\\) and more`);
+    expect("tex" in first!).toBe(found);
+  }
+});

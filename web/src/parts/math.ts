@@ -14,6 +14,7 @@ export interface Formula {
 export type Piece = { text: string } | Formula;
 
 const maxFormulaLength = 4_000; // characters of a formula
+const maxFenceLine = 200; // characters of a line in which a fence is looked for: the pattern backtracks over blanks
 const fenceLine = /^[ \t]*(?:>[ \t]?)*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})/;
 
 /** Splits a text into plain pieces and formulas; their sources joined give the text. */
@@ -43,7 +44,7 @@ export function splitMath(source: string): Piece[] {
 function endOfCode(source: string, at: number): number {
   if (at === 0 || source[at - 1] === "\n") {
     const line = source.slice(at, (source.indexOf("\n", at) + 1 || source.length + 1) - 1);
-    const fence = fenceLine.exec(line)?.[1];
+    const fence = fenceLine.exec(line.slice(0, maxFenceLine))?.[1];
     if (fence !== undefined) {
       const end = new RegExp(`\\n[ \\t>]*${fence[0]}{${fence.length},}[ \\t]*(?=\\n|$)`, "g");
       end.lastIndex = at + line.length;
@@ -75,8 +76,10 @@ function delimitedFormula(
   closing: string,
   display: boolean,
 ): Formula | null {
-  const end = source.indexOf(closing, at + opening.length);
-  if (end < 0 || end - at > maxFormulaLength) return null;
+  // Only so far: many openings without an end would otherwise each read the rest of the text.
+  const near = source.slice(at, at + maxFormulaLength + closing.length);
+  const end = at + near.indexOf(closing, opening.length);
+  if (end < at) return null;
   const tex = source.slice(at + opening.length, end);
   if (tex.trim() === "" || /\n[ \t]*\n/.test(tex)) return null;
   return { tex, display, raw: source.slice(at, end + closing.length) };
