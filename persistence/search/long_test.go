@@ -42,12 +42,12 @@ func TestLongTextsAreFoundInBoundedMemory(t *testing.T) {
 	bothWays(w, func(w *storetest.World) {
 		for _, c := range []struct {
 			query, snippet string
-			most           int // bytes for each text
+			most           int // bytes for each text; whole tokens would need 40 times as many as it has
 		}{
 			{"bird", "early bird many other", 6 << 20}, // slices of the first MiB
-			{"owl", "words late owl", 4 * text},        // each slice once, or twice while the text is pending
-			{"other -owl", "", 2 * text},
-			{"unseen", "", 2 * text},
+			{"owl", "words late owl", 6 * text},        // each slice once, or twice while the text is pending
+			{"other -owl", "", 6 * text},
+			{"unseen", "", 6 * text},
 		} {
 			var got []protocol.SearchResult
 			used := allocated(func() { got = find(w, w.Account, c.query, 10) })
