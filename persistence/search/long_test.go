@@ -81,9 +81,9 @@ func TestALongTextWithNULIsFound(t *testing.T) {
 	})
 }
 
-// TestATextWithMoreWordsThanTheIndexTakesIsIndexed has 17,576 words, each a hundred times: their positions alone take
-// three times as much as a tsvector may have.
-func TestATextWithMoreWordsThanTheIndexTakesIsIndexed(t *testing.T) {
+// TestATextWithManyPositionsIsIndexed has 17,576 words, each a hundred times. Postgres stores equal positions once, so they
+// fit into a tsvector.
+func TestATextWithManyPositionsIsIndexed(t *testing.T) {
 	w := storetest.NewWorld(t)
 	var text strings.Builder
 	for range 100 {
