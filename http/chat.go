@@ -356,7 +356,7 @@ func (h *chatHandlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Reque
 func (h *chatHandlers) routes() []route.Route {
 	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."
 	return []route.Route{
-		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).
+		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).WithMaxBody(route.MaxBody).
 			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt. A message can have up to 20 files; if the account has not all of them, the response is 409 `conflict` with their states in `current`, and nothing starts. The model gets the texts of the files, or of long ones the passages that have words of the message, and cites them in `citations`. A turn waits up to a minute for a text that was not read yet.").
 			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
 			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs, protocol.CodeConflict).
@@ -378,7 +378,7 @@ func (h *chatHandlers) routes() []route.Route {
 				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
 				op.Responses["204"] = &huma.Response{Description: "The turn has ended, and the client has received all of its events."}
 			}),
-		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).
+		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).WithMaxBody(route.MediumBody).
 			DescribedAs("Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
 			WithExample(route.Object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{route.Object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
 			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).

@@ -43,7 +43,7 @@ func (h *conversationHandlers) routes() []route.Route {
 			WithCodes(protocol.CodeConflict),
 		route.Call("GET", path, "getConversation", "Get a conversation", route.Reads, h.getConversation).
 			DescribedAs("Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request."),
-		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).
+		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).WithMaxBody(route.MediumBody).
 			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.").
 			WithExample(route.Object{"title": "Six times seven", "profile": "balanced", "metadata": route.Object{"colour": "blue"}, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict).

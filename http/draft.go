@@ -15,7 +15,7 @@ type draftHandlers struct{ store Drafts }
 func (h *draftHandlers) routes() []route.Route {
 	return []route.Route{
 		route.Call("PUT", "/conversations/{conversation_id}/draft", "putDraft",
-			"Save a draft", route.Writes, h.putDraft).
+			"Save a draft", route.Writes, h.putDraft).WithMaxBody(route.MaxBody).
 			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins.").
 			WithExample(route.Object{"content": "And seven times eight?", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion),

@@ -32,7 +32,7 @@ func (h *followUpHandlers) routes() []route.Route {
 			"List follow-ups", route.Reads, h.listFollowUps).
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
 		route.Call("POST", queue, "createFollowUp",
-			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).
+			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).WithMaxBody(route.MaxBody).
 			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`. If the account has not all of the files, the response is 409 `conflict` with their states.").
 			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
@@ -43,7 +43,7 @@ func (h *followUpHandlers) routes() []route.Route {
 			WithExample(route.Object{"order": []string{"fu_01h2xcejqtf2nbrexx3vqjhp42", "fu_01h2xcejqtf2nbrexx3vqjhp41"}, "queue_version": 7}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
-			"Change a follow-up", route.Writes, h.changeFollowUp).
+			"Change a follow-up", route.Writes, h.changeFollowUp).WithMaxBody(route.MaxBody).
 			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.").
 			WithExample(route.Object{"state": "held", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),

@@ -27,7 +27,7 @@ type putProjectSettingsInput struct {
 	Body struct {
 		DefaultProfile *protocol.Profile `json:"default_profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
 		MemoryScope    string            `json:"memory_scope,omitempty" enum:"account,project" default:"account"`
-		Tools          map[string]bool   `json:"tools,omitempty" doc:"At most 64 tools by name, of 1 to 64 characters. With false, the turns of the project do not have the tool."`
+		Tools          map[string]bool   `json:"tools,omitempty" maxProperties:"64" doc:"At most 64 tools by name, of 1 to 64 characters. With false, the turns of the project do not have the tool."`
 		ApprovalPolicy string            `json:"approval_policy,omitempty" enum:"effects,all" default:"effects"`
 		Version        *int64            `json:"version,omitempty" doc:"The version of the settings that the change is based on; an alternative to If-Match."`
 	}
@@ -40,9 +40,6 @@ func (h *Handlers) putSettings(ctx context.Context, in *putProjectSettingsInput)
 	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, in.Body.Version)
 	if err != nil {
 		return nil, err
-	}
-	if len(in.Body.Tools) > protocol.MaxProjectTools {
-		return nil, protocol.Invalid("body.tools", fmt.Sprintf("must name at most %d tools", protocol.MaxProjectTools))
 	}
 	next := protocol.DefaultProjectSettings()
 	next.DefaultProfile, next.MemoryScope, next.ApprovalPolicy = in.Body.DefaultProfile, in.Body.MemoryScope, in.Body.ApprovalPolicy

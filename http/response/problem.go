@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	stdhttp "net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -69,6 +71,15 @@ const (
 	retryDefault = 1
 )
 
+// Limits of the errors of a problem. Fields and messages can repeat names that the client chose, so a response without
+// these limits would grow with the request.
+const (
+	maxErrors  = 20
+	maxField   = 200 // bytes
+	maxMessage = 300 // bytes
+	maxDetail  = 500 // bytes
+)
+
 // Problem is the body of every error response (RFC 9457).
 type Problem struct {
 	Type      string                `json:"type" doc:"Always about:blank. Use status and code to identify the problem."`
@@ -78,7 +89,7 @@ type Problem struct {
 	Code      protocol.Code         `json:"code" doc:"A machine-readable error code."`
 	RequestID string                `json:"request_id"`
 	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none."`
-	Errors    []protocol.FieldError `json:"errors,omitempty" doc:"Present on every 400 and 422: the invalid fields, at least one."`
+	Errors    []protocol.FieldError `json:"errors,omitempty" maxItems:"20" doc:"Present on every 400 and 422: the invalid fields, at least one. If there are more than 20, detail says how many are left out."`
 	Retry     int                   `json:"-"` // of Retry-After, in seconds; 0: none
 }
 
@@ -106,7 +117,7 @@ func ProblemOf(err error) *Problem {
 	}
 	p := &Problem{
 		Type: "about:blank", Title: stdhttp.StatusText(status), Status: status,
-		Detail: known.Detail, Code: known.Code, Errors: known.Fields, Retry: known.RetryAfter,
+		Detail: shorten(known.Detail, maxDetail), Code: known.Code, Errors: known.Fields, Retry: known.RetryAfter,
 	}
 	switch {
 	case status == stdhttp.StatusNotFound: // the same body for a missing and for an inaccessible resource
@@ -115,6 +126,7 @@ func ProblemOf(err error) *Problem {
 		p.Current = encodeCurrent(known.Current)
 	case status == stdhttp.StatusBadRequest, status == stdhttp.StatusUnprocessableEntity:
 		p.Errors = namedFields(known)
+		p.countMore(len(known.Fields) - maxErrors)
 	case status == stdhttp.StatusInternalServerError:
 		p.Code, p.Detail = protocol.CodeInternal, detailInternal
 	case p.Detail == protocol.OutcomeUnknown: // the client has to check whether the request took effect
@@ -133,7 +145,8 @@ var defaultFields = map[protocol.Code]string{
 	protocol.CodeIdempotencyMismatch: "header.Idempotency-Key",
 }
 
-// namedFields returns the invalid fields of a 400 or 422: at least one, each with a name and a message.
+// namedFields returns the invalid fields of a 400 or 422: at least one and at most maxErrors, each with a name and a
+// message.
 func namedFields(e *protocol.Error) []protocol.FieldError {
 	field := defaultFields[e.Code]
 	if field == "" {
@@ -142,7 +155,7 @@ func namedFields(e *protocol.Error) []protocol.FieldError {
 	if len(e.Fields) == 0 {
 		return []protocol.FieldError{{Field: field, Message: e.Detail}}
 	}
-	named := slices.Clone(e.Fields)
+	named := slices.Clone(e.Fields[:min(len(e.Fields), maxErrors)])
 	for i := range named {
 		if named[i].Field == "" {
 			named[i].Field = field
@@ -150,8 +163,32 @@ func namedFields(e *protocol.Error) []protocol.FieldError {
 		if named[i].Message == "" {
 			named[i].Message = e.Detail
 		}
+		named[i].Field, named[i].Message = shorten(named[i].Field, maxField), shorten(named[i].Message, maxMessage)
 	}
 	return named
+}
+
+// countMore adds the number of errors that the problem leaves out to its detail.
+func (p *Problem) countMore(more int) {
+	switch {
+	case more == 1:
+		p.Detail += " There is 1 more error."
+	case more > 1:
+		p.Detail += fmt.Sprintf(" There are %d more errors.", more)
+	}
+}
+
+// shorten cuts a text that has more than most bytes, between two characters.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const mark = "…"
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 func encodeCurrent(current any) json.RawMessage {
@@ -172,11 +209,13 @@ func HumaProblem(status int, msg string, errs []error) *Problem {
 	if len(errs) == 1 && errors.As(errs[0], &known) || status >= stdhttp.StatusInternalServerError {
 		return ProblemOf(errors.Join(errs...))
 	}
-	fields := make([]protocol.FieldError, 0, len(errs))
-	for _, err := range errs {
-		detail := &huma.ErrorDetail{Message: err.Error()}
+	fields := make([]protocol.FieldError, 0, min(len(errs), maxErrors))
+	for _, err := range errs[:min(len(errs), maxErrors)] {
+		var detail *huma.ErrorDetail
 		if detailer, ok := err.(huma.ErrorDetailer); ok {
-			detail = detailer.ErrorDetail()
+			detail = detailer.ErrorDetail() // its Error would print the value
+		} else {
+			detail = &huma.ErrorDetail{Message: err.Error()}
 		}
 		if strings.HasPrefix(detail.Location, "path.") {
 			return ProblemOf(&protocol.Error{Code: protocol.CodeNotFound})
@@ -192,7 +231,9 @@ func HumaProblem(status int, msg string, errs []error) *Problem {
 	case stdhttp.StatusUnsupportedMediaType:
 		failure.Code, failure.Detail = protocol.CodeUnsupportedMedia, msg
 	}
-	return ProblemOf(failure)
+	p := ProblemOf(failure)
+	p.countMore(len(errs) - maxErrors)
+	return p
 }
 
 // Redirect writes a redirect to target as the response.

@@ -92,6 +92,9 @@ func (t Route) describeIn(op map[string]any, sample sampler) {
 			delete(responses, code)
 			continue
 		}
+		if status == stdhttp.StatusRequestEntityTooLarge && asMap(asMap(op["requestBody"])["content"])["application/octet-stream"] == nil {
+			response["description"] = fmt.Sprintf("%s The body must have at most %d bytes.", response["description"], t.BodyLimit())
+		}
 		t.describeHeaders(response, status)
 		for _, media := range asMap(response["content"]) {
 			content := asMap(media)

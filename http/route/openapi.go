@@ -24,7 +24,10 @@ const documentDescription = `Turnstone stores conversations. Each answer is prod
 
 Sign in with POST /auth/login; the session is a cookie. Requests with unsafe methods require the header X-CSRF-Token
 with the token from GET /auth/session. Errors are application/problem+json documents; handle them by status and code.
-Ignore fields and events that you do not know: payloads change only additively.`
+Ignore fields and events that you do not know: payloads change only additively.
+
+A JSON body has at most 10,000 values, which are nested at most 32 deep, names of at most 1,024 bytes and numbers of at
+most 128 bytes. The description of 413 states the limit of its size.`
 
 // Document returns the OpenAPI document of an API and its routes as a tree of JSON values.
 func Document(api *huma.OpenAPI, routes []Route) (map[string]any, error) {

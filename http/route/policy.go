@@ -23,8 +23,13 @@ const (
 	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
 )
 
-// MaxBody limits a JSON body, in bytes.
-const MaxBody = 1 << 20
+// Limits of JSON bodies, in bytes. A route has the limit SmallBody unless its table says otherwise; then WithMaxBody
+// states the size of its largest valid body, in which every character may be written as two escapes of six bytes.
+const (
+	SmallBody  = 32 << 10
+	MediumBody = 256 << 10 // for a text of 16,000 characters
+	MaxBody    = 1 << 20
+)
 
 // Policy states the conditions under which the handler of a route runs. The zero Policy is the strict one: it requires
 // a session and, for an unsafe method, the CSRF header.

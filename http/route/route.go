@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	stdhttp "net/http"
 	"reflect"
@@ -23,7 +24,8 @@ type Route struct {
 	example      Object          // of the request body
 	codes        []protocol.Code // of errors, in addition to those that follow from the policy
 	Policy       Policy
-	success      int // 0: 200 with a body, 204 without
+	success      int   // 0: 200 with a body, 204 without
+	maxBody      int64 // 0: SmallBody
 	Streams      bool
 	describe     func(huma.API, *huma.Operation)
 	restore      func(stored []byte) ([]byte, error) // adds to a stored response what is not stored; nil: nothing
@@ -117,6 +119,12 @@ func (t Route) Restoring(restore func(stored []byte) ([]byte, error)) Route {
 	return t
 }
 
+// WithMaxBody sets the limit of the JSON body, in bytes.
+func (t Route) WithMaxBody(limit int64) Route { t.maxBody = limit; return t }
+
+// BodyLimit returns the limit of the JSON body, in bytes.
+func (t Route) BodyLimit() int64 { return cmp.Or(t.maxBody, SmallBody) }
+
 // WithStatus sets the status of a successful response.
 func (t Route) WithStatus(status int) Route { t.success = status; return t }
 
@@ -140,10 +148,10 @@ func (t Route) Operation(api huma.API) huma.Operation {
 	op := huma.Operation{
 		Method: t.Method, Path: t.Path, OperationID: t.id, Summary: t.summary, Tags: []string{t.tag()},
 		DefaultStatus:   t.success,
-		MaxBodyBytes:    MaxBody + 1,
+		MaxBodyBytes:    t.BodyLimit() + 1,
 		BodyReadTimeout: -1, // package router has read the body; a deadline left on the connection would end a stream
 		Errors:          t.errors(),
-		Metadata:        map[string]any{"policy": t.Policy, "streams": t.Streams, "restore": t.restore},
+		Metadata:        map[string]any{"policy": t.Policy, "streams": t.Streams, "restore": t.restore, "max_body": t.BodyLimit()},
 	}
 	if t.Policy.Public {
 		op.Security = []map[string][]string{}

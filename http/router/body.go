@@ -13,18 +13,17 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-json-experiment/json"
 
-	"turnstone/http/route"
 	"turnstone/protocol"
 )
 
 // bodyStall is the time that a client has for each chunk of 32 KiB of a body.
 const bodyStall = 15 * time.Second
 
-// readBody reads the whole JSON body, up to route.MaxBody, and checks what does not depend on the operation. It moves
+// readBody reads the whole JSON body, up to the limit of the route, and checks what does not depend on the operation. It moves
 // the deadline of the request by the time that the reading took. huma then decodes the same bytes.
 func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 	if op := ctx.Operation(); op.RequestBody != nil && op.Metadata["raw"] != true { // a raw body is read by its handler
-		took, err := checkBody(ctx, op.RequestBody.Required)
+		took, err := rt.checkBody(ctx, op.RequestBody)
 		if err != nil {
 			rt.failOperation(ctx, err)
 			return
@@ -36,10 +35,10 @@ func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-func checkBody(ctx huma.Context, required bool) (took time.Duration, err error) {
+func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took time.Duration, err error) {
 	r, w := humachi.Unwrap(ctx)
 	ex := ExchangeOf(r.Context())
-	if !required && r.ContentLength == 0 {
+	if !expected.Required && r.ContentLength == 0 {
 		return 0, nil
 	}
 	if err := checkMediaType(r); err != nil {
@@ -47,6 +46,9 @@ func checkBody(ctx huma.Context, required bool) (took time.Duration, err error) 
 	}
 	if took, err = takeBody(w, r, ex); err != nil {
 		return 0, err
+	}
+	if err := checkShape(ex.Body, rt.api.OpenAPI().Components.Schemas, expected.Content["application/json"].Schema); err != nil {
+		return took, err
 	}
 	if bytes.Contains(ex.Body, []byte(`\u0000`)) {
 		return took, checkNUL(ex.Body)
@@ -70,11 +72,11 @@ func checkMediaType(r *stdhttp.Request) error {
 // it runs before the limit, because the key is bound to the body; on other routes, readBody calls it.
 func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took time.Duration, err error) {
 	if !ex.bodyRead {
-		if r.ContentLength > route.MaxBody {
-			return 0, tooLarge()
+		if r.ContentLength > ex.maxBody {
+			return 0, tooLarge(ex.maxBody)
 		}
 		began := time.Now()
-		body, err := readStalling(w, r)
+		body, err := readStalling(w, r, ex.maxBody)
 		if err != nil {
 			return 0, err
 		}
@@ -86,13 +88,13 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took 
 	return took, nil
 }
 
-// readStalling reads a body of at most route.MaxBody bytes. It gives up if a chunk does not arrive within bodyStall. It
+// readStalling reads a body of at most most bytes. It gives up if a chunk does not arrive within bodyStall. It
 // removes the deadline at the end: left on the connection, the deadline would end a stream.
-func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request) ([]byte, error) {
+func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]byte, error) {
 	control := stdhttp.NewResponseController(w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the writers of some tests support no deadlines
 	var body bytes.Buffer
-	limited := stdhttp.MaxBytesReader(w, r.Body, route.MaxBody)
+	limited := stdhttp.MaxBytesReader(w, r.Body, most)
 	for {
 		_ = control.SetReadDeadline(time.Now().Add(bodyStall))
 		const chunk = 32 << 10
@@ -102,7 +104,7 @@ func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request) ([]byte, error) 
 		}
 		var over *stdhttp.MaxBytesError
 		if errors.As(err, &over) {
-			return nil, tooLarge()
+			return nil, tooLarge(most)
 		}
 		if err != nil {
 			return nil, &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
@@ -110,8 +112,8 @@ func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request) ([]byte, error) 
 	}
 }
 
-func tooLarge() error {
-	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d bytes.", route.MaxBody)
+func tooLarge(most int64) error {
+	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d bytes.", most)
 }
 
 // checkNUL refuses U+0000 in any text, because Postgres cannot store it. It accepts invalid JSON, which the decoder

@@ -21,6 +21,7 @@ type Exchange struct {
 	started         time.Time
 	method          string // a known one, or other
 	pattern         string // of the route; never the path, which can contain identifiers and tokens
+	maxBody         int64  // limit of a JSON body, in bytes
 	Body            []byte // set once bodyRead is true
 	bodyRead        bool
 	bodyTook        time.Duration                       // the time that reading the body took

@@ -60,7 +60,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("ä\x00\r\n", []byte(`{}`))
 	rt := bareRouter(f)
 	f.Fuzz(func(t *testing.T, text string, body []byte) {
-		ctx := context.WithValue(context.Background(), exchangeKey{}, &Exchange{Request: &auth.Request{Header: stdhttp.Header{}}, router: rt})
+		ctx := context.WithValue(context.Background(), exchangeKey{}, &Exchange{Request: &auth.Request{Header: stdhttp.Header{}}, router: rt, maxBody: route.MaxBody})
 		request := httptest.NewRequestWithContext(ctx, "POST", "https://turnstone.example/conversations", bytes.NewReader(body))
 		if text != "" {
 			request.Header[keyHeader] = []string{text}

@@ -24,10 +24,11 @@ import (
 // run the steps up to the body; huma itself checks the values.
 func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(huma.Context)) stdhttp.Handler {
 	streams := op.Metadata["streams"] == true
+	maxBody, _ := op.Metadata["max_body"].(int64)
 	restore, _ := op.Metadata["restore"].(func([]byte) ([]byte, error))
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := ExchangeOf(r.Context())
-		ex.pattern, ex.public, ex.unlimited, ex.restore = op.Path, policy.Public, r.Context(), restore
+		ex.pattern, ex.public, ex.unlimited, ex.restore, ex.maxBody = op.Path, policy.Public, r.Context(), restore, maxBody
 		w.Header().Set("Cache-Control", policy.CacheControl())
 		if policy.Unindexed {
 			w.Header().Set(route.RobotsHeader, route.NoRobots)

@@ -3552,7 +3552,7 @@ export interface components {
             current?: unknown;
             /** @description A human-readable explanation of the error. */
             detail: string;
-            /** @description Present on every 400 and 422: the invalid fields, at least one. */
+            /** @description Present on every 400 and 422: the invalid fields, at least one. If there are more than 20, detail says how many are left out. */
             errors?: components["schemas"]["FieldError"][];
             request_id: string;
             /** Format: int64 */
@@ -4740,7 +4740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6127,7 +6127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6744,7 +6744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7181,7 +7181,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7438,7 +7438,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8317,7 +8317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8842,7 +8842,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9327,7 +9327,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9762,7 +9762,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10066,7 +10066,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10325,7 +10325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11305,7 +11305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11615,7 +11615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -12538,7 +12538,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13132,7 +13132,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13670,7 +13670,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13993,7 +13993,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14280,7 +14280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14784,7 +14784,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15097,7 +15097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15405,7 +15405,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16078,7 +16078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16800,7 +16800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17114,7 +17114,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17425,7 +17425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17731,7 +17731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18532,7 +18532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18855,7 +18855,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19152,7 +19152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19654,7 +19654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20174,7 +20174,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20691,7 +20691,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -21775,7 +21775,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22672,7 +22672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23172,7 +23172,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24690,7 +24690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25417,7 +25417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25945,7 +25945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26470,7 +26470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27163,7 +27163,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27476,7 +27476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27788,7 +27788,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28489,7 +28489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
