@@ -314,9 +314,17 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 	}
 	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
 	if resp.status >= stdhttp.StatusBadRequest {
-		_ = json.Unmarshal(resp.body, &resp.Problem)
+		if json.Unmarshal(resp.body, &resp.Problem) == nil && resp.Code != "" && !isSentence(resp.Detail) {
+			c.t.Errorf("%s %s: the detail of %d %s is no sentence: %q", method, path, resp.status, resp.Code, resp.Detail)
+		}
 	}
 	return resp
+}
+
+// isSentence reports whether a detail can be shown to a person: it is no code word, and is written as a sentence, which
+// may begin with the path of a field.
+func isSentence(detail string) bool {
+	return regexp.MustCompile(`^([\p{Lu}\d]|[a-z]+[._])\S* .*[.…]$`).MatchString(detail)
 }
 
 // readOnce is a recorder whose client disconnects from the feed of an account, which never ends by itself, after the first

@@ -13,7 +13,7 @@
 // # Errors
 //
 // An error with a defined meaning is a *protocol.Error. protocol.CodeUnavailable means that nothing was done or, with
-// the detail "outcome_unknown", that the outcome could not be determined within two seconds; it never means that
+// the detail protocol.OutcomeUnknown, that the outcome could not be determined within two seconds; it never means that
 // something was done. If the reply to a COMMIT is lost, InTx determines the outcome, so its callers see success or
 // failure.
 //

@@ -117,4 +117,4 @@ func CodeOf(err error) Code {
 
 // OutcomeUnknown is the detail of a CodeUnavailable error of a request that may or may not have taken effect. To find
 // out, the client repeats the request with its Idempotency-Key, or reads the resource.
-const OutcomeUnknown = "outcome_unknown"
+const OutcomeUnknown = "It is not known whether the request took effect. Check before you repeat it."

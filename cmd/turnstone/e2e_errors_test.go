@@ -218,7 +218,7 @@ func (r *rawResponse) wantProblem(t *testing.T, status int, code protocol.Code) 
 			t.Errorf("%s: %v, want %v", name, members[name], want)
 		}
 	}
-	if detail, is := members["detail"].(string); !is || detail == "" {
+	if detail, is := members["detail"].(string); !is || !strings.Contains(detail, " ") || !strings.HasSuffix(detail, ".") {
 		t.Errorf("detail: %v", members["detail"])
 	}
 	if _, has := members["current"]; has != (status == http.StatusConflict) {

@@ -9,6 +9,7 @@ import (
 	stdhttp "net/http"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -117,7 +118,7 @@ func ProblemOf(err error) *Problem {
 	}
 	p := &Problem{
 		Type: "about:blank", Title: stdhttp.StatusText(status), Status: status,
-		Detail: shorten(known.Detail, maxDetail), Code: known.Code, Errors: known.Fields, Retry: known.RetryAfter,
+		Detail: sentence(shorten(known.Detail, maxDetail)), Code: known.Code, Errors: known.Fields, Retry: known.RetryAfter,
 	}
 	switch {
 	case status == stdhttp.StatusNotFound: // the same body for a missing and for an inaccessible resource
@@ -166,6 +167,22 @@ func namedFields(e *protocol.Error) []protocol.FieldError {
 		named[i].Field, named[i].Message = shorten(named[i].Field, maxField), shorten(named[i].Message, maxMessage)
 	}
 	return named
+}
+
+// sentence returns a detail with a capital letter at its beginning, unless it begins with the path of a field, and a
+// full stop at its end. Errors that are wrapped or logged have neither.
+func sentence(text string) string {
+	word, _, several := strings.Cut(text, " ")
+	if !several {
+		return text
+	}
+	if first, size := utf8.DecodeRuneInString(text); !strings.ContainsAny(word, "._") {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "…") {
+		text += "."
+	}
+	return text
 }
 
 // countMore adds the number of errors that the problem leaves out to its detail.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zaptest"
+
+	"turnstone/protocol"
 )
 
 // browser sends the requests of the tests.
@@ -116,7 +118,7 @@ func TestRequestsGoToTheNodesThatAreReady(t *testing.T) {
 func TestARequestThatANodeMayHaveReceivedIsNotSentAgain(t *testing.T) {
 	one := newBackend(t, "one")
 	_, front := balance(t, one)
-	if status, text := post(t, front.URL+"/abort", "effect"); status != http.StatusServiceUnavailable || !strings.Contains(text, "outcome_unknown") {
+	if status, text := post(t, front.URL+"/abort", "effect"); status != http.StatusServiceUnavailable || !strings.Contains(text, protocol.OutcomeUnknown) {
 		t.Errorf("%d %q", status, text)
 	}
 }
