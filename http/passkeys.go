@@ -1,8 +1,11 @@
 package http
 
 import (
+	"bytes"
 	"context"
 	stdhttp "net/http"
+	"slices"
+	"time"
 
 	"turnstone/http/auth"
 	"turnstone/http/resource"
@@ -12,7 +15,10 @@ import (
 )
 
 // passkeyHandlers handle the requests for passkeys.
-type passkeyHandlers struct{ passkeys *auth.Passkeys }
+type passkeyHandlers struct {
+	passkeys *auth.Passkeys
+	keys     *auth.Keys
+}
 
 // credentialExample is a response of an authenticator in examples.
 var credentialExample = route.Object{
@@ -57,17 +63,41 @@ func (h passkeyHandlers) routes() []route.Route {
 	}
 }
 
-// passkeyList is the list of all passkeys of an account, which are few.
-type passkeyList struct {
-	Data []protocol.Passkey `json:"data"`
+type listPasskeysInput struct{ resource.PageInput }
+
+// passkeyPosition is the position after a passkey in the list, which is in the order of creation.
+type passkeyPosition struct {
+	CreatedAt time.Time
+	PasskeyID protocol.PasskeyID
 }
 
-func (h passkeyHandlers) list(ctx context.Context, _ *resource.Nothing) (*resource.Body[passkeyList], error) {
-	list, err := h.passkeys.List(ctx, router.AuthOf(ctx))
+func (p *passkeyPosition) precedes(passkey *protocol.Passkey) bool {
+	order := passkey.CreatedAt.Compare(p.CreatedAt)
+	return order > 0 || order == 0 && bytes.Compare(passkey.PasskeyID[:], p.PasskeyID[:]) > 0
+}
+
+// list returns a page of the passkeys of the account, which has at most 20 of them.
+func (h passkeyHandlers) list(ctx context.Context, in *listPasskeysInput) (*resource.Body[protocol.List[protocol.Passkey]], error) {
+	const scope = "passkeys"
+	caller := router.CallerOf(ctx)
+	after, err := resource.OpenCursor[passkeyPosition](caller, h.keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(passkeyList{list}), nil
+	page, err := h.passkeys.List(ctx, router.AuthOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if after != nil {
+		page = slices.DeleteFunc(page, func(passkey protocol.Passkey) bool { return !after.precedes(&passkey) })
+	}
+	var next *passkeyPosition
+	if len(page) > in.Limit {
+		page = page[:in.Limit]
+		last := page[in.Limit-1]
+		next = &passkeyPosition{last.CreatedAt, last.PasskeyID}
+	}
+	return resource.Listed(caller, h.keys, scope, page, next), nil
 }
 
 type passkeyPath struct {

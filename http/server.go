@@ -155,7 +155,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 func (s *Server) handlers(keys *auth.Keys) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
-	s.passkeys = passkeyHandlers{s.auth.Passkeys}
+	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}

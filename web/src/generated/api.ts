@@ -3252,6 +3252,11 @@ export interface components {
             has_more: boolean;
             next_cursor: string | null;
         };
+        ListPasskey: {
+            data: components["schemas"]["Passkey"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
         ListProject: {
             data: components["schemas"]["Project"][];
             has_more: boolean;
@@ -3469,9 +3474,6 @@ export interface components {
              */
             timeout: number;
             user: components["schemas"]["PasskeyUser"];
-        };
-        PasskeyList: {
-            data: components["schemas"]["Passkey"][];
         };
         PasskeyParty: {
             /** @description The domain to which passkeys are bound. */
@@ -6271,7 +6273,12 @@ export interface operations {
     };
     listPasskeys: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6297,10 +6304,12 @@ export interface operations {
                      *           "name": "Another way",
                      *           "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
                      *     }
                      */
-                    "application/json": components["schemas"]["PasskeyList"];
+                    "application/json": components["schemas"]["ListPasskey"];
                 };
             };
             /** @description Unauthorized. Codes: `unauthenticated`. */
@@ -6319,6 +6328,34 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
                      *       "type": "about:blank"
                      *     }
                      */
