@@ -52,10 +52,10 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("Verifies the password of the signed-in account again. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.").
 			WithExample(route.Object{"password": "a calm tide at noon"}).
 			WithCodes(protocol.CodeConflict),
-		route.Stream("GET", "/auth/oidc/{provider}/start", "startOIDC", "Start a sign-in with an OpenID provider", route.PublicWrites, h.oidcStart).
+		route.Stream("GET", "/auth/oidc/{provider}/start", "startOIDC", "Start a sign-in with an OpenID provider", route.Redirects, h.oidcStart).
 			DescribedAs("For browsers. Redirects to the provider's authorization page with a state, a nonce and a PKCE challenge. With `link`, the identity is linked to the signed-in account.").
 			WithCodes(protocol.CodeReauthRequired, protocol.CodeOrigin).Documented(route.DocumentRedirect),
-		route.Stream("GET", "/auth/oidc/{provider}/callback", "finishOIDC", "Complete a sign-in with an OpenID provider", route.PublicWrites, h.oidcCallback).
+		route.Stream("GET", "/auth/oidc/{provider}/callback", "finishOIDC", "Complete a sign-in with an OpenID provider", route.Redirects, h.oidcCallback).
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
 			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).

@@ -903,7 +903,7 @@ func (m *matrix) foreignCursor(r route.Route) int {
 }
 
 // otherMethods checks that a method that a path does not support gets 405 with a session, and 401 without an Allow
-// header otherwise. HEAD has the status of GET, or 405 if GET returns a stream.
+// header otherwise. HEAD has the status and the headers of GET, or 405 if GET has effects.
 func (m *matrix) otherMethods(r route.Route) int {
 	path, cells := fill(r.Path, m.mine), 0
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "NONSENSE"} {
@@ -919,17 +919,26 @@ func (m *matrix) otherMethods(r route.Route) int {
 			m.t.Errorf("%s by %s without a session: %d", r.Path, method, signedOut.status)
 		}
 	}
-	if r.Method == "GET" && !r.Streams {
-		cells++
-		get, head := m.owner.do("GET", path, nil), m.owner.do("HEAD", path, nil)
-		if get.status != head.status {
-			m.t.Errorf("%s: GET %d, HEAD %d", r.Path, get.status, head.status)
-		}
-	}
-	if r.Streams && r.Method == "GET" {
+	switch {
+	case r.Policy.NoHead:
 		cells++
 		if head := m.owner.do("HEAD", path, nil); head.status != 405 {
-			m.t.Errorf("%s: HEAD of a stream is %d", r.Path, head.status)
+			m.t.Errorf("%s: HEAD is %d", r.Path, head.status)
+		}
+	case r.Method == "GET" && sendsEvents(route.OperationAt(m.OpenAPI(), r.Method, r.Path)): // GET may last
+		cells++
+		if head := m.owner.do("HEAD", path, nil); head.status != 204 && (head.status != 200 || head.header.Get("Content-Type") != "text/event-stream" || len(head.body) > 0) {
+			m.t.Errorf("%s: HEAD is %d %v", r.Path, head.status, head.header)
+		}
+	case r.Method == "GET":
+		cells++
+		get, head := m.owner.do("GET", path, nil), m.owner.do("HEAD", path, nil)
+		for _, response := range []*reply{get, head} {
+			response.header.Del("X-Request-Id") // they differ between any two requests
+			response.header.Del("RateLimit")
+		}
+		if get.status != head.status || !maps.EqualFunc(get.header, head.header, slices.Equal) {
+			m.t.Errorf("%s: GET %d %v, HEAD %d %v", r.Path, get.status, get.header, head.status, head.header)
 		}
 	}
 	return cells

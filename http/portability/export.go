@@ -68,6 +68,9 @@ func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _
 		}
 		defer export.Close()
 		by := router.ExchangeOf(ctx).Requester()
+		if r.Method == stdhttp.MethodHead {
+			return to.Headers()
+		}
 		if err := h.Audit.Record(ctx, caller.AccountID, audit.EventAccountExported, &caller.SessionID, nil, by); err != nil {
 			return err
 		}

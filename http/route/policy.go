@@ -43,6 +43,7 @@ type Policy struct {
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
 	Unindexed  bool   // search engines must not list the response
+	NoHead     bool   // GET has effects, so HEAD is not supported
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
 }
 
@@ -55,6 +56,7 @@ var (
 	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true}
 	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}
+	Redirects    = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true, NoHead: true}
 	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device
 )
 

@@ -33,7 +33,7 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 		if policy.Unindexed {
 			w.Header().Set(route.RobotsHeader, route.NoRobots)
 		}
-		if streams && r.Method == stdhttp.MethodHead {
+		if policy.NoHead && r.Method == stdhttp.MethodHead {
 			rt.unknownMethod(w, r)
 			return
 		}

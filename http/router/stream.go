@@ -50,7 +50,14 @@ func (s *Streams) Release(ctx context.Context, account protocol.AccountID) {
 }
 
 // Serve responds with a stream of the caller's account. Of the stream, it sets all that follows from the request.
+// The response to HEAD has the headers of the stream only.
 func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *sse.Stream) error {
+	if r.Method == stdhttp.MethodHead {
+		stream.Reader.Leave()
+		sse.SetHeaders(w.Header())
+		w.WriteHeader(stdhttp.StatusOK)
+		return nil
+	}
 	ex := ExchangeOf(r.Context())
 	account, ended := ex.Caller.AccountID, s.router.BeginStream(ex)
 	stream.Account, stream.Session, stream.RequestID = account, ex.Caller.SessionID, ex.ID

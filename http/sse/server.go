@@ -74,14 +74,18 @@ func (s *Stream) render() func(b, frames []byte) []byte {
 // An HTTP/1.1 connection is taken over: Serve returns at once with takenOver, and the stream continues. On other
 // connections Serve returns when the stream has ended.
 func (s *Server) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *Stream) (takenOver bool, err error) {
-	header := w.Header()
-	header.Set("Content-Type", ContentType)
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
+	SetHeaders(w.Header())
 	if takenOver, err = s.takeOver(w, r, stream); takenOver || err != nil {
 		return takenOver, err
 	}
 	return false, s.serveHandler(w, r, stream)
+}
+
+// SetHeaders sets the headers of the response that every stream has.
+func SetHeaders(header stdhttp.Header) {
+	header.Set("Content-Type", ContentType)
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
 }
 
 // EndSession ends every stream of a session.

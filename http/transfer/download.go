@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	stdhttp "net/http"
 	"sync"
 	"time"
@@ -21,8 +22,12 @@ type Sessions interface {
 	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
 }
 
+// errHeadOnly ends the creation of a body that the client has not asked for.
+var errHeadOnly = errors.New("the response to HEAD has no body")
+
 // Download is the body of one response that is written while it is created.
 type Download struct {
+	head    bool // only the header is sent
 	to      stdhttp.ResponseWriter
 	control *stdhttp.ResponseController
 	cancel  context.CancelFunc
@@ -40,12 +45,26 @@ func (d *Download) WriteHeader(status int) {
 	d.to.WriteHeader(status)
 }
 
+// Headers ends the response to HEAD before anything is created.
+func (d *Download) Headers() error {
+	_, err := d.Write(nil)
+	return err
+}
+
 // Write implements io.Writer.
 func (d *Download) Write(content []byte) (int, error) {
 	d.mu.Lock()
 	if d.ended {
 		d.mu.Unlock()
 		return 0, context.Canceled
+	}
+	if d.head {
+		if !d.started {
+			d.to.WriteHeader(stdhttp.StatusOK)
+		}
+		d.started = true
+		d.mu.Unlock()
+		return 0, errHeadOnly
 	}
 	d.started = true
 	_ = d.control.SetWriteDeadline(time.Now().Add(writeStall)) // the writers of some tests support no deadlines
@@ -64,19 +83,19 @@ func (d *Download) sessionEnded() {
 
 // Send responds with what write writes. name and media type are those of the file. If the session of the caller ends,
 // or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
-// not take what it has for the whole file.
+// not take what it has for the whole file. The response to HEAD ends at the first write.
 func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *zap.Logger, disposition, media string,
 	write func(ctx context.Context, to *Download) error,
 ) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	d := &Download{to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
+	d := &Download{head: r.Method == stdhttp.MethodHead, to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
 	caller := router.CallerOf(ctx)
 	defer sessions.Watch(caller.AccountID, caller.SessionID, d.sessionEnded)()
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Disposition", disposition)
 	err := write(ctx, d)
-	if err == nil {
+	if err == nil || d.head && d.started {
 		_ = d.control.SetWriteDeadline(time.Time{}) // the connection serves other requests
 		return nil
 	}
